@@ -1,0 +1,90 @@
+"""What a check is: data and one function.
+
+A check raises `Violation` when the contract is violated, `NotApplicable` when the rule says nothing about this
+server, `Untestable` when something it needs is missing. Any other exception is our own fault, never a finding.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from gym_conformance.checks.trial import Trial
+from gym_conformance.gym import Gym
+
+
+class Level(StrEnum):
+    """How much a rule weighs (RFC 2119): a MUST fails the run, a SHOULD warns, a MAY informs."""
+
+    MUST = "MUST"
+    SHOULD = "SHOULD"
+    MAY = "MAY"
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a check cannot do without; asked once for a gym, before the first check that has it.
+
+    `ask` raises `NotApplicable` where the rule says nothing about such a gym, and `Untestable` where something is
+    missing, with what it is.
+    """
+
+    name: str
+    ask: Callable[[Gym], Awaitable[None]]
+
+
+Body = Callable[[Trial, Any], Awaitable[None]]
+Subjects = Callable[[Gym], Iterable[Any]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule of the contract.
+
+    Attributes:
+        id: permanent, in kebab case; its first word is the section of the contract.
+        level: how much it weighs.
+        title: the rule, in one line.
+        why: what a violation does to training.
+        doc: the documentation: how the rule is tested, and its source.
+        needs: what it cannot do without.
+        subjects: what it is tried on, one trial each; each is named by `str()`.
+        body: tries one subject.
+    """
+
+    id: str
+    level: Level
+    title: str
+    why: str
+    doc: str
+    needs: tuple[Need, ...]
+    subjects: Subjects
+    body: Body
+
+    @property
+    def section(self) -> str:
+        """The part of the contract that the rule belongs to."""
+        return self.id.partition("-")[0]
+
+
+def the_server(_gym: Gym) -> Iterable[str]:
+    """The one subject of a check that is about the server as a whole."""
+    return ("server",)
+
+
+def check(
+    check_id: str,
+    level: Level,
+    title: str,
+    *,
+    why: str,
+    needs: Iterable[Need] = (),
+    subjects: Subjects = the_server,
+) -> Callable[[Body], Check]:
+    """Make the decorated function a check; its docstring is the check's documentation."""
+
+    def declare(body: Body) -> Check:
+        return Check(check_id, level, title, why, inspect.getdoc(body) or "", tuple(needs), subjects, body)
+
+    return declare

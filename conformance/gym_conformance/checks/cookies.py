@@ -1,0 +1,272 @@
+"""The session cookie: who holds it has the session, and nobody else.
+
+Source: `setup_session_middleware` in nemo_gym/server_utils.py (0.2.1 to 0.7.0), and how the clients keep cookies:
+simple_agent/app.py replaces them after each reply, Verifiers takes them once, at the seed.
+"""
+
+from collections.abc import Callable
+
+import itsdangerous
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.needs import COOKIES, RECORDED_CALLS, RESOURCES_SERVER, SERVED_TOOLS
+from gym_conformance.checks.outcome import Untestable, Violation
+from gym_conformance.checks.replay import Replayed, replay
+from gym_conformance.checks.trial import Trial, describe, expect_no_crash, reply_of
+from gym_conformance.contract.cookies import Cookies, payload_of
+from gym_conformance.contract.policy_output import DO_NOTHING
+from gym_conformance.contract.rows import Call
+from gym_conformance.contract.wire import SEED_SESSION, VERIFY, tool_path
+from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.session.contract import Client, post
+from gym_conformance.session.exchange import Reply
+
+_LOST = "simple_agent takes its cookies from each reply: after this one it has none, and goes on in a fresh session."
+
+
+async def _opened(trial: Trial) -> Cookies:
+    session = trial.session()
+    cookies = (await session.seed()).received
+    if not cookies:
+        raise Untestable("a session cookie; see seed-sets-cookie")
+    return cookies
+
+
+def _good_call(gym: Gym) -> Call | None:
+    """A call that the server is known to take, so that no failure is the call's own."""
+    return gym.recorded_calls[0][1][0] if gym.recorded_calls else None
+
+
+@check(
+    "cookie-sent-again",
+    Level.MUST,
+    "The session cookie MUST be set again by every reply below 500",
+    why="the default agent replaces its cookies with those of each reply: it loses the session, and verify scores an untouched one.",
+    needs=[RESOURCES_SERVER, COOKIES],
+)
+async def cookie_sent_again(trial: Trial, _: object) -> None:
+    """Sends, with the seed's cookie, a tool call, an unknown tool, a malformed call and a verify.
+
+    Each reply below 500, errors included, sets the cookie again (a 5xx cannot: nemo-gym's exception middleware sits outside the session).
+    Source: Starlette's SessionMiddleware sets it on each reply from nemo-gym 0.2.1 on.
+    """
+    cookies = await _opened(trial)
+    requests = [post(tool_path(NO_SUCH_TOOL), {}, cookies), post(SEED_SESSION, [], cookies)]
+    if call := _good_call(trial.gym):
+        requests += [
+            post(tool_path(call.name), call.arguments, cookies),
+            post(tool_path(call.name), [], cookies),
+        ]
+    requests.append(post(VERIFY, {**trial.gym.row.data, "response": DO_NOTHING.response}, cookies))
+    for request in requests:
+        exchange = await trial.channel.send(request)
+        if reply_of(exchange).status < 500 and not exchange.received:  # noqa: PLR2004
+            raise Violation("a Set-Cookie header on every reply", f"none from {exchange}", _LOST)
+
+
+@check(
+    "cookie-replacing-client",
+    Level.MUST,
+    "A session MUST survive a client that replaces its cookies with those of each reply",
+    why="simple_agent, the default agent, does: its rollouts are scored on the wrong state.",
+    needs=[RESOURCES_SERVER, COOKIES],
+)
+async def cookie_replacing_client(trial: Trial, _: object) -> None:
+    """Runs a recorded rollout's calls and verify as the default agent would, and again keeping all cookies.
+
+    The session id stays the same all along, and replies and reward are those of a client that also keeps the seed's
+    cookie. What differs already between two equal runs is not compared.
+    Source: `SimpleAgent.responses` in responses_api_agents/simple_agent/app.py (0.4.0).
+    """
+    await _same_for_both_clients(trial, Client.REPLACING)
+
+
+@check(
+    "cookie-keeping-client",
+    Level.MUST,
+    "A session MUST survive a client that keeps the cookie of the seed",
+    why="Verifiers' NeMo Gym taskset does: its rollouts are scored on the wrong state.",
+    needs=[RESOURCES_SERVER, COOKIES],
+)
+async def cookie_keeping_client(trial: Trial, _: object) -> None:
+    """Runs a recorded rollout's calls and verify with the cookie of the seed, and again as the default agent would.
+
+    The session's state must not travel in the cookie, nor the id change on the way.
+    Source: Verifiers' NeMo Gym taskset takes the cookie once, at the seed (0.3.0, 0.4.0).
+    """
+    await _same_for_both_clients(trial, Client.KEEPING)
+
+
+async def _same_for_both_clients(trial: Trial, client: Client) -> None:
+    other = Client.KEEPING if client is Client.REPLACING else Client.REPLACING
+    reference, again = await replay(trial, other), await replay(trial, other)
+    tried = await replay(trial, client)
+    if reference.kept_id and not tried.kept_id:
+        raise Violation("one session id from the seed to the verify", f"{tried.ids}", _LOST)
+    expected, came = Replayed.difference(reference, again, tried)
+    if expected:
+        raise Violation(
+            f"the same answer for {client.value} as for {other.value}: {expected}",
+            came,
+            "The session changes on the way: the cookie is lost or replaced, or holds the state itself.",
+        )
+
+
+def _flip(value: str) -> str:
+    """Another character in the midst of the signature (the last one carries bits that do not count)."""
+    at = max(len(value) - 10, 0)
+    return value[:at] + ("A" if value[at : at + 1] != "A" else "B") + value[at + 1 :]
+
+
+_FORGERIES: dict[str, Callable[[str], str]] = {
+    "a changed signature": _flip,
+    "a truncated value": lambda value: value[: len(value) // 2],
+    "an empty value": lambda value: value[:0],
+    "no signed value at all": lambda _: "not-a-session",
+    "bytes that are not ASCII": lambda _: "\xff\xfe",
+    "a value of 4,000 characters": lambda _: "A" * 4000,
+}
+
+
+def _forgeries(_gym: Gym) -> list[str]:
+    return [*_FORGERIES, "the cookie twice, once forged"]
+
+
+@check(
+    "cookie-tampered",
+    Level.MUST,
+    "A tampered cookie MUST NOT crash the server nor open another's session",
+    why="one corrupted cookie ends a rollout, or lets it write into another's state.",
+    needs=[RESOURCES_SERVER, COOKIES],
+    subjects=_forgeries,
+)
+async def cookie_tampered(trial: Trial, forgery: str) -> None:
+    """Sends another session's cookie with its value changed to seed_session, to a tool and to verify.
+
+    No reply is a 5xx, and the cookie that comes back does not name the other session.
+    Source: itsdangerous raises BadSignature, and Starlette then starts an empty session.
+    """
+    victim = await _opened(trial)
+    if forgery in _FORGERIES:
+        forged = victim.with_value(_FORGERIES[forgery](victim.pairs[0][1]))
+    else:
+        name, value = victim.pairs[0]
+        forged = Cookies(((name, _FORGERIES["a truncated value"](value)), (name, "not-a-session")))
+    requests = [post(SEED_SESSION, dict(trial.gym.row.data), forged)]
+    if call := _good_call(trial.gym):
+        requests.append(post(tool_path(call.name), call.arguments, forged))
+    requests.append(post(VERIFY, {**trial.gym.row.data, "response": DO_NOTHING.response}, forged))
+    for request in requests:
+        exchange = await trial.channel.send(request)
+        _refuse_crash(reply_of(exchange))
+        if victim.session_id is not None and exchange.received.session_id == victim.session_id:
+            raise Violation(
+                "a session of its own", f"the other's, {victim.session_id}", "The signature is not checked."
+            )
+
+
+def _refuse_crash(reply: Reply) -> None:
+    expect_no_crash(reply, "The session id from the cookie is used without asking whether that session exists.")
+
+
+@check(
+    "cookie-unsigned-id",
+    Level.MUST,
+    "An id that the server did not sign MUST NOT be adopted as a session",
+    why="any client can name any session, and two that choose the same name share one.",
+    needs=[RESOURCES_SERVER, COOKIES],
+)
+async def cookie_unsigned_id(trial: Trial, _: object) -> None:
+    """Seeds with a cookie that names a session of our choice, bare and inside Starlette's form with a wrong signature.
+
+    The cookie that comes back must not name it.
+    Source: Starlette's SessionMiddleware verifies the signature and drops what it did not sign.
+    """
+    cookies = await _opened(trial)
+    chosen = "chosen-by-the-client"
+    for value in (chosen, payload_of(chosen), f"{payload_of(chosen)}.aR3zZw.AAAAAAAAAAAAAAAAAAAAAAAAAAA"):
+        exchange = await trial.channel.send(post(SEED_SESSION, dict(trial.gym.row.data), cookies.with_value(value)))
+        _refuse_crash(reply_of(exchange))
+        received = exchange.received
+        if received.session_id == chosen or (received and received.pairs[0][1] == value):
+            raise Violation(
+                "a session id drawn by the server",
+                f"a session named {chosen!r}, as the client asked",
+                "The cookie is read without its signature: use Starlette's SessionMiddleware.",
+            )
+
+
+@check(
+    "cookie-signing-key",
+    Level.MAY,
+    "The signing key MAY be a secret",
+    why="anyone who can reach the server can forge a cookie for any session; harmless on a private network.",
+    needs=[RESOURCES_SERVER, COOKIES],
+)
+async def cookie_signing_key(trial: Trial, _: object) -> None:
+    """Signs a session id of our choice with the cookie's own name as the key, and seeds with it.
+
+    This is NeMo Gym's own doing, in every stock server.
+    Source: `get_session_middleware_key` in nemo_gym/server_utils.py is both the key and the cookie's name (0.2.0 to 0.7.0).
+    """
+    cookies = await _opened(trial)
+    name = cookies.pairs[0][0]
+    chosen = "forged-by-the-client"
+    forged = itsdangerous.TimestampSigner(name).sign(payload_of(chosen)).decode()
+    exchange = await trial.channel.send(post(SEED_SESSION, dict(trial.gym.row.data), Cookies(((name, forged),))))
+    if exchange.received.session_id == chosen:
+        raise Violation(
+            "a key that a client cannot know",
+            f"a cookie signed with the key {name!r}, its own name, is taken",
+            "NeMo Gym's own default: override get_session_middleware_key() to mend it.",
+        )
+
+
+@check(
+    "cookie-foreign",
+    Level.MUST,
+    "Cookies of other servers MUST NOT disturb a session",
+    why="clients send one server's cookies to all ports of a host: httpx and requests do.",
+    needs=[RESOURCES_SERVER, COOKIES],
+)
+async def cookie_foreign(trial: Trial, _: object) -> None:
+    """Seeds with another server's cookie alone, and verifies with both cookies; the session stays the same.
+
+    Source: RFC 6265, section 8.5: cookies are not isolated by port.
+    """
+    other = ("OtherServer___other", f"{payload_of('other')}.aR3zZw.AAAAAAAAAAAAAAAAAAAAAAAAAAA")
+    exchange = await trial.channel.send(post(SEED_SESSION, dict(trial.gym.row.data), Cookies((other,))))
+    plain = await _opened(trial)
+    mine = exchange.received
+    if not mine:
+        raise Violation(
+            "a session cookie of its own",
+            describe(reply_of(exchange)),
+            "Another server's cookie is taken for the session's.",
+        )
+    body = {**trial.gym.row.data, "response": DO_NOTHING.response}
+    expected = await trial.send(post(VERIFY, body, plain))
+    both = await trial.channel.send(post(VERIFY, body, Cookies((other, *mine.pairs))))
+    kept = both.received.session_id == mine.session_id
+    if reply_of(both).status != expected.status or not kept:
+        raise Violation(
+            f"status {expected.status} in the same session",
+            describe(reply_of(both)),
+            "The server reads the first cookie of the request instead of the one with its own name.",
+        )
+
+
+@check(
+    "cookie-unknown-session",
+    Level.MUST,
+    "A tool call without a session MUST NOT crash the server",
+    why="after a lost cookie or a restart every call is such a one; a 5xx tells the policy nothing.",
+    needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],
+)
+async def cookie_unknown_session(trial: Trial, _: object) -> None:
+    """Makes a recorded rollout's calls without any cookie, before any seed.
+
+    Source: `add_session_id` gives such a client a fresh session (every version); workplace_assistant answers 400.
+    """
+    for call in trial.gym.recorded_calls[0][1]:
+        _refuse_crash(await trial.send(post(tool_path(call.name), call.arguments)))

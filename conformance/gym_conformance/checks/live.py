@@ -1,0 +1,56 @@
+"""Liveness: what clients wait for before they begin.
+
+Source: `setup_liveness` in nemo_gym/server_utils.py and `SimpleResourcesServer.setup_webserver` in
+nemo_gym/base_resources_server.py.
+"""
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.outcome import Violation
+from gym_conformance.checks.trial import Trial, describe, expect_no_crash
+from gym_conformance.contract.openapi import Kind
+from gym_conformance.contract.wire import LIVENESS, SEED_SESSION, VERIFY
+from gym_conformance.gym import Gym
+from gym_conformance.session.contract import post
+from gym_conformance.session.exchange import Request
+
+_UNROUTED = (404, 405)
+
+
+@check(
+    "live-root",
+    Level.MUST,
+    "GET / MUST answer",
+    why="Verifiers and `gym env status` wait for any answer there before they begin: without one training never starts.",
+)
+async def live_root(trial: Trial, _: object) -> None:
+    """Asks for `/`; any status below 500 is an answer.
+
+    Source: `setup_liveness` in nemo_gym/server_utils.py (0.3.0 on); before, 404 is an answer too.
+    """
+    expect_no_crash(await trial.send(Request("GET", LIVENESS)), "The liveness route fails.")
+
+
+def _endpoints(gym: Gym) -> tuple[str, ...]:
+    return () if gym.kind is Kind.GYMNASIUM else (SEED_SESSION, VERIFY)
+
+
+@check(
+    "live-endpoints",
+    Level.MUST,
+    "The server MUST serve seed_session and verify",
+    why="without them no rollout begins or ends.",
+    subjects=_endpoints,
+)
+async def live_endpoints(trial: Trial, path: str) -> None:
+    """Posts an empty object to `/seed_session` and `/verify`: neither 404 nor 405.
+
+    Gymnasium-style servers have another contract (`/reset` and `/step`), and are not held to this one.
+    Source: `SimpleResourcesServer.setup_webserver` in nemo_gym/base_resources_server.py (every version).
+    """
+    reply = await trial.send(post(path, {}))
+    if reply.status in _UNROUTED:
+        raise Violation(
+            f"POST {path}",
+            describe(reply),
+            "This URL is no resources server: an agent serves /run, the head serves /global_config_dict_yaml; or a path prefix is missing.",
+        )

@@ -1,0 +1,105 @@
+"""`POST /aggregate_metrics` and liveness.
+
+Source: `aggregate_metrics` in nemo_gym/base_resources_server.py and `AggregateMetrics` in nemo_gym/config_types.py (0.3.0 on);
+0.2.x serves neither it nor `GET /`.
+"""
+
+from typing import Any
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.trial import OK, Trial, expect_object, expect_status
+from gym_conformance.contract.policy_output import DO_NOTHING
+from gym_conformance.contract.wire import AGGREGATE_METRICS
+from gym_conformance.session.contract import post
+from gym_conformance.session.exchange import Reply
+
+_NOT_FOUND = 404
+
+
+async def _aggregate(trial: Trial, verdicts: list[dict[str, Any]]) -> Reply:
+    reply = await trial.send(post(AGGREGATE_METRICS, {"verify_responses": verdicts}))
+    if reply.status == _NOT_FOUND:
+        raise NotApplicable("the server serves no /aggregate_metrics, as nemo-gym before 0.3.0")
+    return reply
+
+
+async def _verdicts(trial: Trial) -> list[dict[str, Any]]:
+    """Verify replies of two tasks, two rollouts each, with the keys that collection adds."""
+    verdict = await trial.scored(await trial.open(), DO_NOTHING.response)
+    indices = [(task, rollout) for task in range(2) for rollout in range(2)]
+    return [verdict | {"_ng_task_index": task, "_ng_rollout_index": rollout} for task, rollout in indices]
+
+
+@check(
+    "metrics-shape",
+    Level.MUST,
+    "aggregate_metrics MUST reply with its three members",
+    why="`gym eval run` fails at its very end, after all rollouts are made.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def metrics_shape(trial: Trial, _: object) -> None:
+    """Aggregates four verify replies: group_level_metrics is a list of objects, agent_metrics and key_metrics are objects.
+
+    Source: `AggregateMetrics` in nemo_gym/config_types.py (0.4.0), which the agent validates the reply with.
+    """
+    reply = await _aggregate(trial, await _verdicts(trial))
+    hint = "compute_metrics() or get_key_metrics() fails on verify's own replies."
+    expect_status(reply, [OK], hint)
+    body = expect_object(reply, hint)
+    groups = body.get("group_level_metrics", [])
+    if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+        raise Violation("group_level_metrics: a list of objects", f"{groups!r}", hint)
+    for key in ("agent_metrics", "key_metrics"):
+        if not isinstance(body.get(key, {}), dict):
+            raise Violation(f"{key}: an object", f"{body.get(key)!r}", hint)
+
+
+@check(
+    "metrics-empty",
+    Level.MUST,
+    "aggregate_metrics MUST take an empty list",
+    why="a collection in which every rollout failed ends in a crash instead of in its report.",
+    needs=[RESOURCES_SERVER],
+)
+async def metrics_empty(trial: Trial, _: object) -> None:
+    """Aggregates an empty list.
+
+    Source: `compute_aggregate_metrics` in nemo_gym/reward_profile.py returns empty metrics for it (0.4.0).
+    """
+    reply = await _aggregate(trial, [])
+    hint = "compute_metrics() divides by the number of replies, or takes the first one."
+    expect_status(reply, [OK], hint)
+    expect_object(reply, hint)
+
+
+@check(
+    "metrics-order",
+    Level.SHOULD,
+    "aggregate_metrics SHOULD NOT depend on the order of the replies",
+    why="rollouts finish in any order, so that the same run has other metrics each time.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def metrics_order(trial: Trial, _: object) -> None:
+    """Aggregates the same four replies with different rewards, forwards and backwards, and compares `key_metrics`.
+
+    Our inference: rollout collection writes the replies in the order in which they end.
+    """
+    verdicts = [verdict | {"reward": float(at % 3)} for at, verdict in enumerate(await _verdicts(trial))]
+    replies = [await _aggregate(trial, verdicts), await _aggregate(trial, verdicts[::-1])]
+    if any(reply.status != OK or not reply.is_json for reply in replies):
+        raise NotApplicable("it does not aggregate them; see metrics-shape")
+    forwards, backwards = (_numbers(reply.json()) for reply in replies)
+    if forwards != backwards:
+        raise Violation(
+            f"{forwards} both ways",
+            f"{backwards} backwards",
+            "compute_metrics() relies on the order of its input.",
+        )
+
+
+def _numbers(body: Any) -> dict[str, Any]:  # noqa: ANN401
+    key_metrics = body.get("key_metrics") if isinstance(body, dict) else None
+    metrics = key_metrics if isinstance(key_metrics, dict) else {}
+    return {key: round(value, 6) if isinstance(value, float) else value for key, value in metrics.items()}

@@ -1,0 +1,73 @@
+"""What checks cannot do without, and subjects that several of them share."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from gym_conformance.checks.check import Need
+from gym_conformance.checks.outcome import NotApplicable, Untestable
+from gym_conformance.checks.trial import OK, Trial, describe
+from gym_conformance.contract.openapi import Kind
+from gym_conformance.contract.policy_output import DO_NOTHING
+from gym_conformance.contract.rows import Row, Tool
+from gym_conformance.gym import Gym
+
+
+async def _resources_server(gym: Gym) -> None:
+    if gym.kind is Kind.GYMNASIUM:
+        raise NotApplicable(f"a {gym.kind} ({gym.evidence}): it has another contract")
+    if gym.kind is Kind.OTHER:
+        raise Untestable(f"a resources server: {gym.evidence}")
+
+
+async def _score(gym: Gym) -> None:
+    """A server that scores nothing at all has one finding, of verify-scores-rows, and not one for every check."""
+    trial = Trial(gym)
+    reply = await trial.verify(await trial.open(), DO_NOTHING.response)
+    if reply.status != OK:
+        raise Untestable(f"a verify that scores a plain message (verify-scores-rows): {describe(reply)}")
+
+
+async def _tools(gym: Gym) -> None:
+    if not gym.rows:
+        raise NotApplicable("no dataset rows were given (--gym-data)")
+    if not gym.tools:
+        raise NotApplicable("no row declares a tool")
+
+
+async def _served_tools(gym: Gym) -> None:
+    if gym.kind is Kind.SINGLE_TURN:
+        raise NotApplicable(f"a single-turn server ({gym.evidence}): calls are graded, never executed")
+
+
+async def _rollouts(gym: Gym) -> None:
+    if not gym.recorded:
+        raise NotApplicable("no recorded rollout belongs to a row (example_rollouts.jsonl beside the data)")
+
+
+async def _recorded_calls(gym: Gym) -> None:
+    if not gym.recorded_calls:
+        raise NotApplicable("no recorded rollout calls a tool (example_rollouts.jsonl beside the data)")
+
+
+async def _cookie_contract(gym: Gym) -> None:
+    if gym.contract.name != "cookie":
+        raise NotApplicable(f"sessions follow the {gym.contract.name} contract")
+
+
+RESOURCES_SERVER: Final = Need("resources server", _resources_server)
+SCORE: Final = Need("score", _score)
+TOOLS: Final = Need("tools", _tools)
+SERVED_TOOLS: Final = Need("served tools", _served_tools)
+ROLLOUTS: Final = Need("recorded rollouts", _rollouts)
+RECORDED_CALLS: Final = Need("recorded calls", _recorded_calls)
+COOKIES: Final = Need("cookie contract", _cookie_contract)
+
+
+def each_row(gym: Gym) -> Iterable[Row]:
+    """Every row, or the bare one where none is given."""
+    return gym.rows or (gym.row,)
+
+
+def each_tool(gym: Gym) -> Iterable[Tool]:
+    """Every tool that the rows declare."""
+    return gym.tools.values()

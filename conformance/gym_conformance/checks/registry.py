@@ -1,0 +1,16 @@
+"""All checks, in the order in which they run and are reported."""
+
+from types import ModuleType
+from typing import Final
+
+from gym_conformance.checks import cookies, live, metrics, seed, tools, verify
+from gym_conformance.checks.check import Check
+
+
+def _checks(module: ModuleType) -> tuple[Check, ...]:
+    return tuple(value for value in vars(module).values() if isinstance(value, Check))
+
+
+CHECKS: Final[tuple[Check, ...]] = tuple(
+    found for module in (live, seed, cookies, tools, verify, metrics) for found in _checks(module)
+)

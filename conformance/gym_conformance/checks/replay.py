@@ -1,0 +1,72 @@
+"""A recorded rollout's calls, run again: the one trajectory that is known to mean something to the server."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gym_conformance.checks.trial import OK, Trial, reply_of
+from gym_conformance.contract.policy_output import DO_NOTHING, response
+from gym_conformance.contract.rows import Call, Row
+from gym_conformance.session.contract import Client
+from gym_conformance.session.exchange import Reply
+
+#: Enough to write and to read again.
+_CALLS = 8
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of a run: the answers to each step, and the ids of the session after each."""
+
+    answers: tuple[tuple[str, Any], ...]
+    ids: tuple[str | None, ...]
+
+    @property
+    def kept_id(self) -> bool:
+        """Whether all steps ran in one session, as far as a client can see."""
+        return len(set(self.ids)) == 1
+
+    @staticmethod
+    def difference(first: "Replayed", second: "Replayed", tried: "Replayed") -> tuple[str, str]:
+        """Where `tried` differs from two runs that are equal there: what they answered and what it did, else ''."""
+        for one, two, three in zip(first.answers, second.answers, tried.answers, strict=True):
+            if one == two != three:
+                return f"{one[0]} answers {one[1]}", f"it answers {three[1]}"
+        return "", ""
+
+
+async def replay(trial: Trial, client: Client, disturb: tuple[Call, ...] = ()) -> Replayed:
+    """Seed, call, verify as the longest recorded rollout does, with `disturb` called after each step.
+
+    Where no rollout is recorded, or no tool is served, only the seed and the verify remain.
+    """
+    row, calls = _recorded(trial)
+    session = await trial.open(row, client)
+    ids, answers = [session.id], []
+    for call in calls[:_CALLS]:
+        for disturbing in disturb:
+            await session.call(disturbing)
+        answers.append((f"/{call.name}", _answer(reply_of(await session.call(call)))))
+        ids.append(session.id)
+    for disturbing in disturb:
+        await session.call(disturbing)
+    answers.append(("/verify", _reward(reply_of(await session.verify(_response(trial, row))))))
+    ids.append(session.id)
+    return Replayed(tuple(answers), tuple(ids))
+
+
+def _recorded(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
+    return next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
+
+
+def _response(trial: Trial, row: Row) -> Any:  # noqa: ANN401
+    recorded = trial.gym.recorded.get(row, ())
+    return response(recorded[0].output) if recorded else DO_NOTHING.response
+
+
+def _answer(reply: Reply) -> Any:  # noqa: ANN401
+    return (reply.status, reply.json() if reply.is_json else reply.text)
+
+
+def _reward(reply: Reply) -> Any:  # noqa: ANN401
+    verdict = reply.json() if reply.status == OK and reply.is_json else None
+    return (reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)

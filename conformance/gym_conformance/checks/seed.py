@@ -1,0 +1,260 @@
+"""`POST /seed_session`: opens a session for one row.
+
+Source: `SimpleResourcesServer.seed_session` in nemo_gym/base_resources_server.py and `SimpleAgent.run` in
+responses_api_agents/simple_agent/app.py, 0.4.0; what Verifiers does with the reply, as published in 0.3.0 and 0.4.0.
+"""
+
+import httpx
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.needs import COOKIES, RESOURCES_SERVER, each_row
+from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.trial import (
+    OK,
+    Trial,
+    describe,
+    expect_no_crash,
+    expect_object,
+    expect_status,
+    reply_of,
+)
+from gym_conformance.contract.cookies import SetCookie, parse_set_cookie
+from gym_conformance.contract.policy_output import DO_NOTHING
+from gym_conformance.contract.rows import Row
+from gym_conformance.contract.wire import ROLLOUT_KEYS, SEED_SESSION, VERIFY, tool_path
+from gym_conformance.session.contract import post
+
+_REDIRECTS = range(300, 400)
+
+
+@check(
+    "seed-accepts-rows",
+    Level.MUST,
+    "seed_session MUST accept every dataset row",
+    why="the rollout of such a row ends before it begins, and the whole batch with it: the agent raises on any error.",
+    needs=[RESOURCES_SERVER],
+    subjects=each_row,
+)
+async def seed_accepts_rows(trial: Trial, row: Row) -> None:
+    """Seeds a fresh session with each row, as it stands in the dataset.
+
+    Source: `SimpleAgent.run` posts the whole row and raises for any status but 200 (0.4.0).
+    """
+    reply = reply_of(await trial.session(row).seed())
+    expect_status(
+        reply,
+        [OK],
+        "The request model of seed_session and the dataset disagree, or its set-up code fails on this row.",
+    )
+
+
+@check(
+    "seed-accepts-rollout-keys",
+    Level.MUST,
+    "seed_session and verify MUST accept the keys that rollout collection adds to a row",
+    why="the environment works by hand and fails in training, where these keys are always there.",
+    needs=[RESOURCES_SERVER],
+)
+async def seed_accepts_rollout_keys(trial: Trial, _: object) -> None:
+    """Seeds and verifies the first row with `agent_ref`, `_ng_task_index` and `_ng_rollout_index` added.
+
+    Source: nemo_gym/rollout_collection.py adds them before `/run`, and the agent sends the row as it came (0.4.0).
+    """
+    row = Row({**trial.gym.row.data, **ROLLOUT_KEYS}, trial.gym.row.source)
+    hint = "The request model forbids extra keys (`extra='forbid'`); rows carry more than it lists."
+    plain = await _statuses(trial, trial.gym.row)
+    extended = await _statuses(trial, row)
+    if extended != plain:
+        raise Violation(f"the statuses of the plain row, {plain}", f"{extended}", hint)
+
+
+async def _statuses(trial: Trial, row: Row) -> list[int]:
+    session = trial.session(row)
+    seeded = reply_of(await session.seed())
+    return [seeded.status, (await trial.verify(session, DO_NOTHING.response)).status]
+
+
+@check(
+    "seed-replies-object",
+    Level.MUST,
+    "seed_session MUST reply with a JSON object",
+    why="Verifiers looks into the reply with `.get('mcp')`: with null or a list every rollout dies there.",
+    needs=[RESOURCES_SERVER],
+)
+async def seed_replies_object(trial: Trial, _: object) -> None:
+    """Seeds the first row and parses the reply.
+
+    Source: `BaseSeedSessionResponse` (every version); Verifiers' NeMo Gym taskset calls `.json().get("mcp")`.
+    """
+    session = trial.session()
+    reply = reply_of(await session.seed())
+    expect_status(reply, [OK], "See seed-accepts-rows.")
+    expect_object(reply, "seed_session returns None: return BaseSeedSessionResponse().")
+
+
+def _session_cookies(headers: tuple[str, ...]) -> list[SetCookie]:
+    cookies = [parse_set_cookie(header) for header in headers]
+    return [cookie for cookie in cookies if cookie.value and not cookie.expires_at_once]
+
+
+@check(
+    "seed-sets-cookie",
+    Level.MUST,
+    "seed_session MUST set a session cookie",
+    why="without one every tool call and the verify run in sessions of their own: the reward scores an untouched state.",
+    needs=[RESOURCES_SERVER, COOKIES],
+)
+async def seed_sets_cookie(trial: Trial, _: object) -> None:
+    """Seeds the first row without any cookie and looks for `Set-Cookie` in the reply.
+
+    Source: `SimpleServer.setup_session_middleware` in nemo_gym/server_utils.py (every version).
+    """
+    session = trial.session()
+    reply = reply_of(await session.seed())
+    if not _session_cookies(reply.set_cookies):
+        raise Violation(
+            "a Set-Cookie header",
+            f"status {reply.status} with Set-Cookie {list(reply.set_cookies)}",
+            "setup_webserver() does not call setup_session_middleware(app), or a proxy strips the header.",
+        )
+
+
+@check(
+    "seed-cookie-usable",
+    Level.MUST,
+    "The session cookie MUST come back to every endpoint over the same connection",
+    why="clients that follow the cookie rules never send such a cookie back, so that the session is lost.",
+    needs=[RESOURCES_SERVER, COOKIES],
+)
+async def seed_cookie_usable(trial: Trial, _: object) -> None:
+    """Holds the cookie's attributes to RFC 6265: `Path` covers all endpoints, no `Secure` over http, no other `Domain`.
+
+    Source: the cookie of every stock server is `path=/; Max-Age=1209600; httponly; samesite=lax`.
+    """
+    session = trial.session()
+    reply = reply_of(await session.seed())
+    url = httpx.URL(trial.channel.line.url)
+    for cookie in _session_cookies(reply.set_cookies):
+        path = cookie.attributes.get("path", "/")
+        if not f"{url.path.rstrip('/')}/".startswith(path.rstrip("/") + "/"):
+            raise Violation(
+                "a Path that covers every endpoint", f"Path={path}", "Set the session cookie with path='/'."
+            )
+        if "secure" in cookie.attributes and url.scheme == "http":
+            raise Violation(
+                "no Secure attribute over http",
+                f"{cookie.name} is Secure",
+                "SessionMiddleware(https_only=True): agents speak http to the server, and drop the cookie.",
+            )
+        domain = cookie.attributes.get("domain", "").lstrip(".").lower()
+        if domain and domain != url.host and not url.host.endswith("." + domain):
+            raise Violation(
+                f"no Domain, or {url.host}",
+                f"Domain={domain}",
+                "Leave SessionMiddleware's domain unset: hosts change.",
+            )
+
+
+@check(
+    "seed-opens-own-session",
+    Level.MUST,
+    "Two seeds without a cookie MUST open two sessions",
+    why="rollouts of one batch write into each other's state, and the rewards are noise.",
+    needs=[RESOURCES_SERVER],
+)
+async def seed_opens_own_session(trial: Trial, _: object) -> None:
+    """Seeds the first row twice, each time without a cookie, and compares the ids in the two cookies.
+
+    Where the id cannot be read (a cookie that is not Starlette's), the cookies themselves are compared.
+    Source: `add_session_id` in nemo_gym/server_utils.py draws a uuid4 for each client without a cookie.
+    """
+    first, second = trial.session(), trial.session()
+    replies = [reply_of(await session.seed()) for session in (first, second)]
+    if not (replies[0].set_cookies and replies[1].set_cookies) and first.id is None:
+        raise NotApplicable("the seeds set no cookie; see seed-sets-cookie")
+    names = [first.id or replies[0].set_cookies, second.id or replies[1].set_cookies]
+    if names[0] == names[1]:
+        raise Violation(
+            "two different sessions",
+            f"the same one twice: {names[0]}",
+            "The session id is a constant, or is derived from the row instead of drawn anew.",
+        )
+
+
+@check(
+    "seed-repeat-harmless",
+    Level.MUST,
+    "A repeated seed of a session MUST be harmless",
+    why="clients send a request again when the reply is lost; a rollout must not die or change its session by that.",
+    needs=[RESOURCES_SERVER],
+)
+async def seed_repeat_harmless(trial: Trial, _: object) -> None:
+    """Seeds the first row three times with the cookie of the first, and then verifies.
+
+    Each seed is answered 200, the session stays the same, and verify answers as it does after one seed.
+    Source: nemo_gym/server_utils.py `request` retries lost replies; `add_session_id` keeps the id it is sent.
+    """
+    once = await trial.open()
+    expected = (await trial.verify(once, DO_NOTHING.response)).status
+    session = await trial.open()
+    first_id = session.id
+    for _again in range(2):
+        reply = reply_of(await session.seed())
+        expect_status(
+            reply,
+            [OK],
+            "seed_session fails where the session exists already: use setdefault, or replace the state.",
+        )
+    if first_id is not None and session.id is not None and session.id != first_id:
+        raise Violation("the same session id after each seed", "another id", "seed_session replaces the session id.")
+    reply = await trial.verify(session, DO_NOTHING.response)
+    if reply.status != expected:
+        raise Violation(
+            f"verify answers {expected}, as after one seed",
+            describe(reply),
+            "The second seed damages the session's state.",
+        )
+
+
+@check(
+    "seed-no-redirects",
+    Level.MUST,
+    "seed_session, tools and verify MUST NOT redirect",
+    why="the clients do not follow redirects, or follow them with a GET and without the body.",
+    needs=[RESOURCES_SERVER],
+)
+async def seed_no_redirects(trial: Trial, _: object) -> None:
+    """Sends a seed, a call of each declared tool, and a verify, and looks for a 3xx.
+
+    Source: Verifiers' NeMo Gym taskset follows no redirect; a 301 or 302 turns a POST into a GET elsewhere.
+    """
+    gym = trial.gym
+    verify = {**gym.row.data, "response": DO_NOTHING.response}
+    requests = [post(SEED_SESSION, dict(gym.row.data)), post(VERIFY, verify)]
+    requests += [post(tool_path(tool.name), gym.example_call(tool).arguments) for tool in gym.tools.values()]
+    for request in requests:
+        reply = await trial.send(request)
+        if reply.status in _REDIRECTS:
+            raise Violation(
+                f"an answer from {request.path} itself",
+                f"status {reply.status} to {reply.header('location')}",
+                "A proxy, or a route with a trailing slash (`redirect_slashes`).",
+            )
+
+
+@check(
+    "seed-survives-odd-rows",
+    Level.SHOULD,
+    "seed_session SHOULD refuse a malformed row without a 5xx",
+    why="a 5xx is retried and hides which row was wrong; a 422 names the field.",
+    needs=[RESOURCES_SERVER],
+)
+async def seed_survives_odd_rows(trial: Trial, _: object) -> None:
+    """Seeds with an empty object, a list, null and no body at all; 200 and any 4xx are fine.
+
+    Our inference: FastAPI validates the body before the handler runs, and env repos' own clients seed with `{}`.
+    """
+    hint = "The handler reads the raw body, or indexes a row field without saying so in its request model."
+    bodies: tuple[object, ...] = ({}, [], None)
+    for body in bodies:
+        expect_no_crash(await trial.send(post(SEED_SESSION, body)), hint)

@@ -1,0 +1,241 @@
+"""`POST /<tool>`: runs one call of the policy.
+
+Source: `SimpleAgent.responses` in responses_api_agents/simple_agent/app.py (0.4.0): the parsed arguments are the body,
+the reply's raw text is the tool's output, whatever its status.
+"""
+
+import json
+from collections.abc import Iterable
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.needs import RECORDED_CALLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS, each_tool
+from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.replay import Replayed, replay
+from gym_conformance.checks.trial import Trial, describe, expect_no_crash, reply_of
+from gym_conformance.contract.openapi import Kind
+from gym_conformance.contract.rows import Call, Tool
+from gym_conformance.contract.wire import RESERVED, TOOL_NAME
+from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.session.contract import Client
+
+_NOT_FOUND, _WRONG_METHOD = 404, 405
+
+#: Bodies that are no call, by name; None is no body at all. The policy's own arguments are always parsed JSON, so
+#: the last three come only from clients with a bug of their own.
+BAD_BODIES: dict[str, bytes | None] = {
+    "a list": b"[1, 2]",
+    "a string": b'"text"',
+    "null": b"null",
+    "a number": b"0",
+    "no body": None,
+    "broken JSON": b'{"a": ',
+    "bytes that are not UTF-8": b'{"a": "\xff\xfe"}',
+}
+
+
+@check(
+    "tool-routed",
+    Level.MUST,
+    "Every tool that a row declares MUST be served",
+    why="the policy is shown a tool that always fails, and learns not to call it.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    subjects=each_tool,
+)
+async def tool_routed(trial: Trial, tool: Tool) -> None:
+    """Calls each declared tool in a seeded session: neither 404 nor 405 for a tool that has no route.
+
+    Not for single-turn servers, whose rows' tools are graded and never executed. A tool that has a route of its own
+    may answer 404 for its own reasons; a catch-all's 404 means that it knows no such tool.
+    Source: the agent feeds the 404 to the model as if it were the tool's answer (simple_agent/app.py, 0.4.0).
+    """
+    if tool.name in trial.gym.api.tools:
+        return
+    session = await trial.open()
+    reply = await trial.call(session, trial.gym.example_call(tool))
+    if reply.status in (_NOT_FOUND, _WRONG_METHOD):
+        served = ", ".join(sorted(trial.gym.api.tools)) or "none by name"
+        raise Violation(
+            f"a POST route for {tool.name}",
+            describe(reply),
+            f"The tool was renamed, or never added in setup_webserver(). Served: {served}.",
+        )
+
+
+def _each_handler(gym: Gym) -> Iterable[Tool]:
+    """The tools whose bodies are read by different code: a catch-all reads all of them alike."""
+    tools = list(gym.tools.values())
+    return tools[:1] if gym.kind is Kind.CATCH_ALL else tools
+
+
+@check(
+    "tool-bad-body",
+    Level.MUST,
+    "A body that is no valid call MUST be refused without a 5xx",
+    why="a 5xx costs the agent its cookie, and so the session: one malformed call spoils the whole rollout.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    subjects=_each_handler,
+)
+async def tool_bad_body(trial: Trial, tool: Tool) -> None:
+    """Sends each tool a list, a string, null, a number, nothing, broken JSON and invalid UTF-8, in a seeded session.
+
+    A tool that takes no arguments may ignore its body and answer 200. A catch-all is asked for one tool only.
+    Source: policies write arguments that are JSON but no object; nemo-gym's own servers declare a pydantic model,
+    which answers 422.
+    """
+    session = await trial.open(client=Client.KEEPING)
+    for name, body in BAD_BODIES.items():
+        exchange = await session.call_raw(tool.name, body)
+        expect_no_crash(
+            reply_of(exchange), given=name, hint="The handler parses the raw body itself: declare a pydantic model."
+        )
+        trial.channel.forget(exchange)
+
+
+def wrong_arguments(tool: Tool) -> dict[str, object]:
+    """Arguments that no tool expects, by what is wrong with them."""
+    properties = tool.parameters.get("properties")
+    names = list(properties) if isinstance(properties, dict) else []
+    wrong: dict[str, object] = {"no arguments": {}, "an unknown argument": {"no_such_argument_conformance": 1}}
+    if not names:
+        return wrong
+    return wrong | {
+        "null for every argument": dict.fromkeys(names),
+        "an object for every argument": {name: {"unexpected": []} for name in names},
+        "text for every argument": dict.fromkeys(names, "\x00 unexpected text \U0001f9ea"),
+    }
+
+
+@check(
+    "tool-wrong-arguments",
+    Level.MUST,
+    "A call with wrong arguments MUST be refused without a 5xx",
+    why="policies write wrong arguments in every batch; a 5xx costs the agent its cookie, and so the session.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    subjects=each_tool,
+)
+async def tool_wrong_arguments(trial: Trial, tool: Tool) -> None:
+    """Calls each tool without arguments, with an unknown one, and with null, an object or odd text for each of its own.
+
+    Any status below 500 is fine: a tool may take them, refuse them with 422, or answer 200 with an error for the policy.
+    Source: simple_agent/app.py (0.4.0) replaces its cookies with those of the reply; a 5xx from an exception has none.
+    """
+    session = await trial.open(client=Client.KEEPING)
+    for name, arguments in wrong_arguments(tool).items():
+        exchange = await session.call(Call(tool.name, arguments))
+        hint = "The tool's function raises: catch it and return the error as the tool's output, with 200 or 4xx."
+        expect_no_crash(reply_of(exchange), given=name, hint=hint)
+        trial.channel.forget(exchange)
+
+
+@check(
+    "tool-undeclared",
+    Level.MUST,
+    "A call of an undeclared tool MUST NOT give a 5xx",
+    why="policies invent tools; a 5xx costs the agent its cookie, and so the session.",
+    needs=[RESOURCES_SERVER],
+)
+async def tool_undeclared(trial: Trial, _: object) -> None:
+    """Calls two tools that nobody serves, one with a name as a confused policy writes it.
+
+    404 is usual; a catch-all answers 200 with an error in the body.
+    Source: an UnboundLocalError for an unknown tool shipped in a real environment.
+    """
+    hint = "The catch-all route looks the tool up without asking whether it is there."
+    for name in (NO_SUCH_TOOL, "functions.no_such tool"):
+        session = await trial.open()
+        expect_no_crash(await trial.call(session, Call(name, {"a": 1})), hint)
+
+
+@check(
+    "tool-refused-call",
+    Level.MUST,
+    "A refused call MUST leave the session as it was",
+    why="the policy may repair its call and go on; if the refused one left traces, it is scored on another state.",
+    needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],
+)
+async def tool_refused_call(trial: Trial, _: object) -> None:
+    """Replays a recorded rollout with an unknown tool and a malformed call before each step, and compares with a plain replay.
+
+    What differs already between two plain replays is not compared.
+    Source: simple_agent/app.py (0.4.0) goes on after any error reply.
+    """
+    tool = trial.gym.recorded_calls[0][1][0].name
+    disturb = (Call(NO_SUCH_TOOL, {}), Call(tool, [1, 2]))
+    plain, again = await replay(trial, Client.KEEPING), await replay(trial, Client.KEEPING)
+    disturbed = await replay(trial, Client.KEEPING, disturb)
+    expected, came = Replayed.difference(plain, again, disturbed)
+    if expected:
+        raise Violation(
+            f"as without the refused calls: {expected}",
+            came,
+            "The tool changes its state before it has checked its arguments.",
+        )
+
+
+@check(
+    "tool-reply-text",
+    Level.MUST,
+    "A tool's reply MUST be UTF-8 text",
+    why="the agent decodes it: bytes that are not UTF-8 end the rollout with an exception.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    subjects=each_tool,
+)
+async def tool_reply_text(trial: Trial, tool: Tool) -> None:
+    """Calls each tool as a recorded rollout does, or without arguments, and decodes the reply.
+
+    Source: `(await api_response.content.read()).decode()` in simple_agent/app.py (0.4.0).
+    """
+    session = await trial.open()
+    reply = await trial.call(session, trial.gym.example_call(tool))
+    try:
+        reply.body.decode()
+    except UnicodeDecodeError as error:
+        raise Violation(
+            "UTF-8 text",
+            f"{error.reason} at byte {error.start}: {reply.body[:60]!r}",
+            "The tool returns raw bytes: encode them.",
+        ) from None
+
+
+@check(
+    "tool-name-legal",
+    Level.MUST,
+    "A tool's name MUST be legal and not reserved",
+    why="model servers refuse the whole request, or the call reaches the framework's own endpoint instead of the tool.",
+    needs=[TOOLS],
+    subjects=each_tool,
+)
+async def tool_name_legal(trial: Trial, tool: Tool) -> None:
+    """Holds each declared name to `[A-Za-z0-9_-]{1,64}`, and, where tools are executed, apart from the framework's endpoints.
+
+    Source: the OpenAI API's function names; `RESERVED_MCP_TOOL_NAMES` in nemo_gym/base_resources_server.py (0.4.0).
+    """
+    if not TOOL_NAME.fullmatch(tool.name):
+        raise Violation("letters, digits, _ and -, 1 to 64 of them", json.dumps(tool.name), "Rename the tool.")
+    if trial.gym.kind is Kind.SINGLE_TURN:
+        return
+    if tool.name in RESERVED:
+        raise Violation("a name of its own", f"{tool.name}, an endpoint of the framework", "Rename the tool.")
+
+
+@check(
+    "tool-served-declared",
+    Level.MAY,
+    "A route MAY be declared as a tool by some row",
+    why="a tool that no row shows is never called: dead code, or a dataset that lags behind.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+)
+async def tool_served_declared(trial: Trial, _: object) -> None:
+    """Compares the POST routes of the OpenAPI document with the tools of all rows read.
+
+    Our inference.
+    """
+    if not trial.gym.api.tools:
+        raise NotApplicable("the server names no tool routes")
+    unused = sorted(trial.gym.api.tools - trial.gym.tools.keys())
+    if unused:
+        raise Violation(
+            "routes that some row declares",
+            ", ".join(unused),
+            "The rows were made for another version of the server.",
+        )

@@ -1,0 +1,103 @@
+"""One trial: a check tries one subject, over a channel whose record becomes the reproduction."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gym_conformance.checks.outcome import Untestable, Violation
+from gym_conformance.contract.cookies import NO_COOKIES, Cookies
+from gym_conformance.contract.rows import Call, Row
+from gym_conformance.contract.wire import VERIFY
+from gym_conformance.gym import Gym
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.contract import Client, Session, post
+from gym_conformance.session.exchange import Exchange, Reply, Request
+
+OK = 200
+_SERVER_ERROR = 500
+
+
+class Trial:
+    """What a check's function works with."""
+
+    def __init__(self, gym: Gym) -> None:
+        self.gym = gym
+        self.channel = Channel(gym.line)
+
+    async def send(self, request: Request) -> Reply:
+        """Send any request as it stands."""
+        return reply_of(await self.channel.send(request))
+
+    def session(self, row: Row | None = None, client: Client = Client.REPLACING) -> Session:
+        """A session that is not seeded yet, on `row` or on the gym's first one."""
+        return self.gym.contract.session(self.channel, row or self.gym.row, client)
+
+    async def open(self, row: Row | None = None, client: Client = Client.REPLACING) -> Session:
+        """A seeded session.
+
+        Raises:
+            Untestable: the server does not take the seed, which is another check's finding.
+        """
+        session = self.session(row, client)
+        reply = reply_of(await session.seed())
+        if reply.status != OK:
+            raise Untestable(f"a session: /seed_session answered {reply.status} for {row or self.gym.row}")
+        return session
+
+    async def call(self, session: Session, call: Call) -> Reply:
+        """Run one tool call in the session."""
+        return reply_of(await session.call(call))
+
+    async def verify(self, session: Session, response: Mapping[str, Any], **fields: Any) -> Reply:  # noqa: ANN401
+        """Have the response scored in the session."""
+        return reply_of(await session.verify(response, **fields))
+
+    async def scored(self, session: Session, response: Mapping[str, Any], **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+        """What verify answers, for checks that look closer at it.
+
+        Raises:
+            Untestable: verify does not score this response, which is another check's finding.
+        """
+        reply = await self.verify(session, response, **fields)
+        if reply.status != OK:
+            raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows")
+        verdict = reply.json() if reply.is_json else None
+        if not isinstance(verdict, dict):
+            raise Untestable("a score: /verify answered no JSON object; see verify-scores-rows")
+        return verdict
+
+    async def verify_bare(self, response: Mapping[str, Any], cookies: Cookies = NO_COOKIES) -> Reply:
+        """Verify the gym's first row outside of any session of ours."""
+        return await self.send(post(VERIFY, {**self.gym.row.data, "response": response}, cookies))
+
+
+def reply_of(exchange: Exchange) -> Reply:
+    """The reply of an exchange that had no fault, as every exchange that `Channel.send` returns."""
+    if exchange.reply is None:
+        raise AssertionError(f"no reply in {exchange}")
+    return exchange.reply
+
+
+def expect_status(reply: Reply, statuses: Iterable[int], hint: str) -> None:
+    """Hold a reply to some statuses."""
+    allowed = tuple(statuses)
+    if reply.status not in allowed:
+        raise Violation("status " + " or ".join(map(str, allowed)), describe(reply), hint)
+
+
+def expect_no_crash(reply: Reply, hint: str, given: str = "") -> None:
+    """Hold a reply, to what was given, to any status but a 5xx."""
+    if reply.status >= _SERVER_ERROR:
+        raise Violation("any status below 500" + (f" to {given}" if given else ""), describe(reply), hint)
+
+
+def expect_object(reply: Reply, hint: str) -> dict[str, Any]:
+    """Hold a reply to a JSON object as body."""
+    body = reply.json() if reply.is_json else None
+    if not isinstance(body, dict):
+        raise Violation("a JSON object", describe(reply), hint)
+    return body
+
+
+def describe(reply: Reply) -> str:
+    """A reply in a line: the status and what it says."""
+    return f"status {reply.status}, body {reply.text}" if reply.body else f"status {reply.status}, no body"

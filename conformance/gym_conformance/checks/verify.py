@@ -1,0 +1,386 @@
+"""`POST /verify`: scores a response, and hands it back with the reward.
+
+Source: `BaseVerifyRequest` and `BaseVerifyResponse` in nemo_gym/base_resources_server.py (every version), and what
+the clients read from the reply: Verifiers, verl and NeMo RL take reward, response and token fields from it.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any, TypeGuard
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, each_row
+from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
+from gym_conformance.checks.trial import (
+    OK,
+    Trial,
+    describe,
+    expect_no_crash,
+    expect_object,
+    expect_status,
+)
+from gym_conformance.contract.cookies import NO_COOKIES, Cookies
+from gym_conformance.contract.policy_output import (
+    DO_NOTHING,
+    RAW_SURROGATE,
+    Degenerate,
+    degenerate_outputs,
+    function_call,
+    message,
+    reasoning,
+    response,
+    with_tokens,
+)
+from gym_conformance.contract.rows import Row
+from gym_conformance.contract.wire import TOKEN_FIELDS, VERIFY
+from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.session.contract import post
+from gym_conformance.session.exchange import Reply
+
+_UNPROCESSABLE = 422
+
+
+@check(
+    "verify-scores-rows",
+    Level.MUST,
+    "verify MUST score every row",
+    why="the rollout of such a row is lost after all its tokens were paid for, and the agent raises.",
+    needs=[RESOURCES_SERVER],
+    subjects=each_row,
+)
+async def verify_scores_rows(trial: Trial, row: Row) -> None:
+    """Seeds each row and verifies a message that does nothing, and a recorded rollout's output where there is one.
+
+    The reply is 200 with a JSON object.
+    Source: `SimpleAgent.run` raises for any other status (0.4.0).
+    """
+    hint = "verify's request model and the dataset disagree, or the scorer fails on this row."
+    recorded = [response(rollout.output) for rollout in trial.gym.recorded.get(row, ())[:1]]
+    for output in (DO_NOTHING.response, *recorded):
+        session = await trial.open(row)
+        reply = await trial.verify(session, output)
+        if output is not DO_NOTHING.response and _refused_by_type(reply):
+            continue  # recorded by an older version, with values that today's OpenAI types refuse
+        expect_status(reply, [OK], hint)
+        expect_object(reply, "verify returns None, or its reply holds NaN, which JSON has not.")
+
+
+def _refused_by_type(reply: Reply) -> bool:
+    """Whether NeMo Gym's own response type refused the request: a 422 that points below `response`."""
+    if reply.status != _UNPROCESSABLE or not reply.is_json:
+        return False
+    body = reply.json()
+    detail = body.get("detail") if isinstance(body, dict) else None
+    places = [entry.get("loc") for entry in detail if isinstance(entry, dict)] if isinstance(detail, list) else []
+    return bool(places) and all(isinstance(loc, list) and loc[:2] == ["body", "response"] for loc in places)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether JSON calls it a number; Python calls a bool one too."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _degenerate(gym: Gym) -> Iterable[Degenerate]:
+    return degenerate_outputs(next(iter(gym.tools), NO_SUCH_TOOL))
+
+
+@check(
+    "verify-degenerate",
+    Level.MUST,
+    "verify MUST score every degenerate policy output",
+    why="early in training most outputs are degenerate: each crash loses a rollout, and biases what is learned from.",
+    needs=[RESOURCES_SERVER, SCORE],
+    subjects=_degenerate,
+)
+async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
+    """Verifies the first row with odd outputs: empty, cut short, reasoning only, malformed calls, NUL, very long, ...
+
+    Each is scored with 200. Where NeMo Gym's own types cannot read an output, a 422 passes here and is reported by
+    verify-framework-types.
+    Source: outputs that crashed the verify of real environments; the types are in nemo_gym/openai_utils.py (0.4.0).
+    """
+    session = await trial.open()
+    reply = await trial.verify(session, output.response)
+    if not output.stock and _refused_by_type(reply):
+        raise NotApplicable("NeMo Gym's own types refuse it; see verify-framework-types")
+    expect_status(reply, [OK], "The scorer takes for granted that there is a message, text, or arguments that parse.")
+
+
+@check(
+    "verify-framework-types",
+    Level.SHOULD,
+    "verify SHOULD take hosted tools' items, lists as tool output, and unknown items",
+    why="with a policy that has hosted tools every such rollout is lost with 422.",
+    needs=[RESOURCES_SERVER, SCORE],
+    subjects=lambda gym: [output for output in _degenerate(gym) if not output.stock],
+)
+async def verify_framework_types(trial: Trial, output: Degenerate) -> None:
+    """Verifies the outputs that NeMo Gym's own types cannot read in every version.
+
+    Source: `NeMoGymResponseOutputItem` in nemo_gym/openai_utils.py: in 0.4.0 every stock server refuses them.
+    """
+    session = await trial.open()
+    if _refused_by_type(reply := await trial.verify(session, output.response)):
+        raise Violation(
+            "status 200",
+            describe(reply),
+            "NeMo Gym's own types, not this environment: newer versions take more.",
+        )
+
+
+@check(
+    "verify-raw-surrogate",
+    Level.SHOULD,
+    "verify SHOULD score a text that holds a raw lone surrogate",
+    why="models do write them, a byte at a time; the rollout is lost with a 500.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def verify_raw_surrogate(trial: Trial, _: object) -> None:
+    r"""Verifies a message whose text holds "\ud800" as JSON lets it: an escape that Python reads as one character.
+
+    Source: in 0.4.0 every stock server answers 500, for the echo of the response cannot be encoded as UTF-8.
+    """
+    session = await trial.open()
+    reply = await trial.verify(session, RAW_SURROGATE.response)
+    expect_status(
+        reply,
+        [OK],
+        "NeMo Gym's own echo in every stock server, not this environment: UTF-8 has no lone surrogates.",
+    )
+
+
+@check(
+    "verify-reward-finite",
+    Level.MUST,
+    "The reward MUST be a finite number",
+    why="NaN and null poison the whole batch's advantages; a string or a bool breaks the trainer's types.",
+    needs=[RESOURCES_SERVER, SCORE],
+    subjects=each_row,
+)
+async def verify_reward_finite(trial: Trial, row: Row) -> None:
+    """Verifies each row with a message that does nothing and an empty output, and looks at `reward`.
+
+    Source: `BaseVerifyResponse.reward: float` (every version); NaN leaves FastAPI as null.
+    """
+    for output in (DO_NOTHING.response, response([])):
+        session = await trial.open(row)
+        reply = await trial.verify(session, output)
+        if reply.status != OK:
+            raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows")
+        verdict = reply.json() if reply.is_json else {}
+        reward = verdict.get("reward") if isinstance(verdict, dict) else None
+        if not is_number(reward) or not math.isfinite(reward):
+            raise Violation(
+                "reward: a finite number",
+                f"reward: {reward!r}" if reply.is_json else describe(reply),
+                "A division by zero or an unset score: NaN becomes null on the way.",
+            )
+
+
+@check(
+    "verify-echoes",
+    Level.MUST,
+    "verify MUST echo responses_create_params and response",
+    why="trainers take the tokens to train on from this echo: what is lost there is never learned from.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def verify_echoes(trial: Trial, _: object) -> None:
+    """Verifies an output of reasoning, a call and a message, and compares the echo with it, value by value.
+
+    Keys that the server adds (defaults of its types) are fine; what was sent must all be there.
+    Source: `BaseVerifyResponse` extends `BaseVerifyRequest` (every version); Verifiers pops both from the reply.
+    """
+    sent = response([reasoning("Let me see."), function_call(NO_SUCH_TOOL, '{"a": 1}'), message("Done.", "Really.")])
+    session = await trial.open()
+    verdict = await trial.scored(session, sent)
+    hint = "verify builds its reply by hand: return YourVerifyResponse(**body.model_dump(), reward=...)."
+    for key in ("responses_create_params", "response"):
+        if not isinstance(verdict.get(key), dict):
+            raise Violation(f"{key}, as it was sent", f"{key}: {verdict.get(key)!r}", hint)
+    lost = _lost(sent["output"], verdict["response"].get("output"), "response.output")
+    given = {"input": trial.gym.row.data["responses_create_params"].get("input")}
+    if lost := lost or _lost(
+        _texts(given), _texts(verdict["responses_create_params"]), "responses_create_params.input"
+    ):
+        raise Violation("every value that was sent", lost, hint)
+
+
+def _texts(params: dict[str, Any]) -> list[Any]:
+    """The contents of the input: versions differ in the keys they add around them."""
+    given = params.get("input")
+    return (
+        [entry.get("content") if isinstance(entry, dict) else entry for entry in given]
+        if isinstance(given, list)
+        else [given]
+    )
+
+
+def _lost(sent: Any, echoed: Any, path: str) -> str:  # noqa: ANN401
+    """The first value of `sent` that `echoed` lacks or changes, in words; '' where it is all there."""
+    if isinstance(sent, dict) and isinstance(echoed, dict):
+        return next((lost for key in sent if (lost := _lost(sent[key], echoed.get(key), f"{path}.{key}"))), "")
+    if isinstance(sent, list) and isinstance(echoed, list) and len(sent) == len(echoed):
+        pairs = enumerate(zip(sent, echoed, strict=True))
+        return next((lost for at, (one, two) in pairs if (lost := _lost(one, two, f"{path}[{at}]"))), "")
+    return "" if sent == echoed else f"{path}: {echoed!r} for {sent!r}"
+
+
+@check(
+    "verify-echoes-tokens",
+    Level.MUST,
+    "verify MUST echo the token fields equal in value",
+    why="verl and NeMo RL train on the tokens in this echo: lost or changed ones mean training on nothing, or on other text.",
+    needs=[RESOURCES_SERVER, SCORE],
+    subjects=lambda _: ("a message", "a tool call", "a reasoning item"),
+)
+async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
+    """Verifies an output whose last item carries sentinel token ids and log probabilities, and finds them in the echo.
+
+    Source: `*ForTraining` types in nemo_gym/openai_utils.py (0.4.0): the fields stand on the last item of a turn.
+    """
+    item = {
+        "a message": message("Done."),
+        "a tool call": function_call(NO_SUCH_TOOL, "{}"),
+        "a reasoning item": reasoning("Let me see."),
+    }[subject]
+    session = await trial.open()
+    sent = with_tokens(item)
+    verdict = await trial.scored(session, response([sent]))
+    echoed = verdict.get("response")
+    output = echoed.get("output") if isinstance(echoed, dict) else None
+    last = output[-1] if isinstance(output, list) and output and isinstance(output[-1], dict) else {}
+    for name in TOKEN_FIELDS:
+        if last.get(name) != sent[name]:
+            raise Violation(
+                f"{name}: {sent[name]}",
+                f"{name}: {last.get(name)}",
+                "The response passes through a type without token fields: use NeMoGymResponse, and echo it unchanged.",
+            )
+
+
+@check(
+    "verify-keeps-row-fields",
+    Level.MAY,
+    "verify MAY echo row fields that it does not know",
+    why="the fields of a row (its id, its source) are missing in the rollouts that are written.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def verify_keeps_row_fields(trial: Trial, _: object) -> None:
+    """Verifies the first row with an extra field, and looks for it in the reply.
+
+    Source: the default `-> BaseVerifyResponse` drops every row field (every version): stock servers do.
+    """
+    session = await trial.open()
+    verdict = await trial.scored(session, DO_NOTHING.response, gym_conformance_extra="kept?")
+    if verdict.get("gym_conformance_extra") != "kept?":
+        raise Violation(
+            "the extra field in the reply",
+            "none",
+            "NeMo Gym's default: give the request and response models ConfigDict(extra='allow').",
+        )
+
+
+@check(
+    "verify-reward-components",
+    Level.MUST,
+    "reward_components MUST sum to the reward and keep their keys",
+    why="multi-objective trainers normalise each component: a missing one or a wrong sum trains on another objective.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def verify_reward_components(trial: Trial, _: object) -> None:
+    """Verifies several outputs and, where the reply has `reward_components`, adds them up and compares their keys.
+
+    Source: verl's recipe asserts both; `reward_components` in nemo_gym/base_resources_server.py (0.7.0).
+    """
+    row = trial.gym.row
+    recorded = [response(rollout.output) for rollout in trial.gym.recorded.get(row, ())[:1]]
+    keys: set[str] | None = None
+    for output in (DO_NOTHING.response, response([]), *recorded):
+        verdict = await trial.scored(await trial.open(row), output)
+        components = verdict.get("reward_components")
+        if components is None:
+            raise NotApplicable("the reply has no reward_components")
+        if not isinstance(components, dict) or not all(map(is_number, components.values())):
+            raise Violation("an object of numbers", f"reward_components: {components!r}", "Each component is a float.")
+        if not math.isclose(sum(components.values()), verdict["reward"], rel_tol=1e-6, abs_tol=1e-6):
+            raise Violation(
+                f"a sum of {verdict['reward']}, the reward",
+                f"{components} sums to {sum(components.values())}",
+                "A component is left out, weighted after the sum, or the reward is clipped.",
+            )
+        if keys is not None and keys != components.keys():
+            raise Violation(
+                f"the keys {sorted(keys)} each time",
+                f"{sorted(components)}",
+                "A component is left out where it is 0.",
+            )
+        keys = set(components)
+
+
+@check(
+    "verify-without-session",
+    Level.MUST,
+    "verify MUST NOT crash without a session",
+    why="after a lost cookie or a restart every verify is such a one: a 5xx ends the whole collection.",
+    needs=[RESOURCES_SERVER, SCORE],
+    subjects=lambda _: ("no cookie, before any seed", "an unknown cookie"),
+)
+async def verify_without_session(trial: Trial, subject: str) -> None:
+    """Verifies the first row without a cookie, and with a cookie that the server never set.
+
+    A 4xx that says so is fine.
+    Source: Unsloth's notebook calls `/verify` with no seed and no cookie.
+    """
+    unknown = Cookies((("unknown", "cookie"),)) if subject == "an unknown cookie" else NO_COOKIES
+    reply = await trial.verify_bare(DO_NOTHING.response, unknown)
+    expect_no_crash(reply, "verify looks its session up without asking whether it is there.")
+
+
+@check(
+    "verify-floor",
+    Level.SHOULD,
+    "Doing nothing SHOULD NOT earn what the best recorded rollout earns",
+    why="the shortest way to that reward is to do nothing: that is what the policy will learn.",
+    needs=[RESOURCES_SERVER, SCORE, ROLLOUTS],
+    subjects=lambda gym: list(gym.recorded),
+)
+async def verify_floor(trial: Trial, row: Row) -> None:
+    """Verifies an empty output and a message that does nothing, and compares with the best reward recorded for the row.
+
+    Not applicable where no recorded rollout of the row earned more than 0, or all rewards are equal by nature.
+    Our inference: a reward without work teaches none.
+    """
+    rewards = [rollout.reward for rollout in trial.gym.recorded[row]]
+    best = max(filter(is_number, rewards), default=0)
+    if best <= 0:
+        raise NotApplicable("no recorded rollout of this row earned a reward")
+    for output, name in (
+        (response([]), "an empty output"),
+        (DO_NOTHING.response, "a message that does nothing"),
+    ):
+        verdict = await trial.scored(await trial.open(row), output)
+        if verdict.get("reward", 0) >= best:
+            raise Violation(
+                f"less than {best}, the best recorded reward",
+                f"{verdict['reward']} for {name}",
+                "The scorer does not look at what the policy did, or compares with a state that needs no change.",
+            )
+
+
+@check(
+    "verify-malformed",
+    Level.SHOULD,
+    "verify SHOULD refuse a request that is none without a 5xx",
+    why="a 5xx is retried and hides what was wrong; a 422 names the field.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def verify_malformed(trial: Trial, _: object) -> None:
+    """Verifies the first row without a response, with null, and with an empty object as the response.
+
+    Our inference: FastAPI answers 422 before the handler runs.
+    """
+    bodies: tuple[dict[str, Any], ...] = ({}, {"response": None}, {"response": {}})
+    for fields in bodies:
+        await trial.open()
+        reply = await trial.send(post(VERIFY, {**trial.gym.row.data, **fields}))
+        expect_no_crash(reply, "The handler reads the raw body instead of a typed request model.")

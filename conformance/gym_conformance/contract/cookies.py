@@ -1,0 +1,95 @@
+"""Session cookies as values: what a reply sets, what a client sends back, whose session it names.
+
+Source of the rules: Starlette's SessionMiddleware, which every nemo-gym server uses
+(`setup_session_middleware` in nemo_gym/server_utils.py), and RFC 6265.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from gym_conformance.contract.wire import SESSION_ID_KEY
+
+
+@dataclass(frozen=True)
+class SetCookie:
+    """One `Set-Cookie` header. `attributes` has lower-case names; a bare flag such as `secure` has the value ''."""
+
+    name: str
+    value: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def expires_at_once(self) -> bool:
+        """Whether the header deletes the cookie instead of setting it."""
+        max_age = self.attributes.get("max-age", "")
+        return max_age.lstrip("-").isdigit() and int(max_age) <= 0
+
+
+@dataclass(frozen=True)
+class Cookies:
+    """What a client sends. `origin` is the number of the exchange whose reply set them, None for made-up ones."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    origin: int | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is any cookie at all."""
+        return bool(self.pairs)
+
+    @property
+    def header(self) -> str:
+        """The `Cookie` request header, '' when there is nothing to send."""
+        return "; ".join(f"{name}={value}" for name, value in self.pairs)
+
+    @property
+    def session_id(self) -> str | None:
+        """The session's id where the cookie can be read (Starlette signs it, it does not hide it), else None."""
+        for _, value in self.pairs:
+            if (session_id := read_session_id(value)) is not None:
+                return session_id
+        return None
+
+    def with_value(self, value: str) -> "Cookies":
+        """The same cookie names, each with another value: what a forger sends."""
+        return Cookies(tuple((name, value) for name, _ in self.pairs))
+
+
+NO_COOKIES: Final = Cookies()
+
+
+def parse_set_cookie(header: str) -> SetCookie:
+    """Read one `Set-Cookie` header as user agents do (RFC 6265, section 5.2): leniently, never failing."""
+    pair, *attributes = header.split(";")
+    name, _, value = pair.partition("=")
+    parsed = (attribute.partition("=") for attribute in attributes)
+    return SetCookie(
+        name.strip(),
+        value.strip().strip('"'),
+        {key.strip().lower(): setting.strip() for key, _, setting in parsed},
+    )
+
+
+def received(headers: Iterable[str], origin: int | None = None) -> Cookies:
+    """The cookies that a client holds after a reply with these `Set-Cookie` headers, and no others."""
+    parsed = [parse_set_cookie(header) for header in headers]
+    kept = {cookie.name: cookie.value for cookie in parsed if not cookie.expires_at_once}
+    return Cookies(tuple(kept.items()), origin if kept else None)
+
+
+def read_session_id(value: str) -> str | None:
+    """The id inside one of Starlette's signed cookies, `base64(json).timestamp.signature`; None for any other."""
+    try:
+        payload = json.loads(base64.b64decode(value.split(".", maxsplit=1)[0], validate=True))
+    except (binascii.Error, ValueError):
+        return None
+    session_id = payload.get(SESSION_ID_KEY) if isinstance(payload, dict) else None
+    return session_id if isinstance(session_id, str) else None
+
+
+def payload_of(session_id: str) -> str:
+    """The unsigned first part of a cookie that names this session."""
+    return base64.b64encode(json.dumps({SESSION_ID_KEY: session_id}).encode()).decode()

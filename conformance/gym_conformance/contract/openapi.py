@@ -1,0 +1,64 @@
+"""What a server's OpenAPI document says of its tools and its kind."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from gym_conformance.contract.wire import RESERVED, SEED_SESSION, VERIFY
+
+#: `/{path}` and `/{path:path}`: one route for every tool.
+_CATCH_ALL = re.compile(r"/\{[^/{}]+\}")
+_GYMNASIUM = frozenset({"/reset", "/step"})
+
+
+class Kind(StrEnum):
+    """What sort of server answers; which checks apply hangs on it."""
+
+    TOOLS = "tool server"
+    CATCH_ALL = "catch-all server"
+    SINGLE_TURN = "single-turn server"
+    GYMNASIUM = "gymnasium-style server"
+    OTHER = "no resources server"
+
+
+@dataclass(frozen=True)
+class Api:
+    """The POST routes of a server. `known` is False where it serves no readable OpenAPI document."""
+
+    known: bool = False
+    posts: frozenset[str] = frozenset()
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """Names that a tool call would reach by a route of their own."""
+        return frozenset(
+            path[1:]
+            for path in self.posts
+            if path[1:].partition("/")[0] not in RESERVED and "{" not in path and path != "/"
+        )
+
+    @property
+    def catch_all(self) -> bool:
+        """Whether one route takes every tool."""
+        return any(_CATCH_ALL.fullmatch(path) for path in self.posts)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of server that these routes make; only to be asked where the document is known."""
+        if not {SEED_SESSION, VERIFY} & self.posts:
+            return Kind.GYMNASIUM if self.posts >= _GYMNASIUM else Kind.OTHER
+        if self.catch_all:
+            return Kind.CATCH_ALL
+        return Kind.TOOLS if self.tools else Kind.SINGLE_TURN
+
+
+def read_openapi(document: object) -> Api:
+    """Read an OpenAPI document; anything that is none gives an unknown `Api`."""
+    paths = document.get("paths") if isinstance(document, dict) else None
+    if not isinstance(paths, dict) or not isinstance(document, dict):
+        return Api()
+    posts = frozenset(path for path, routes in paths.items() if isinstance(routes, dict) and "post" in routes)
+    return Api(known=True, posts=posts, document=document)

@@ -1,0 +1,142 @@
+"""What the policy may hand to verify: OpenAI Response objects, from the plain to the degenerate.
+
+Source: `NeMoGymResponse` in nemo_gym/openai_utils.py (0.4.0); the degenerate shapes are those that crashed real servers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gym_conformance.contract.wire import TOKEN_FIELDS
+
+Item = dict[str, Any]
+
+#: Values no server computes by chance: an echo that holds them was not made up.
+TOKEN_SENTINEL: Final[dict[str, Any]] = dict(
+    zip(TOKEN_FIELDS, ([151644, 872, 198], [9707, 11, 1879, 0], [-0.125, -1.5, -2.25, -0.0625]), strict=True)
+)
+
+
+def response(output: Sequence[Item], **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+    """An OpenAI Response object with these output items; `fields` replace top-level ones."""
+    return {
+        "id": "resp_conformance",
+        "created_at": 1700000000.0,
+        "model": "gym-conformance",
+        "object": "response",
+        "output": list(output),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    } | fields
+
+
+def message(*texts: str) -> Item:
+    """An assistant message with one text part for each text."""
+    return {
+        "id": "msg_conformance",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": []} for text in texts],
+    }
+
+
+def reasoning(text: str) -> Item:
+    """A reasoning item."""
+    return {"id": "rs_conformance", "type": "reasoning", "summary": [{"type": "summary_text", "text": text}]}
+
+
+def function_call(name: str, arguments: str, call_id: str = "call_conformance") -> Item:
+    """A tool call; `arguments` is the string that the model wrote, JSON or not."""
+    return {"type": "function_call", "name": name, "arguments": arguments, "call_id": call_id}
+
+
+def function_call_output(output: Any, call_id: str = "call_conformance") -> Item:  # noqa: ANN401
+    """What the agent read from the tool: text, or in newer OpenAI types a list of parts."""
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+@dataclass(frozen=True)
+class Degenerate:
+    """A policy output that training meets sooner or later, however odd.
+
+    Attributes:
+        name: permanent; the finding's subject.
+        items: the response's output.
+        fields: top-level fields of the response that belong to it.
+        stock: whether NeMo Gym's own types can read it. Where they cannot (0.4.0 answers 422 in every server), a
+            refusal is the framework's fault and no MUST of the environment.
+    """
+
+    name: str
+    items: tuple[Item, ...]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    stock: bool = True
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def response(self) -> dict[str, Any]:
+        """The whole Response object."""
+        return response(self.items, **self.fields)
+
+
+DO_NOTHING: Final = Degenerate("a message that does nothing", (message("I am done."),))
+
+_CUT_SHORT: Final = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+_REFUSAL: Final = message() | {"content": [{"type": "refusal", "refusal": "I cannot help with that."}]}
+_SEARCH: Final = {
+    "id": "ws_conformance",
+    "type": "web_search_call",
+    "status": "completed",
+    "action": {"type": "search", "query": "x"},
+}
+
+
+def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
+    """The degenerate outputs, with calls of `tool` where they hold any."""
+    return (
+        Degenerate("empty output", ()),
+        Degenerate("reasoning only", (reasoning("Let me think."),)),
+        Degenerate("message without content", (message(),)),
+        Degenerate("message with empty text", (message(""),)),
+        Degenerate("call without a final message", (function_call(tool, "{}"), function_call_output("{}"))),
+        Degenerate("call of an unknown tool", (function_call("no_such_tool", "{}"), message("Done."))),
+        Degenerate("arguments that are not JSON", (function_call(tool, '{"a": '), message("Done."))),
+        Degenerate("arguments that are empty", (function_call(tool, ""), message("Done."))),
+        Degenerate("arguments that are a list", (function_call(tool, "[1, 2]"), message("Done."))),
+        Degenerate("arguments that are null", (function_call(tool, "null"), message("Done."))),
+        Degenerate(
+            "arguments with an escaped lone surrogate",
+            (function_call(tool, r'{"a": "\ud800"}'), message("Done.")),
+        ),
+        Degenerate("text with an escaped lone surrogate", (message(r'{"answer": "\ud800"}'),)),
+        Degenerate("text with NUL", (message("before\x00after"),)),
+        Degenerate("text that only opens a box", (message(r"The answer is \boxed{"),)),
+        Degenerate("refusal", (_REFUSAL,)),
+        Degenerate("cut short", (message("The answer is"),), _CUT_SHORT),
+        Degenerate("cut short while reasoning", (reasoning("Let me"),), _CUT_SHORT),
+        Degenerate("very long text", (message("word " * 40_000),)),
+        Degenerate(
+            "tool output that is a list",
+            (
+                function_call(tool, "{}"),
+                function_call_output([{"type": "input_text", "text": "{}"}]),
+                message("Done."),
+            ),
+            stock=False,
+        ),
+        Degenerate("hosted tool's item", (_SEARCH, message("Done.")), stock=False),
+        Degenerate("item of an unknown type", ({"type": "no_such_item", "id": "x"}, message("Done.")), stock=False),
+    )
+
+
+#: JSON may hold it (an escape), Python may hold it, UTF-8 cannot: what nemo-gym's own echo fails on.
+RAW_SURROGATE: Final = Degenerate("text with a raw lone surrogate", (message("before\ud800after"),))
+
+
+def with_tokens(item: Item) -> Item:
+    """The item as a training policy returns it."""
+    return item | TOKEN_SENTINEL

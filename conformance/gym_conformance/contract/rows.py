@@ -1,0 +1,138 @@
+"""Dataset rows, the tools they show to the policy, and recorded rollouts, as values."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+type_name = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a value was read: a file and its line, counted from 1; line 0 means that we made it up."""
+
+    path: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path.name}:{self.line}" if self.line else "made-up row"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function tool as a row declares it. `parameters` is its JSON Schema, {} where it declares none."""
+
+    name: str
+    parameters: Mapping[str, Any]
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """One tool call: the tool's name and its parsed arguments, which are the HTTP body."""
+
+    name: str
+    arguments: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One task: what `seed_session` gets, and `verify` gets together with the response."""
+
+    data: Mapping[str, Any]
+    source: Source
+
+    def __str__(self) -> str:
+        return str(self.source)
+
+    @cached_property
+    def tools(self) -> tuple[Tool, ...]:
+        """The function tools of `responses_create_params.tools`, in flat or nested form; others (hosted) are left out."""
+        declared = self.data["responses_create_params"].get("tools") or []
+        return tuple(tool for entry in declared if (tool := _read_tool(entry)) is not None)
+
+    @cached_property
+    def shape(self) -> str:
+        """Equal for two rows that have the same keys, types and tools: a server reads them alike."""
+        return json.dumps(_shape(self.data, depth=4), sort_keys=True) + repr(sorted(t.name for t in self.tools))
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """A recorded rollout: the row's fields, the policy's response, and the reward that verify gave it."""
+
+    data: Mapping[str, Any]
+    source: Source
+
+    def __str__(self) -> str:
+        return str(self.source)
+
+    @property
+    def response(self) -> Mapping[str, Any]:
+        """The recorded OpenAI Response object."""
+        response: Mapping[str, Any] = self.data["response"]
+        return response
+
+    @property
+    def reward(self) -> Any:  # noqa: ANN401 - a recorded value may be anything
+        """As recorded; not necessarily a number."""
+        return self.data["reward"]
+
+    @property
+    def output(self) -> list[Any]:
+        """The items of the response."""
+        output = self.response.get("output")
+        return output if isinstance(output, list) else []
+
+    @property
+    def calls(self) -> Iterator[Call]:
+        """The policy's tool calls that have an object as arguments, in order."""
+        for item in self.output:
+            if isinstance(item, dict) and item.get("type") == "function_call":
+                try:
+                    arguments = json.loads(item["arguments"])
+                except (KeyError, TypeError, ValueError):
+                    continue
+                if isinstance(arguments, dict):
+                    yield Call(str(item.get("name")), arguments)
+
+    def belongs_to(self, row: Row) -> bool:
+        """Whether this is a rollout of that row: by its input, which is all that every version keeps."""
+        return self._input(self.data) == self._input(row.data)
+
+    @staticmethod
+    def _input(data: Mapping[str, Any]) -> list[str]:
+        """The texts of the input; versions differ in how they spell the messages around them."""
+        given = data["responses_create_params"].get("input")
+        return [given] if isinstance(given, str) else [_text(message) for message in given or []]
+
+
+def _text(message: Any) -> str:  # noqa: ANN401
+    content = message.get("content") if isinstance(message, dict) else message
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return str(content)
+
+
+def _read_tool(entry: Any) -> Tool | None:  # noqa: ANN401
+    if not isinstance(entry, dict) or entry.get("type", "function") != "function":
+        return None
+    nested = entry.get("function")
+    definition = nested if isinstance(nested, dict) else entry
+    parameters = definition.get("parameters")
+    return Tool(
+        str(definition.get("name", "")),
+        parameters if isinstance(parameters, dict) else {},
+        strict=definition.get("strict") is True,
+    )
+
+
+def _shape(value: Any, depth: int) -> Any:  # noqa: ANN401
+    if isinstance(value, dict):
+        return {key: _shape(inner, depth - 1) for key, inner in value.items()} if depth else "object"
+    if isinstance(value, list):
+        return sorted({json.dumps(_shape(inner, depth - 1), sort_keys=True) for inner in value}) if depth else "array"
+    return type_name.get(type(value), "null")

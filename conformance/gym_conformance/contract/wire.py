@@ -1,0 +1,44 @@
+"""Names and paths of the wire contract.
+
+Source: nemo_gym/base_resources_server.py, nemo_gym/server_utils.py, 0.2.0 to 0.7.0.
+"""
+
+import re
+from typing import Final
+from urllib.parse import quote
+
+SEED_SESSION: Final = "/seed_session"
+VERIFY: Final = "/verify"
+AGGREGATE_METRICS: Final = "/aggregate_metrics"
+LIVENESS: Final = "/"
+OPENAPI: Final = "/openapi.json"
+
+#: First path segments that the framework serves itself, in any version: a tool of that name would shadow or be shadowed.
+RESERVED: Final = frozenset(
+    {
+        *("seed_session", "verify", "aggregate_metrics", "close_session", "reverify_mode", "mcp"),
+        *("stats", "livez", "readyz", "healthz", "health"),
+        *("docs", "redoc", "openapi.json"),
+    }
+)
+
+#: What the OpenAI API takes as a function's name; vLLM and the SDKs hold to it.
+TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+#: Where `SimpleServer.setup_session_middleware` keeps the session's id inside the signed cookie.
+SESSION_ID_KEY: Final = "session_id"
+
+#: Keys that rollout collection adds to a row before it is seeded (nemo_gym/global_config.py, 0.4.0).
+ROLLOUT_KEYS: Final[dict[str, object]] = {
+    "_ng_task_index": 0,
+    "_ng_rollout_index": 0,
+    "agent_ref": {"type": "responses_api_agents", "name": "simple_agent"},
+}
+
+#: Per-token fields that trainers read from verify's echo (`*ForTraining` in nemo_gym/openai_utils.py).
+TOKEN_FIELDS: Final = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
+
+
+def tool_path(name: str) -> str:
+    """The path that a call of this tool is posted to; `SimpleAgent` puts the name behind a slash as it stands."""
+    return "/" + quote(name, safe="/")

@@ -1,0 +1,62 @@
+"""Findings: what a check found on one subject."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """How a check ended on one subject."""
+
+    PASS = "pass"  # noqa: S105 - a verdict, no password
+    FAIL = "fail"
+    NOT_APPLICABLE = "not_applicable"
+    UNTESTABLE = "untestable"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One verdict, ready to show: every text from the server is escaped, cut and free of secrets.
+
+    Attributes:
+        check: the check's id.
+        level: MUST, SHOULD or MAY.
+        title: the rule.
+        verdict: how it ended.
+        subject: what it was tried on, such as a row or a tool.
+        expected: what the contract asks; with `actual`, `why` and `hint` only where the verdict is fail.
+        actual: what came.
+        why: what this does to training.
+        hint: the likely cause.
+        reason: why it is not applicable, or what is missing to test it.
+        reproduce: shell commands that send the same requests.
+    """
+
+    check: str
+    level: str
+    title: str
+    verdict: Verdict
+    subject: str
+    expected: str = ""
+    actual: str = ""
+    why: str = ""
+    hint: str = ""
+    reason: str = ""
+    reproduce: tuple[str, ...] = field(default=())
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON object of plain types, for the report and for the way from an xdist worker."""
+        return asdict(self) | {"verdict": self.verdict.value, "reproduce": list(self.reproduce)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Finding":
+        """The inverse of `as_json`."""
+        return cls(**data | {"verdict": Verdict(data["verdict"]), "reproduce": tuple(data["reproduce"])})
+
+
+def worst(findings: Iterable[Finding]) -> Verdict:
+    """One verdict for several: fail, else untestable, else pass, else not applicable."""
+    verdicts = {finding.verdict for finding in findings}
+    order = (Verdict.FAIL, Verdict.UNTESTABLE, Verdict.PASS)
+    return next((verdict for verdict in order if verdict in verdicts), Verdict.NOT_APPLICABLE)

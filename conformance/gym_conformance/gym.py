@@ -1,0 +1,131 @@
+"""The gym under test as the checks see it: its line, what it serves, and the rows that train on it."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from gym_conformance.contract.openapi import Api, Kind, read_openapi
+from gym_conformance.contract.rows import Call, Rollout, Row, Source, Tool
+from gym_conformance.contract.wire import OPENAPI, SEED_SESSION, tool_path
+from gym_conformance.session.channel import Channel, Line, PathHangs
+from gym_conformance.session.contract import CookieContract, SessionContract, post
+from gym_conformance.session.exchange import Request
+from gym_conformance.session.fault import Fault, ServerFault
+
+#: What is seeded and verified where no `--gym-data` is given: the least that every version's types take.
+BARE_ROW = Row({"responses_create_params": {"input": [{"role": "user", "content": "Hello."}]}}, Source(Path(), 0))
+
+#: A tool that no environment serves.
+NO_SUCH_TOOL = "no_such_tool_conformance"
+
+_UNROUTED = frozenset({404, 405})
+
+
+@dataclass(frozen=True)
+class Gym:
+    """One target, recognised, with its data. `evidence` says in a phrase why it is taken for this kind."""
+
+    line: Line
+    api: Api
+    kind: Kind
+    evidence: str
+    rows: tuple[Row, ...] = ()
+    rollouts: tuple[Rollout, ...] = ()
+    contract: SessionContract = field(default_factory=CookieContract)
+
+    @property
+    def row(self) -> Row:
+        """The row that checks use where any will do."""
+        return self.rows[0] if self.rows else BARE_ROW
+
+    @cached_property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools that the rows declare, by name; the first definition of each."""
+        found: dict[str, Tool] = {}
+        for row in self.rows:
+            for tool in row.tools:
+                found.setdefault(tool.name, tool)
+        return found
+
+    @cached_property
+    def recorded(self) -> Mapping[Row, tuple[Rollout, ...]]:
+        """The rollouts recorded of each row; a row without any is left out."""
+        matched: dict[Row, list[Rollout]] = defaultdict(list)
+        for rollout in self.rollouts:
+            for row in self.rows:
+                if rollout.belongs_to(row):
+                    matched[row].append(rollout)
+        return {row: tuple(rollouts) for row, rollouts in matched.items()}
+
+    @cached_property
+    def recorded_calls(self) -> tuple[tuple[Row, tuple[Call, ...]], ...]:
+        """Rows with the calls of a recorded rollout, the longest first: calls that the server is known to take."""
+        runs = [(row, tuple(rollout.calls)) for row, rollouts in self.recorded.items() for rollout in rollouts]
+        return tuple(sorted((run for run in runs if run[1]), key=lambda run: -len(run[1])))
+
+    def example_call(self, tool: Tool) -> Call:
+        """A call of the tool with recorded arguments where there are any, else with none."""
+        recorded = (call for _, calls in self.recorded_calls for call in calls if call.name == tool.name)
+        return next(recorded, Call(tool.name, {}))
+
+
+async def recognise(line: Line, rows: tuple[Row, ...], rollouts: tuple[Rollout, ...]) -> Gym:
+    """Find out what sort of server answers: by its OpenAPI document, else by its answers."""
+    api = Api()
+    try:
+        api = await _read_api(line)
+        kind, evidence = (api.kind, _describe(api)) if api.known else await _probe(line, rows)
+    except (ServerFault, PathHangs) as fault:
+        kind, evidence = Kind.OTHER, f"it does not answer: {fault}"
+    return Gym(line, api, kind, evidence, rows, rollouts)
+
+
+async def _read_api(line: Line) -> Api:
+    try:
+        reply = (await Channel(line).send(Request("GET", OPENAPI))).reply
+    except ServerFault as fault:
+        if fault.fault is Fault.HANG:
+            raise
+        return Api()
+    if reply is None or reply.status != 200 or not reply.is_json:  # noqa: PLR2004
+        return Api()
+    return read_openapi(reply.json())
+
+
+def _describe(api: Api) -> str:
+    match api.kind:
+        case Kind.TOOLS:
+            return f"its OpenAPI document lists {len(api.tools)} tool routes"
+        case Kind.CATCH_ALL:
+            return "its OpenAPI document lists one route for every path"
+        case Kind.SINGLE_TURN:
+            return "its OpenAPI document lists no tool route"
+        case Kind.GYMNASIUM:
+            return "its OpenAPI document lists /reset and /step, but neither /seed_session nor /verify"
+        case _:
+            return "its OpenAPI document lists neither /seed_session nor /verify"
+
+
+async def _probe(line: Line, rows: tuple[Row, ...]) -> tuple[Kind, str]:
+    """Recognise by answers alone."""
+    row = rows[0] if rows else BARE_ROW
+
+    async def routed(path: str) -> bool:
+        reply = (await Channel(line).send(post(path, {}))).reply
+        return reply is not None and reply.status not in _UNROUTED
+
+    if not await routed(SEED_SESSION):
+        if await routed("/reset") and await routed("/step"):
+            return (
+                Kind.GYMNASIUM,
+                "it has no OpenAPI document and answers /reset and /step, but not /seed_session",
+            )
+        return Kind.OTHER, "it has no OpenAPI document and answers 404 to /seed_session"
+    if await routed(tool_path(NO_SUCH_TOOL)):
+        return Kind.CATCH_ALL, "it has no OpenAPI document and answers a tool that nobody serves"
+    for tool in row.tools:
+        if await routed(tool_path(tool.name)):
+            return Kind.TOOLS, f"it has no OpenAPI document and answers /{tool.name}"
+    return Kind.SINGLE_TURN, "it has no OpenAPI document and answers none of its rows' tools"

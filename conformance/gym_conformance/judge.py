@@ -1,0 +1,142 @@
+"""Judging: run a check on a gym, subject by subject, and say what was found."""
+
+from dataclasses import dataclass, field
+
+from gym_conformance.checks.check import Check, Need
+from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
+from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.wire import LIVENESS
+from gym_conformance.findings import Finding, Verdict
+from gym_conformance.gym import Gym
+from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.curl import curl_script
+from gym_conformance.session.exchange import Request
+from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.printable import printable, redact
+
+_HINTS = {
+    Fault.HANG: "The handler never ends: a lock that is held, a blocking call on the event loop, or a judge that is not there.",
+    Fault.BROKEN: "The server closed the connection in the middle of its reply: it crashed or was killed.",
+    Fault.UNREACHABLE: "The server process is gone: it crashed, ran out of memory, or was stopped.",
+    Fault.OVERSIZED: "A reply that never ends: state that grows with each call, or a stream without end.",
+    Fault.INVALID: "What answers here does not speak HTTP/1.1 as it should: a proxy, or a hand-written server.",
+    Fault.TLS: "The TLS connection failed.",
+}
+
+
+@dataclass
+class Judge:
+    """Runs checks on one gym. `silent` says since when the server no longer answers, '' while it does."""
+
+    gym: Gym
+    silent: str = ""
+    asked: dict[str, tuple[Verdict, str] | None] = field(default_factory=dict)
+
+    async def judge(self, check: Check) -> list[Finding]:
+        """One finding for each subject of the check, at least one in all."""
+        if unmet := await self._unmet(check):
+            return [unmet]
+        findings = []
+        for subject in check.subjects(self.gym):
+            findings.append(await self._try(check, subject))
+            if self.silent:
+                return findings
+        findings += await self._afterwards(check)
+        return findings or [self._finding(check, "server", Verdict.NOT_APPLICABLE, reason="it has nothing to try")]
+
+    async def _unmet(self, check: Check) -> Finding | None:
+        """What the check cannot do without and this gym has not, as a finding."""
+        for need in check.needs:
+            if need.name not in self.asked:
+                self.asked[need.name] = await self._ask(need)
+            if answer := self.asked[need.name]:
+                verdict, reason = answer
+                return self._finding(check, "server", verdict, reason=reason)
+        return None
+
+    async def _ask(self, need: Need) -> tuple[Verdict, str] | None:
+        try:
+            await need.ask(self.gym)
+        except NotApplicable as reason:
+            return Verdict.NOT_APPLICABLE, str(reason)
+        except (Untestable, PathHangs, ServerFault) as missing:
+            return Verdict.UNTESTABLE, str(missing)
+        return None
+
+    async def _try(self, check: Check, subject: object) -> Finding:
+        if self.silent:
+            return self._finding(
+                check, str(subject), Verdict.UNTESTABLE, reason=f"a server that answers: {self.silent}"
+            )
+        trial = Trial(self.gym)
+        try:
+            await check.body(trial, subject)
+        except Violation as violation:
+            return self._violation(check, str(subject), violation, trial.channel)
+        except NotApplicable as reason:
+            return self._finding(check, str(subject), Verdict.NOT_APPLICABLE, reason=str(reason))
+        except (Untestable, PathHangs) as missing:
+            return self._finding(check, str(subject), Verdict.UNTESTABLE, reason=str(missing))
+        except ServerFault as fault:
+            return self._violation(check, str(subject), self._as_violation(fault), trial.channel)
+        return self._finding(check, str(subject), Verdict.PASS)
+
+    async def _afterwards(self, check: Check) -> list[Finding]:
+        """After every check the server still answers, whatever it was sent."""
+        channel = Channel(self.gym.line)
+        try:
+            await channel.send(Request("GET", LIVENESS))
+        except ServerFault as fault:
+            self.silent = f"it stopped answering in {check.id}"
+            return [self._violation(check, "server, afterwards", self._as_violation(fault), channel)]
+        except PathHangs as hangs:
+            self.silent = str(hangs)
+        return []
+
+    def _as_violation(self, fault: ServerFault) -> Violation:
+        seconds = f"{self.gym.line.timeout:g} s"
+        return Violation(f"a whole HTTP reply within {seconds}", f"{fault.fault}: {fault.detail}", _HINTS[fault.fault])
+
+    def _violation(self, check: Check, subject: str, violation: Violation, channel: Channel) -> Finding:
+        line = self.gym.line
+        script = curl_script(channel.exchanges, line.url, line.headers, line.timeout)
+        return self._finding(
+            check,
+            subject,
+            Verdict.FAIL,
+            expected=self._show(violation.expected),
+            actual=self._show(violation.actual),
+            why=check.why,
+            hint=self._show(violation.hint),
+            reproduce=tuple(redact(command, line.secrets) for command in script),
+        )
+
+    def _finding(
+        self,
+        check: Check,
+        subject: str,
+        verdict: Verdict,
+        *,
+        expected: str = "",
+        actual: str = "",
+        why: str = "",
+        hint: str = "",
+        reason: str = "",
+        reproduce: tuple[str, ...] = (),
+    ) -> Finding:
+        return Finding(
+            check.id,
+            check.level.value,
+            check.title,
+            verdict,
+            self._show(subject),
+            expected=expected,
+            actual=actual,
+            why=why,
+            hint=hint,
+            reason=self._show(reason),
+            reproduce=reproduce,
+        )
+
+    def _show(self, text: str) -> str:
+        return printable(redact(text, self.gym.line.secrets))

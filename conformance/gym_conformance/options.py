@@ -1,0 +1,101 @@
+"""The command line: what the user asked for, checked before anything is sent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+#: Seconds a request may take: what the most impatient known client (Unsloth's notebook) grants a verify.
+TIMEOUT = 30.0
+
+#: What `--gym-report` can write, by suffix.
+REPORTS = (".json",)
+
+
+class BadOption(Exception):
+    """An option's value cannot be used; the message says what, where and how to mend it."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to judge and how. `url` is None for the demo; it has no trailing slash; `timeout` is in seconds."""
+
+    url: str | None = None
+    data: tuple[Path, ...] = ()
+    strict: bool = False
+    reports: tuple[Path, ...] = ()
+    timeout: float = TIMEOUT
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def read_options(
+    *,
+    url: str | None,
+    demo: bool,
+    data: Sequence[str],
+    strict: bool,
+    reports: Sequence[str],
+    timeout: str | float | None,
+    headers: Sequence[str],
+) -> Options:
+    """Check what was given.
+
+    Raises:
+        BadOption: a value cannot be used.
+    """
+    if url and demo:
+        raise BadOption("--gym-url and --gym-demo: give one of them")
+    return Options(
+        url=None if demo else _read_url(url or ""),
+        data=tuple(Path(path) for path in data),
+        strict=strict,
+        reports=tuple(_read_report(path) for path in reports),
+        timeout=_read_timeout(timeout),
+        headers=dict(_read_header(header) for header in headers),
+    )
+
+
+def _read_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise BadOption(f"--gym-url {url!r}: {error}; give a URL such as http://127.0.0.1:8000") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadOption(f"--gym-url {url!r}: not an http or https URL; give one such as http://127.0.0.1:8000")
+    if parts.username or parts.password:
+        raise BadOption("--gym-url: it holds a user name or password; give --gym-header 'Authorization: ...' instead")
+    if parts.query or parts.fragment:
+        raise BadOption(
+            f"--gym-url {url!r}: it has a query or a fragment; give the URL that /seed_session is appended to"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
+
+
+def _read_report(given: str) -> Path:
+    path = Path(given)
+    if path.suffix not in REPORTS:
+        raise BadOption(f"--gym-report {given!r}: unknown suffix {path.suffix!r}; give one of {', '.join(REPORTS)}")
+    if not path.absolute().parent.is_dir():
+        raise BadOption(f"--gym-report {given!r}: its folder does not exist; make it first")
+    return path
+
+
+def _read_timeout(given: str | float | None) -> float:
+    try:
+        seconds = TIMEOUT if given is None or given == "" else float(given)
+    except ValueError:
+        raise BadOption(f"--gym-timeout {given!r}: not a number; give seconds, such as 30") from None
+    if not 0 < seconds <= 3600:  # noqa: PLR2004 - an hour
+        raise BadOption(f"--gym-timeout {given!r}: out of range; give seconds above 0 and up to 3600")
+    return seconds
+
+
+def _read_header(given: str) -> tuple[str, str]:
+    name, colon, value = given.partition(":")
+    name, value = name.strip(), value.strip()
+    legal = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    if not colon or not legal or not value.isascii() or not value.isprintable():
+        raise BadOption("--gym-header: not of the form 'Name: value' (the value is not shown here)")
+    return name, value

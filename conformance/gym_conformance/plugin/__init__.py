@@ -1,0 +1,53 @@
+"""The pytest plugin's thin skin: options and markers.
+
+Every pytest run on the user's machine loads this module, so it imports nothing but pytest; all else is loaded when an
+option asks for it.
+"""
+
+import pytest
+
+_LEVELS = {
+    "must": "a rule that fails the run when it is violated",
+    "should": "a rule that warns (and fails the run with --gym-strict)",
+    "may": "a rule that informs",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options, each an ini option of the same name with underscores."""
+    group = parser.getgroup("gym conformance", "judge a NeMo Gym resources server")
+    group.addoption("--gym-url", metavar="URL", help="the server to judge, such as http://127.0.0.1:8000")
+    group.addoption("--gym-demo", action="store_true", help="judge an embedded reference server instead")
+    group.addoption(
+        "--gym-data",
+        metavar="PATH",
+        action="append",
+        help="dataset rows: a JSONL file or a folder of them; recorded rollouts beside it are read too (repeatable)",
+    )
+    group.addoption("--gym-strict", action="store_true", help="SHOULD findings fail the run too")
+    group.addoption("--gym-report", metavar="FILE", action="append", help="write a report: FILE.json (repeatable)")
+    group.addoption("--gym-timeout", metavar="SECONDS", help="how long one request may take (default: 30)")
+    group.addoption(
+        "--gym-header",
+        metavar="'NAME: VALUE'",
+        action="append",
+        help="a header for every request; its value is never shown (repeatable)",
+    )
+    parser.addini("gym_url", "the same as --gym-url")
+    parser.addini("gym_demo", "the same as --gym-demo", type="bool", default=False)
+    parser.addini("gym_data", "the same as --gym-data, one PATH a line", type="paths")
+    parser.addini("gym_strict", "the same as --gym-strict", type="bool", default=False)
+    parser.addini("gym_report", "the same as --gym-report, one FILE a line", type="linelist")
+    parser.addini("gym_timeout", "the same as --gym-timeout")
+    parser.addini("gym_header", "the same as --gym-header, one a line", type="linelist")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the level markers, and the suite itself where an option asks for it."""
+    for level, meaning in _LEVELS.items():
+        config.addinivalue_line("markers", f"{level}: {meaning} (gym-conformance)")
+    option = config.option
+    if option.gym_url or option.gym_demo or config.getini("gym_url") or config.getini("gym_demo"):
+        from gym_conformance.plugin.hooks import activate  # noqa: PLC0415 - heavy, and only needed here
+
+        activate(config)

@@ -1,0 +1,85 @@
+"""Checks as pytest items: one item a check, one collector a section of the contract."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_conformance.checks.check import Check, Level
+from gym_conformance.findings import Finding, Verdict, worst
+from gym_conformance.plugin.run import Run
+from gym_conformance.reports.text import explain
+
+
+class Fails(Exception):
+    """A check failed, or could not be tested; carries what is shown."""
+
+
+class Section(pytest.Collector):
+    """The checks of one part of the contract; `gym/verify` in node ids."""
+
+    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - pytest's own
+        super().__init__(**arguments)
+        self.checks: tuple[Check, ...] = ()
+
+    def collect(self) -> Iterator["CheckItem"]:
+        """The section's checks, in order."""
+        for check in self.checks:
+            yield CheckItem.from_parent(self, name=check.id, check=check)
+
+
+class CheckItem(pytest.Item):
+    """One check; a test as pytest sees it."""
+
+    def __init__(self, *, check: Check, **arguments: Any) -> None:  # noqa: ANN401 - pytest's own
+        super().__init__(**arguments)
+        self.check = check
+        self.findings: list[Finding] = []
+        self.add_marker(check.level.lower())
+        self.user_properties += [("gym_check", check.id), ("gym_level", check.level.value)]
+
+    def runtest(self) -> None:
+        """Judge.
+
+        Raises:
+            Fails: a MUST is violated (with --gym-strict a SHOULD too), or the check is untestable.
+        """
+        run: Run = self.config.stash[RUN]
+        self.findings = run.judge(self.check)
+        if fails(self.check.level, self.findings, strict=run.options.strict):
+            raise Fails
+        if worst(self.findings) is Verdict.NOT_APPLICABLE:
+            raise pytest.skip.Exception(self.findings[0].reason, _use_item_location=True)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:  # noqa: ANN401
+        """What is shown of a failure: the findings, or our own traceback where the fault is ours."""
+        if isinstance(excinfo.value, Fails):
+            return "\n\n".join(explain(self.findings))
+        trace = super().repr_failure(excinfo, style)
+        return f"gym-conformance itself failed; this is no finding about the server. Please report it.\n\n{trace}"
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the check stands: no file, but its section."""
+        return self.config.rootpath / self.nodeid.partition("::")[0], 0, self.name
+
+
+def fails(level: Level, findings: list[Finding], *, strict: bool) -> bool:
+    """Whether these findings of one check fail the run."""
+    verdict = worst(findings)
+    if verdict is Verdict.UNTESTABLE:
+        return True
+    return verdict is Verdict.FAIL and (level is Level.MUST or (strict and level is Level.SHOULD))
+
+
+RUN = pytest.StashKey[Run]()
+
+
+def collect_checks(session: pytest.Session, checks: tuple[Check, ...]) -> list[CheckItem]:
+    """An item for each check, below one collector for each section."""
+    items: list[CheckItem] = []
+    for name in dict.fromkeys(check.section for check in checks):
+        section = Section.from_parent(session, name=f"gym/{name}", nodeid=f"gym/{name}")
+        section.checks = tuple(check for check in checks if check.section == name)
+        items += (item for item in session.genitems(section) if isinstance(item, CheckItem))
+    return items

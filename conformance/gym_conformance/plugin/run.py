@@ -1,0 +1,110 @@
+"""One process's part in a run: its event loop, its line to the target, and the judge."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+
+from gym_conformance.checks.check import Check
+from gym_conformance.dataset import Dataset
+from gym_conformance.findings import Finding
+from gym_conformance.gym import recognise
+from gym_conformance.judge import Judge
+from gym_conformance.options import Options
+from gym_conformance.session.channel import Channel, Line
+from gym_conformance.session.exchange import Request
+from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.transport import Transport
+
+T = TypeVar("T")
+
+#: Seconds within which a server that is there takes a connection.
+_CONNECT = 5.0
+
+
+class Unreachable(Exception):
+    """Nobody listens at the URL; the message says what, where and how to mend it."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What the run cost in this process: requests sent, and seconds spent in them."""
+
+    requests: int
+    seconds: float
+
+
+class Run:
+    """Judges one target with one event loop, from the first check to `close`."""
+
+    def __init__(self, url: str, options: Options, dataset: Dataset) -> None:
+        self.url = url
+        self.options = options
+        self.dataset = dataset
+        self._runner = asyncio.Runner()
+        self._judge: Judge | None = None
+
+    def judge(self, check: Check) -> list[Finding]:
+        """Run one check; the first call also finds out what sort of server this is."""
+        return self._within(self._run(check))
+
+    def target(self) -> dict[str, Any]:
+        """The report's `target`, as far as it is known."""
+        known: dict[str, Any] = {"url": self.url, "rows": self.dataset.read}
+        if self._judge:
+            gym = self._judge.gym
+            known |= {"kind": gym.kind.value, "evidence": gym.evidence, "contract": gym.contract.name}
+        return known
+
+    def effort(self) -> Effort:
+        """What was spent so far."""
+        line = self._judge.gym.line if self._judge else None
+        return Effort(line.requests, line.seconds) if line else Effort(0, 0.0)
+
+    def close(self) -> None:
+        """Close all connections and the event loop."""
+        if self._judge:
+            self._within(self._judge.gym.line.transport.aclose())
+        self._runner.close()
+
+    async def _run(self, check: Check) -> list[Finding]:
+        if self._judge is None:
+            line = make_line(self.url, self.options)
+            self._judge = Judge(await recognise(line, self.dataset.rows, self.dataset.rollouts))
+        return await self._judge.judge(check)
+
+    def _within(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+
+def make_line(url: str, options: Options) -> Line:
+    """A line to the target; to be made and used within one event loop."""
+    transport = Transport(httpx.URL(url), deadline=options.timeout)
+    return Line(url, transport, options.timeout, options.headers)
+
+
+def ensure_reachable(url: str, options: Options) -> None:
+    """Ask for the root once, so that a wrong URL is one clear line and not a finding of every check.
+
+    Raises:
+        Unreachable: nobody takes the connection, or TLS fails.
+    """
+
+    async def ask() -> None:
+        transport = Transport(httpx.URL(url), deadline=min(options.timeout, _CONNECT))
+        try:
+            await Channel(Line(url, transport, options.timeout, options.headers)).send(Request("GET", "/"))
+        finally:
+            await transport.aclose()
+
+    try:
+        asyncio.run(ask())
+    except ServerFault as fault:
+        if fault.fault is Fault.UNREACHABLE:
+            raise Unreachable(f"--gym-url {url}: {fault.detail}; start the server, or mend the URL") from None
+        if fault.fault is Fault.TLS:
+            raise Unreachable(
+                f"--gym-url {url}: {fault.detail}; set SSL_CERT_FILE to the authority that signed it"
+            ) from None

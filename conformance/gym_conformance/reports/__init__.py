@@ -1,0 +1,1 @@
+"""Findings, written down: as text and as JSON."""

@@ -1,0 +1,1 @@
+"""The only room that talks HTTP: exchanges, the transport below them, and sessions above them."""

@@ -1,0 +1,84 @@
+"""The line to one target, and the channels on it: one for each trial, each keeping a record of its own."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import httpx
+
+from gym_conformance.session.exchange import Exchange, Reply, Request
+from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.transport import Transport
+
+#: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
+_HANGS = 2
+
+
+class PathHangs(Exception):
+    """A path that hung before was to be asked again."""
+
+
+@dataclass
+class Line:
+    """What all channels to one target share. `url` has no trailing slash; `timeout` is in seconds, per request."""
+
+    url: str
+    transport: Transport
+    timeout: float
+    headers: Mapping[str, str] = field(default_factory=dict)
+    hangs: Counter[str] = field(default_factory=Counter)
+    requests: int = 0
+    seconds: float = 0.0
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What must never be shown: the values of the user's headers, and the parts of them that are credentials."""
+        values = self.headers.values()
+        return frozenset(values) | {value.rpartition(" ")[2] for value in values}
+
+
+class Channel:
+    """Sends requests and records every exchange."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.exchanges: list[Exchange] = []
+        self._sent = 0
+
+    async def send(self, request: Request) -> Exchange:
+        """Send one request; a redirect is not followed, an error status is no error.
+
+        Raises:
+            ServerFault: no whole, valid HTTP reply came within the deadline; the exchange is recorded all the same.
+            PathHangs: the path has hung too often to be asked again.
+        """
+        if self.line.hangs[request.path] >= _HANGS:
+            raise PathHangs(f"{request.method} {request.path} hung {_HANGS} times before in this run")
+        self._sent += 1
+        number = self._sent
+        try:
+            reply = await self._exchange(request)
+        except ServerFault as fault:
+            self.line.hangs[request.path] += fault.fault is Fault.HANG
+            self.exchanges.append(Exchange(number, request, fault=f"{fault.fault}: {fault.detail}"))
+            raise
+        exchange = Exchange(number, request, reply)
+        self.exchanges.append(exchange)
+        return exchange
+
+    def forget(self, exchange: Exchange) -> None:
+        """Leave an exchange out of the record: it proved harmless, and would only lengthen the reproduction."""
+        self.exchanges.remove(exchange)
+
+    async def _exchange(self, request: Request) -> Reply:
+        headers = {"Accept": "*/*", "User-Agent": "gym-conformance", **self.line.headers, **request.headers}
+        if request.cookies:
+            headers["Cookie"] = request.cookies.header
+        raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+        sent = httpx.Request(request.method, self.line.url + request.path, headers=raw, content=request.body)
+        response = await self.line.transport.handle_async_request(sent)
+        elapsed = float(response.extensions["elapsed"])
+        self.line.requests += 1
+        self.line.seconds += elapsed
+        received = tuple((key.lower(), value) for key, value in response.headers.multi_items())
+        return Reply(response.status_code, received, response.content, elapsed)

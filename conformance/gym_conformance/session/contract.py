@@ -1,0 +1,118 @@
+"""Session contracts: how a client opens a session, calls tools in it, has it verified, and closes it.
+
+A check asks a `Session`, never which contract it is under.
+"""
+
+import json
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Protocol
+
+from gym_conformance.contract.cookies import NO_COOKIES, Cookies
+from gym_conformance.contract.rows import Call, Row
+from gym_conformance.contract.wire import SEED_SESSION, VERIFY, tool_path
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import Exchange, Request
+
+JSON_HEADERS = {"Content-Type": "application/json"}
+
+
+class Client(Enum):
+    """Whose habits with cookies a session has."""
+
+    REPLACING = "an agent that replaces its cookies with those of each reply"  # simple_agent/app.py, 0.4.0
+    KEEPING = "a client that keeps the cookies of the seed"  # Verifiers' NeMo Gym taskset, 0.3.0 and 0.4.0
+
+
+class Session(Protocol):
+    """One open session."""
+
+    @property
+    def id(self) -> str | None:
+        """The session's id where a client can see it."""
+
+    async def seed(self) -> Exchange:
+        """Seed the session, again where it was seeded before."""
+
+    async def call(self, call: Call) -> Exchange:
+        """Run one tool call as the agent does."""
+
+    async def call_raw(self, tool: str, body: bytes | None) -> Exchange:
+        """Post these bytes, or no body at all, where the tool's calls go."""
+
+    async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:  # noqa: ANN401
+        """Have the response scored, with `fields` beside the row's own."""
+
+    async def close(self) -> None:
+        """Release the session where the contract knows how."""
+
+
+class SessionContract(Protocol):
+    """How sessions are made under one contract."""
+
+    @property
+    def name(self) -> str:
+        """As the report names it."""
+
+    def session(self, channel: Channel, row: Row, client: Client = Client.REPLACING) -> Session:
+        """A session that is not seeded yet."""
+
+
+def post(path: str, body: Any, cookies: Cookies = NO_COOKIES) -> Request:  # noqa: ANN401
+    """A POST of JSON. ASCII only, so that a lone surrogate travels as the escape that JSON allows."""
+    return Request("POST", path, json.dumps(body, separators=(",", ":")).encode(), JSON_HEADERS, cookies)
+
+
+class CookieSession:
+    """A session that a signed cookie names."""
+
+    def __init__(self, channel: Channel, row: Row, client: Client) -> None:
+        self.channel = channel
+        self.row = row
+        self.client = client
+        self.cookies = NO_COOKIES
+
+    @property
+    def id(self) -> str | None:
+        """The id inside the cookie, where Starlette signed it."""
+        return self.cookies.session_id
+
+    async def seed(self) -> Exchange:
+        """`POST /seed_session` with the whole row; its cookies are the session's from now on."""
+        exchange = await self.channel.send(post(SEED_SESSION, dict(self.row.data), self.cookies))
+        self.cookies = exchange.received
+        return exchange
+
+    async def call(self, call: Call) -> Exchange:
+        """`POST /<tool>` with the arguments as body."""
+        return await self.send(post(tool_path(call.name), call.arguments))
+
+    async def call_raw(self, tool: str, body: bytes | None) -> Exchange:
+        """`POST /<tool>` with any body, declared as JSON, or with none."""
+        return await self.send(Request("POST", tool_path(tool), body, {} if body is None else JSON_HEADERS))
+
+    async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:  # noqa: ANN401
+        """`POST /verify` with row | response."""
+        return await self.send(post(VERIFY, {**self.row.data, **fields, "response": response}))
+
+    async def close(self) -> None:
+        """Cookie sessions have no end: the contract knows no request for it."""
+
+    async def send(self, request: Request) -> Exchange:
+        """Send any request with the session's cookies, and treat the reply's as the client does."""
+        exchange = await self.channel.send(
+            Request(request.method, request.path, request.body, request.headers, self.cookies)
+        )
+        if self.client is Client.REPLACING:
+            self.cookies = exchange.received
+        return exchange
+
+
+class CookieContract:
+    """The contract of every nemo-gym version: a signed session cookie, set by `/seed_session`."""
+
+    name = "cookie"
+
+    def session(self, channel: Channel, row: Row, client: Client = Client.REPLACING) -> CookieSession:
+        """A session that is not seeded yet and has no cookie."""
+        return CookieSession(channel, row, client)

@@ -1,0 +1,74 @@
+"""Exchanges as shell commands that anyone can run: what a finding is reproduced with.
+
+Cookies travel as in the real exchange: each curl dumps its reply's headers (`-D 1.head`), and a later one sends the
+cookies that are in such a file (`-b 1.head`), so that a script works on a fresh server, where the ids are others.
+"""
+
+import base64
+import gzip
+import re
+from collections.abc import Iterable
+from shlex import quote
+
+from gym_conformance.session.exchange import Exchange, Request
+
+#: Longer bodies are packed: a shell argument may have 128 KiB, and a reader has less patience.
+_INLINE_BYTES = 4_000
+
+_PREAMBLE = 'cd "$(mktemp -d)"'
+
+
+def curl_script(
+    exchanges: Iterable[Exchange], base_url: str, header_names: Iterable[str] = (), timeout: float = 60
+) -> list[str]:
+    """The shell commands, one a line, that send the same requests.
+
+    Args:
+        exchanges: what to repeat, in order.
+        base_url: the target's URL, path prefix included.
+        header_names: headers the user gave; their values are secrets, so the commands read them from the
+            environment: `Authorization` from `$GYM_HEADER_AUTHORIZATION`.
+        timeout: seconds after which curl gives up.
+    """
+    exchanges = list(exchanges)
+    wanted = {exchange.request.cookies.origin for exchange in exchanges} - {None}
+    shared = [f'-H "{name}: ${environment_name(name)}"' for name in header_names]
+    commands = [_curl(exchange, base_url, shared, timeout, dump=exchange.number in wanted) for exchange in exchanges]
+    return [_PREAMBLE, *commands] if wanted else commands
+
+
+def environment_name(header: str) -> str:
+    """The environment variable that a reproduction takes a header's secret value from."""
+    return "GYM_HEADER_" + re.sub(r"\W", "_", header).upper()
+
+
+def _curl(exchange: Exchange, base_url: str, shared: list[str], timeout: float, *, dump: bool) -> str:
+    request = exchange.request
+    packed, body = _body(request)
+    parts = [
+        f"{packed}curl -sS -m {timeout:g} -w '\\n%{{http_code}}\\n'",
+        *([] if request.method == "POST" and request.body is not None else [f"-X {request.method}"]),
+        quote(base_url + request.path),
+        *shared,
+        *(f"-H {quote(f'{name}: {value}')}" for name, value in request.headers.items()),
+        *_cookies(request),
+        *([f"-D {exchange.number}.head"] if dump else []),
+        *body,
+    ]
+    return " ".join(parts)
+
+
+def _cookies(request: Request) -> list[str]:
+    if request.cookies.origin is not None:
+        return [f"-b {request.cookies.origin}.head"]
+    return [f"-H {quote('Cookie: ' + request.cookies.header)}"] if request.cookies else []
+
+
+def _body(request: Request) -> tuple[str, list[str]]:
+    """What stands before curl and what after it: a short text body inline, any other unpacked through a pipe."""
+    if request.body is None:
+        return "", []
+    if len(request.body) <= _INLINE_BYTES and request.body.isascii() and b"\0" not in request.body:
+        return "", [f"--data-binary {quote(request.body.decode())}"]
+    packed = base64.b64encode(gzip.compress(request.body, mtime=0)).decode()
+    return f"printf %s {packed} | base64 -d | gunzip | ", ["--data-binary @-"]

@@ -1,0 +1,83 @@
+"""One request and what came back, as a value."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gym_conformance.contract.cookies import NO_COOKIES, Cookies, received
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was sent. `cookies` stand apart from `headers`, for a reproduction must say where they came from."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cookies: Cookies = NO_COOKIES
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back. `elapsed` is in seconds, from before the connection to the last byte."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    elapsed: float
+
+    def header(self, name: str) -> str | None:
+        """The first header of that (lower-case) name."""
+        return next((value for key, value in self.headers if key == name), None)
+
+    @property
+    def set_cookies(self) -> tuple[str, ...]:
+        """The raw `Set-Cookie` headers, in order."""
+        return tuple(value for key, value in self.headers if key == "set-cookie")
+
+    @property
+    def text(self) -> str:
+        """The body for showing and comparing; bytes that are not UTF-8 become U+FFFD."""
+        return self.body.decode(errors="replace")
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the body parses as JSON (RFC 8259: no NaN, no Infinity)."""
+        try:
+            self.json()
+        except ValueError:
+            return False
+        return True
+
+    def json(self) -> Any:  # noqa: ANN401 - JSON is anything
+        """The parsed body.
+
+        Raises:
+            ValueError: the body is not JSON, not UTF-8, or holds the NaN and Infinity that JSON has not.
+        """
+        return json.loads(self.body.decode(), parse_constant=_refuse_constant)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A request and its reply, or the fault that came instead. `number` counts from 1 within one trial."""
+
+    number: int
+    request: Request
+    reply: Reply | None = None
+    fault: str = ""
+
+    @property
+    def received(self) -> Cookies:
+        """The cookies that a client holds when it keeps those of this reply and no others."""
+        return received(self.reply.set_cookies if self.reply else (), self.number)
+
+    def __str__(self) -> str:
+        outcome = self.fault or (self.reply and self.reply.status)
+        return f"#{self.number} {self.request.method} {self.request.path} -> {outcome}"
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
