@@ -90,13 +90,9 @@ async def metrics_order(trial: Trial, _: object) -> None:
     replies = [await _aggregate(trial, verdicts), await _aggregate(trial, verdicts[::-1])]
     if any(reply.status != OK or not reply.is_json for reply in replies):
         raise NotApplicable("it does not aggregate them; see metrics-shape")
-    forwards, backwards = (_numbers(reply.json()) for reply in replies)
-    if forwards != backwards:
-        raise Violation(
-            f"{forwards} both ways",
-            f"{backwards} backwards",
-            "compute_metrics() relies on the order of its input.",
-        )
+    in_turn, mixed = (_numbers(reply.json()) for reply in replies)
+    if in_turn != mixed:
+        raise Violation(f"{in_turn} both ways", f"{mixed} mixed", "compute_metrics() relies on the order of its input.")
 
 
 def _numbers(body: Any) -> dict[str, Any]:  # noqa: ANN401
