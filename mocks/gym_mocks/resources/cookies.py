@@ -1,0 +1,50 @@
+import json
+import secrets
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, field
+from http.cookies import _unquote as unquote  # what Starlette unquotes with
+
+from itsdangerous import BadSignature, TimestampSigner
+
+MAX_AGE = 14 * 24 * 60 * 60  # seconds: Starlette's default, which nemo-gym keeps
+
+
+@dataclass(frozen=True)
+class SignedCookie:
+    """The session cookie, as Starlette's SessionMiddleware writes and reads it.
+
+    nemo-gym names it `{ClassName}___{config.name}` and signs it with a key that is that very name, so that
+    anybody can forge one (nemo_gym/server_utils.py of 0.4.0, `get_session_middleware_key`). Here the key is
+    random.
+
+    Attributes:
+        name: the cookie's name.
+        key: the signing key; random for each server unless given.
+        attributes: what follows the value in `Set-Cookie`.
+    """
+
+    name: str
+    key: str = field(default_factory=secrets.token_hex, repr=False)
+    attributes: str = f"path=/; Max-Age={MAX_AGE}; httponly; samesite=lax"
+
+    def read(self, header: str) -> str | None:
+        """The session id in a `Cookie` header; None where there is none that this server has signed."""
+        value = _cookies(header).get(self.name)
+        if value is None:
+            return None
+        try:
+            content = TimestampSigner(self.key).unsign(value.encode(), max_age=MAX_AGE)
+            session_id = json.loads(b64decode(content)).get("session_id")
+        except (BadSignature, ValueError, AttributeError):
+            return None
+        return session_id if isinstance(session_id, str) else None
+
+    def write(self, session_id: str) -> str:
+        """The content of the `Set-Cookie` header for a session."""
+        content = b64encode(json.dumps({"session_id": session_id}).encode())
+        return f"{self.name}={TimestampSigner(self.key).sign(content).decode()}; {self.attributes}"
+
+
+def _cookies(header: str) -> dict[str, str]:
+    pairs = (part.partition("=") for part in header.split(";") if part.strip())
+    return {name.strip(): unquote(value.strip()) for name, _, value in pairs}

@@ -1,0 +1,104 @@
+"""Pydantic with FastAPI's error shapes, and the JSON Schemas that go with it."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from gym_mocks.wire import Refused
+from gym_mocks.wire.bodies import not_an_object
+
+
+class AnyText:
+    """Annotates `str` fields that take any JSON string, lone surrogates too, which pydantic refuses."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.is_instance_schema(str)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "string"}
+
+
+Text = Annotated[str, AnyText]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Arguments(BaseModel):
+    """A nested object among a tool's arguments: nothing extra, as strict function tools demand."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+def validated(model: type[Model], body: Any, *, strict: bool | None = None) -> Model:
+    """A request body as a model.
+
+    Raises:
+        Refused: 422 with the errors as FastAPI writes them.
+    """
+    if not isinstance(body, dict):
+        raise Refused(422, [not_an_object(body)])
+    try:
+        return model.model_validate(body, strict=strict, from_attributes=True)
+    except ValidationError as error:
+        raise Refused(422, errors_of(error)) from None
+
+
+def errors_of(error: ValidationError) -> list[dict[str, Any]]:
+    """The `detail` list of a 422."""
+    details: list[dict[str, Any]] = []
+    for each in error.errors(include_url=False):
+        detail = dict(each) | {"loc": ["body", *each["loc"]]}
+        if "ctx" in each:
+            detail["ctx"] = {key: _plain(value) for key, value in each["ctx"].items()}
+        details.append(detail)
+    return details
+
+
+def whole(value: Any) -> Any:
+    """Every 5.0 made 5: JSON Schema calls both integers, pydantic's strict mode does not."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [whole(item) for item in value]
+    return value
+
+
+def inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema without `$defs` and without pydantic's titles, as policies are shown it.
+
+    Raises:
+        RecursionError: a type refers to itself, which a function tool cannot declare inline.
+    """
+    definitions = schema.get("$defs", {})
+
+    def expand(node: Any) -> Any:
+        if isinstance(node, list):
+            return [expand(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return expand(definitions[node["$ref"].removeprefix("#/$defs/")] | _without(node, ["$ref"]))
+        kept = _without(node, ["title", "$defs"]) if not isinstance(node.get("title"), dict) else node
+        if "properties" in kept:
+            properties = {name: expand(item) for name, item in kept["properties"].items()}
+            return expand(_without(kept, ["properties"])) | {"properties": properties}
+        return {key: expand(item) for key, item in kept.items()}
+
+    expanded: dict[str, Any] = expand(schema)
+    return expanded
+
+
+def _without(node: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key not in keys}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | list | dict | None) else str(value)

@@ -1,0 +1,55 @@
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from gym_mocks.resources.models import Text
+
+# Reference: NeMoGymResponseCreateParamsNonStreaming, NeMoGymResponse (nemo_gym/openai_utils.py, 0.4.0) and
+# BaseRunRequest, BaseVerifyRequest (base_resources_server.py). The policy's output is held to less here than
+# there: whatever a policy may produce must score.
+
+
+class CreateParams(BaseModel):
+    """A row's `responses_create_params`: a Responses API request, with nothing unknown in it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    background: bool | None = None
+    include: list[Any] | None = None
+    input: Text | list[dict[str, Any]]
+    instructions: Text | None = None
+    max_output_tokens: int | None = None
+    max_tool_calls: int | None = None
+    metadata: dict[str, Text] | None = None
+    model: Text | None = None
+    parallel_tool_calls: bool = True
+    previous_response_id: Text | None = None
+    prompt: dict[str, Any] | None = None
+    reasoning: dict[str, Any] | None = None
+    service_tier: Text | None = None
+    store: bool | None = None
+    temperature: float | None = None
+    text: dict[str, Any] | None = None
+    tool_choice: Text | dict[str, Any] = "auto"
+    tools: list[dict[str, Any]] = []
+    top_logprobs: int | None = None
+    top_p: float | None = None
+    truncation: Text | None = None
+    user: Text | None = None
+    stream: bool | None = None
+
+
+class Row(BaseModel):
+    """A dataset row. Subclass it to type the fields that `verify` needs; other fields are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    responses_create_params: CreateParams
+
+
+class PolicyResponse(BaseModel):
+    """What the policy answered over the whole rollout: an OpenAI Response, of which only `output` matters."""
+
+    model_config = ConfigDict(extra="allow")
+
+    output: list[dict[str, Any]]

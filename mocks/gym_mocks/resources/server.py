@@ -1,0 +1,209 @@
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, get_type_hints
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, create_model
+
+from gym_mocks.resources.cookies import SignedCookie
+from gym_mocks.resources.metrics import aggregate
+from gym_mocks.resources.models import validated
+from gym_mocks.resources.openapi import Operation, document
+from gym_mocks.resources.rows import PolicyResponse, Row
+from gym_mocks.resources.scores import Score
+from gym_mocks.resources.sessions import Session, SessionStore
+from gym_mocks.resources.tools import Tool
+from gym_mocks.wire import App, Reply, Request, json_body
+
+RESERVED = frozenset({"seed_session", "verify", "aggregate_metrics", "openapi.json", ""})
+
+
+class SeedRequest(BaseModel):
+    """A seed takes any row, and nothing of it is required."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class AggregateMetricsRequest(BaseModel):
+    """Reference: nemo_gym/config_types.py, 0.4.0."""
+
+    verify_responses: list[dict[str, Any]]
+
+
+class ResourcesServer(App):
+    """A resources server on the cookie contract, as an ASGI application.
+
+    ::
+
+        def add(state: list[int], number: int) -> int:
+            state.append(number)
+            return len(state)
+
+
+        def verify(state: list[int]) -> float:
+            return float(sum(state) == 3)
+
+
+        app = ResourcesServer("adder", tools=[add], verify=verify, state=list)
+
+    On the wire it is a nemo-gym 0.4.0 SimpleResourcesServer behind `run_webserver()`, without its known
+    faults (docs/mocks.md lists them). Each step is a method that a test may override to break one thing:
+    `seed`, `call`, `score`; `cookie` and `sessions` are values to replace.
+
+    Args:
+        name: the server's name in a gym's configuration, and part of its cookie's.
+        tools: plain typed functions; see `Tool`.
+        verify: sync or async, returns a `Score` or the bare reward. It is given those of `state`, `row` and
+            `response` (the policy's, a dict) that its parameters name; the type of `row`, a `Row`, says which
+            fields a row must have.
+        state: makes the state of a session, from the row where it takes a parameter. A parameter typed as a
+            pydantic model says what the seed must look like (422 otherwise).
+        cookie: how the session id travels.
+        sessions: where states are kept.
+
+    Raises:
+        ValueError: two tools of one name, or a tool named like an endpoint of the contract.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        tools: Sequence[Callable[..., Any]] = (),
+        verify: Callable[..., Any],
+        state: Callable[..., Any] = dict,
+        cookie: SignedCookie | None = None,
+        sessions: SessionStore | None = None,
+    ) -> None:
+        self.name = name
+        self.tools = {tool.name: tool for tool in map(Tool.of, tools)}
+        if len(self.tools) < len(tools) or RESERVED & self.tools.keys():
+            raise ValueError(f"tool names must be unique and none of {sorted(RESERVED)}")
+        words = re.split(r"[^0-9A-Za-z]+", name)
+        class_name = "".join(word[:1].upper() + word[1:] for word in words)
+        self.cookie = cookie or SignedCookie(f"{class_name}ResourcesServer___{name}")
+        self.sessions = sessions or SessionStore()
+        self._make_state = state
+        self._verify = verify
+        self._verify_takes = tuple(inspect.signature(verify).parameters)
+        self._seed_model = _seed_model(state)
+        self._verify_model = create_model(
+            "VerifyRequest", __base__=get_type_hints(verify).get("row", Row), response=(PolicyResponse, ...)
+        )
+        super().__init__(
+            {
+                ("GET", "/"): self._live,
+                ("GET", "/openapi.json"): self._openapi,
+                ("POST", "/seed_session"): self._seed_session,
+                ("POST", "/verify"): self._verify_rollout,
+                ("POST", "/aggregate_metrics"): self._aggregate_metrics,
+                **{("POST", f"/{tool}"): self._call_tool for tool in self.tools},
+            }
+        )
+
+    @property
+    def declarations(self) -> list[dict[str, Any]]:
+        """The tools as a row declares them in `responses_create_params.tools`."""
+        return [tool.declaration for tool in self.tools.values()]
+
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        """Open a session; the reply's object.
+
+        A seed that is repeated before verify changes nothing, so a client may retry it. After verify, or with
+        another row, the session starts anew, as a client that keeps one cookie for all its rows expects.
+        """
+        digest = hashlib.blake2b(json.dumps(row, sort_keys=True).encode(), digest_size=16).digest()
+        kept = self.sessions.get(session_id)
+        if kept is None or kept.scored or kept.seed != digest:
+            self.sessions.put(session_id, Session(self.new_state(row), digest))
+        return {}
+
+    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+        """Run a tool in a session; its result as plain JSON values. A session never seeded starts empty."""
+        session = self.sessions.get(session_id) or self.sessions.put(session_id, Session(self.new_state({})))
+        return await tool.call(session.state, arguments)
+
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        """Score a rollout. One whose session is unknown is scored as if nothing had been done in it."""
+        session = self.sessions.get(session_id) or Session(self.new_state(row.model_dump()))
+        session.scored = True
+        given = {"state": session.state, "row": row, "response": response}
+        found = self._verify(**{name: given[name] for name in self._verify_takes})
+        return Score.of(await found if inspect.isawaitable(found) else found)
+
+    def new_state(self, row: dict[str, Any]) -> Any:
+        """A fresh state for a row.
+
+        Raises:
+            Refused: 422 where the row is not what the state factory takes.
+        """
+        if self._seed_model is None:
+            return self._make_state()
+        return self._make_state(validated(self._seed_model, row))
+
+    async def dispatch(self, request: Request) -> Reply:
+        """Answer within the request's session; the cookie goes out with every reply, refusals included."""
+        session_id = self.cookie.read(request.headers.get("cookie", "")) or str(uuid4())
+        reply = await super().dispatch(replace(request, session_id=session_id))
+        return reply.plus(("vary", "Cookie"), ("set-cookie", self.cookie.write(session_id)))
+
+    @cached_property
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document."""
+        tools = (Operation(t.name, t.description, t.arguments, t.result) for t in self.tools.values())
+        return document(
+            self.name,
+            [
+                Operation("seed_session", "Open a session for a row.", self._seed_model or SeedRequest),
+                Operation("verify", "Score a rollout.", self._verify_model),
+                Operation("aggregate_metrics", "Sum up verify responses.", AggregateMetricsRequest),
+                *tools,
+            ],
+        )
+
+    async def _live(self, _: Request) -> Reply:
+        return Reply.json({"status": "ok"})
+
+    async def _openapi(self, _: Request) -> Reply:
+        return Reply.json(self.openapi)
+
+    async def _seed_session(self, request: Request) -> Reply:
+        row = json_body(request)
+        validated(self._seed_model or SeedRequest, row)
+        return Reply.json(await self.seed(request.session_id, row))
+
+    async def _call_tool(self, request: Request) -> Reply:
+        tool = self.tools[request.path.removeprefix("/")]
+        arguments = tool.bind(json_body(request))
+        return Reply.json(await self.call(request.session_id, tool, arguments))
+
+    async def _verify_rollout(self, request: Request) -> Reply:
+        body = json_body(request)
+        row = validated(self._verify_model, body)
+        score = await self.score(request.session_id, row, body["response"])
+        return Reply.json(body | score.reply)
+
+    async def _aggregate_metrics(self, request: Request) -> Reply:
+        return Reply.json(aggregate(validated(AggregateMetricsRequest, json_body(request)).verify_responses))
+
+
+def _seed_model(state: Callable[..., Any]) -> type[BaseModel] | None:
+    """The model of the state factory's parameter; None where it takes none.
+
+    Raises:
+        TypeError: it takes a parameter that no pydantic model types.
+    """
+    if isinstance(state, type):
+        return None
+    parameters = list(inspect.signature(state).parameters)
+    if not parameters:
+        return None
+    model = get_type_hints(state).get(parameters[0])
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise TypeError(f"the state factory's parameter {parameters[0]} must be typed as a pydantic model")
+    return model

@@ -1,0 +1,168 @@
+"""Applications on loopback: one thread and one event loop of ours serve any number of them."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+ASGIApp = Callable[
+    [
+        MutableMapping[str, Any],
+        Callable[[], Awaitable[MutableMapping[str, Any]]],
+        Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    ],
+    Awaitable[None],
+]
+
+START_SECONDS = 10.0
+GRACE_SECONDS = 0.5  # nemo-gym's own grace at shutdown (server_utils.py of 0.4.0)
+STOP_SECONDS = 10.0
+
+
+class Host:
+    """One background thread with one event loop, serving applications until it is closed.
+
+    Nothing is shared between two hosts. Ports are bound by the listening socket itself.
+    """
+
+    def __init__(self) -> None:
+        self._loop = _new_loop()
+        self._servers: list[tuple[_Server, asyncio.Task[None]]] = []
+        self._thread = threading.Thread(target=self._run, name="gym-mocks", daemon=True)
+        self._thread.start()
+
+    def serve(self, app: ASGIApp, *, port: int = 0) -> str:
+        """Serve an application and return its base URL, without a last slash, once it answers.
+
+        Raises:
+            OSError: the port is taken.
+            RuntimeError: the application does not start.
+        """
+        listener = socket.create_server(("127.0.0.1", port), backlog=2048)
+        try:
+            future = asyncio.run_coroutine_threadsafe(self._start(app, listener), self._loop)
+            future.result(START_SECONDS)
+        except BaseException:
+            listener.close()
+            raise
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    def close(self) -> None:
+        """Stop every server; requests in flight get `GRACE_SECONDS`, then they are cancelled.
+
+        Raises:
+            RuntimeError: an application holds the event loop and cannot be stopped.
+        """
+        if not self._thread.is_alive():
+            return
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop)
+        self._thread.join(STOP_SECONDS)
+        if self._thread.is_alive():
+            raise RuntimeError(f"a mock server still blocks its event loop after {STOP_SECONDS} s")
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            asyncio.set_event_loop(None)
+            self._loop.close()
+
+    async def _start(self, app: ASGIApp, listener: socket.socket) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            ws="none",
+            timeout_keep_alive=30,  # nemo-gym's own; longer than its client's 15 s
+            backlog=2048,
+        )
+        server = _Server(config)
+        task = asyncio.ensure_future(server.serve(sockets=[listener]))
+        started = asyncio.ensure_future(server.ready.wait())
+        await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
+        if not server.ready.is_set():
+            started.cancel()
+            raise RuntimeError("the application does not start") from task.exception()
+        self._servers.append((server, task))
+
+    async def _stop(self) -> None:
+        for server, _ in self._servers:
+            server.leaving.set()
+        await asyncio.gather(*(task for _, task in self._servers), return_exceptions=True)
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.wait(rest, timeout=GRACE_SECONDS) if rest else None
+        self._loop.stop()
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server told to leave by an event, so that a stop does not wait for its next tick."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+        self.leaving = asyncio.Event()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().serve(sockets)
+        except SystemExit as exit_:  # uvicorn's answer to an application that fails to start
+            raise RuntimeError("the application's start-up failed") from exit_
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    async def main_loop(self) -> None:
+        ticks = asyncio.ensure_future(super().main_loop())
+        try:
+            await self.leaving.wait()
+        finally:
+            ticks.cancel()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the listeners, let the requests in flight end, cancel what does not."""
+        for listener in self.servers:
+            listener.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        for sock in sockets or []:
+            sock.close()
+        tasks = set(self.server_state.tasks)
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=GRACE_SECONDS)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=GRACE_SECONDS)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # closed transports leave the loop on its next turn
+        await self.lifespan.shutdown()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        from uvloop import new_event_loop  # noqa: PLC0415 - optional: faster where it is there
+    except ImportError:
+        return asyncio.new_event_loop()
+    return new_event_loop()
+
+
+@contextmanager
+def serve(app: ASGIApp, *, port: int = 0) -> Iterator[str]:
+    """Serve an application on loopback in a background thread; yields its base URL."""
+    host = Host()
+    try:
+        yield host.serve(app, port=port)
+    finally:
+        host.close()

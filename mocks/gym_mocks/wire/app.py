@@ -1,0 +1,121 @@
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from gym_mocks.wire.bodies import Refused
+from gym_mocks.wire.messages import Reply, Request
+
+Handler = Callable[[Request], Awaitable[Reply]]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+BODY_LIMIT = 64 * 2**20  # bytes: a rollout with its token ids is some 10 MB at most
+
+log = logging.getLogger("gym_mocks")
+
+
+class App:
+    """An ASGI application of exact paths: `routes` maps (method, path) to a handler.
+
+    What it answers beside its handlers is what FastAPI answers: 404 and 405 as `{"detail": ...}`, a 307 for a
+    path that only lacks or has a last slash, and, with nemo-gym's exception middleware, 500 with `repr(e)` as
+    a JSON string (nemo_gym/server_utils.py of 0.4.0, `setup_exception_middleware`).
+    """
+
+    def __init__(self, routes: Mapping[tuple[str, str], Handler]) -> None:
+        self.routes = dict(routes)
+
+    async def answer(self, request: Request) -> Reply:
+        """The reply to one request; never raises an `Exception`."""
+        try:
+            return await self.dispatch(request)
+        except Exception as error:
+            log.exception("%s %s failed", request.method, request.path)
+            return Reply.json(repr(error), 500)
+
+    async def dispatch(self, request: Request) -> Reply:
+        """The reply of the handler, or of what stands in for one; raises what a handler raises."""
+        try:
+            return await self.find(request)(request)
+        except Refused as refused:
+            return Reply.json({"detail": refused.detail}, refused.status, refused.headers)
+
+    def find(self, request: Request) -> Handler:
+        """The handler of a request.
+
+        Raises:
+            Refused: 404, 405 or 307 as Starlette's router answers.
+        """
+        handler = self.routes.get((request.method, request.path))
+        if handler is not None:
+            return handler
+        allowed = sorted(method for method, path in self.routes if path == request.path)
+        if allowed:
+            raise Refused(405, "Method Not Allowed", (("allow", ", ".join(allowed)),))
+        twin = request.path.rstrip("/") if request.path.endswith("/") else request.path + "/"
+        if any(path == twin for _, path in self.routes):
+            return _redirect_to(twin)
+        raise Refused(404, "Not Found")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        request = await _read(scope, receive)
+        reply = (
+            Reply.json({"detail": "Body too large"}, 413) if request is None else await self.answer(request)
+        )
+        await _write(reply, send)
+
+
+def _redirect_to(path: str) -> Handler:
+    async def redirect(request: Request) -> Reply:
+        query = f"?{request.query}" if request.query else ""
+        return Reply(307, b"", (("location", f"http://{request.headers.get('host', '')}{path}{query}"),))
+
+    return redirect
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while (await receive())["type"] == "lifespan.startup":
+        await send({"type": "lifespan.startup.complete"})
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _read(scope: Scope, receive: Receive) -> Request | None:
+    chunks: list[bytes] = []
+    size = 0
+    more = True
+    while more:
+        message = await receive()
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > BODY_LIMIT:
+            return None
+        chunks.append(chunk)
+        more = message.get("more_body", False)
+    headers: dict[str, str] = {}
+    for raw, content in scope["headers"]:
+        name, value = raw.decode("latin-1").lower(), content.decode("latin-1")
+        headers[name] = f"{headers[name]}; {value}" if name == "cookie" and name in headers else value
+    query = scope.get("query_string", b"").decode("latin-1")
+    return Request(scope["method"], scope["path"], headers, b"".join(chunks), query=query)
+
+
+async def _write(reply: Reply, send: Send) -> None:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
+    if isinstance(reply.body, bytes):
+        headers.append((b"content-length", str(len(reply.body)).encode()))
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": reply.body})
+        return
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await _stream(reply.body, send)
+
+
+async def _stream(chunks: AsyncIterator[bytes], send: Send) -> None:
+    async for chunk in chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,65 @@
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from gym_mocks.wire.messages import Request
+
+MAY_OVERFLOW = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{300}")  # a number that Python may read as an infinity
+
+# The shapes below are FastAPI's, which every nemo-gym server answers with (fastapi/routing.py and
+# fastapi/exception_handlers.py; held against the real thing in tests/nemo_gym/mocks).
+
+
+class Refused(Exception):  # noqa: N818 - a refusal is an answer, not an error of ours
+    """A handler refuses the request: the reply is `{"detail": detail}` with `status`."""
+
+    def __init__(self, status: int, detail: Any, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(status, detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers
+
+
+def json_body(request: Request) -> Any:
+    """The request's body as JSON.
+
+    NaN and the infinities are no JSON and are refused too. (Python's parser takes them, and then nemo-gym
+    fails to serialise its own refusal.)
+
+    Raises:
+        Refused: 422 where the body is missing, not declared as JSON or not JSON; 400 where it is no text.
+    """
+    if not request.body:
+        raise Refused(422, [{"type": "missing", "loc": ["body"], "msg": "Field required", "input": None}])
+    if not _is_json(request.headers.get("content-type", "")):
+        raise Refused(422, [not_an_object(request.body.decode(errors="replace"))])
+    try:
+        if MAY_OVERFLOW.search(request.body):
+            return json.loads(request.body, parse_constant=_no_constant, parse_float=_finite)
+        return json.loads(request.body, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        detail = {"type": "json_invalid", "loc": ["body", error.pos], "msg": "JSON decode error", "input": {}}
+        raise Refused(422, [detail | {"ctx": {"error": error.msg}}]) from None
+    except (ValueError, RecursionError):  # bytes that are no text, a number of 5,000 digits, 10,000 brackets
+        raise Refused(400, "There was an error parsing the body") from None
+
+
+def not_an_object(value: Any) -> dict[str, Any]:
+    """The error of a 422 for a body that is JSON but no object."""
+    message = "Input should be a valid dictionary or object to extract fields from"
+    return {"type": "model_attributes_type", "loc": ["body"], "msg": message, "input": value}
+
+
+def _is_json(content_type: str) -> bool:
+    kind, _, subtype = content_type.partition(";")[0].strip().lower().partition("/")
+    return kind == "application" and (subtype == "json" or subtype.endswith("+json"))
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_constant(text[:40])
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise json.JSONDecodeError(f"{name} is not JSON", name, 0)

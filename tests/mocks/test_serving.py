@@ -1,0 +1,103 @@
+"""Serving leaves nothing behind, whatever the application does."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from gym_mocks.reference import reference_app
+from gym_mocks.serving import Host, serve
+from gym_mocks.wire import App, Reply, Request
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    def census() -> tuple[set[threading.Thread], int]:
+        return set(threading.enumerate()), len(list(Path("/proc/self/fd").iterdir()))
+
+    before = census()
+    yield
+    assert census() == before
+
+
+def test_starts_and_stops_many_times() -> None:
+    for _ in range(10):
+        with serve(reference_app()) as url:
+            assert httpx.get(url).json() == {"status": "ok"}
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(url)
+
+
+def test_one_host_serves_several() -> None:
+    host = Host()
+    try:
+        urls = [host.serve(reference_app()) for _ in range(5)]
+        assert len(set(urls)) == 5
+        assert [httpx.get(url).status_code for url in urls] == [200] * 5
+    finally:
+        host.close()
+    host.close()
+
+
+def test_a_failure_inside_leaves_nothing() -> None:
+    with pytest.raises(ZeroDivisionError), serve(reference_app()):
+        _ = 1 / 0
+
+
+def test_a_port_that_is_taken_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=str(os.strerror(98))), serve(reference_app(), port=port):
+            pass
+
+
+def test_an_application_that_does_not_start_is_an_error() -> None:
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.failed", "message": "no"})
+
+    with pytest.raises(RuntimeError, match="does not start"), serve(broken):
+        pass
+
+
+def test_a_hanging_request_does_not_hold_the_stop() -> None:
+    entered = threading.Event()
+
+    async def hang(_: Request) -> Reply:
+        entered.set()
+        await asyncio.sleep(3600)
+        return Reply(200)
+
+    def call(url: str) -> None:
+        with contextlib.suppress(httpx.HTTPError):
+            assert httpx.get(url, timeout=30).status_code == 500
+
+    with serve(App({("GET", "/"): hang})) as url:
+        caller = threading.Thread(target=call, args=(url,))
+        caller.start()
+        assert entered.wait(5)
+        start = time.monotonic()
+    assert time.monotonic() - start < 3
+    caller.join(5)
+
+
+def test_an_idle_connection_does_not_hold_the_stop() -> None:
+    with serve(reference_app()) as url, httpx.Client(base_url=url) as client:
+        client.get("/")
+        start = time.monotonic()
+        # The client's connection is still open when the server goes.
+    assert time.monotonic() - start < 1
+
+
+def test_a_body_past_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gym_mocks.wire.app.BODY_LIMIT", 1000)
+    with serve(reference_app()) as url:
+        assert httpx.post(f"{url}/verify", content=b"x" * 1001).status_code == 413
