@@ -55,9 +55,7 @@ def _run(folder: Path, options: tuple[str, ...]) -> Spent:
     others = {entry.name for entry in entry_points(group="pytest11")} - {_OURS}
     blocked = [word for name in sorted(others) for word in ("-p", f"no:{name}")]
     # Python as it comes: bytecode kept between runs, no options of the caller's own.
-    environ = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))
-    }
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
     cpu, wall = _children_cpu(), time.perf_counter()
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *blocked, *options],
@@ -87,9 +85,7 @@ def measure(folder: Path, rounds: int) -> dict[str, list[Spent]]:
 
 def main() -> None:
     """Print one line for each variant."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=30)
     rounds = parser.parse_args().rounds
     if not entry_points(group="pytest11", name=_OURS):

@@ -125,7 +125,7 @@ def _read_line(line: bytes, source: Source) -> Row | Rollout:
     return Rollout(data, source) if isinstance(data.get("response"), dict) and "reward" in data else Row(data, source)
 
 
-def _parse(line: bytes) -> Any:  # noqa: ANN401 - JSON is anything
+def _parse(line: bytes) -> Any:
     try:
         return from_json(line)
     except ValueError:

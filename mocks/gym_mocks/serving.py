@@ -42,7 +42,7 @@ class Host:
             OSError: the port is taken.
             RuntimeError: the application does not start.
         """
-        listener = socket.create_server(("127.0.0.1", port), backlog=2048)
+        listener = _listen(port)
         try:
             future = asyncio.run_coroutine_threadsafe(self._start(app, listener), self._loop)
             future.result(START_SECONDS)
@@ -102,6 +102,19 @@ class Host:
             task.cancel()
         await asyncio.wait(rest, timeout=GRACE_SECONDS) if rest else None
         self._loop.stop()
+
+
+def _listen(port: int) -> socket.socket:
+    """A loopback socket that listens. Its protocol is named: asyncio turns Nagle's delay off only where it is."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(2048)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
 
 
 class _Server(uvicorn.Server):

@@ -12,9 +12,7 @@ import pytest
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serves_until_told_to_stop(number: signal.Signals) -> None:
     command = [sys.executable, "-m", "gym_mocks"]
-    with subprocess.Popen(  # noqa: S603 - our own module
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
         data = process.stdout.readline().split()[-1]

@@ -81,9 +81,7 @@ OUTPUTS: dict[str, list[dict[str, Any]]] = {
     "empty": [],
     "reasoning-only": [{"id": "r", "type": "reasoning", "summary": []}],
     "unknown-tool": [{"type": "function_call", "name": "no_such", "arguments": "{}", "call_id": "c"}],
-    "malformed-arguments": [
-        {"type": "function_call", "name": "add_stock", "arguments": '{"a', "call_id": "c"}
-    ],
+    "malformed-arguments": [{"type": "function_call", "name": "add_stock", "arguments": '{"a', "call_id": "c"}],
     "nul": [message("a\0b")],
     "refusal": [message("") | {"content": [{"type": "refusal", "refusal": "no"}]}],
     "list-output": [{"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text"}]}],
@@ -94,9 +92,7 @@ OUTPUTS: dict[str, list[dict[str, Any]]] = {
     "content-is-a-string": [message("") | {"content": "19"}],
     "content-is-odd": [message("") | {"content": [None, 1, "a", {}]}],
     "lone-surrogate": [message("\ud800 19")],
-    "surrogate-escape": [
-        {"type": "function_call", "name": "a", "arguments": '{"a": "\\ud800"}', "call_id": "c"}
-    ],
+    "surrogate-escape": [{"type": "function_call", "name": "a", "arguments": '{"a": "\\ud800"}', "call_id": "c"}],
     "long": [message("a" * 2_000_000)],
     "tokens": [message("19", **TOKENS)],
     "many-digits": [message("9" * 5000)],
@@ -167,9 +163,7 @@ def test_two_sessions_do_not_meet(url: str) -> None:
             client.post("/seed_session", json=ROWS[0])
         add = {"amount": {"item": "apple", "quantity": 1}, "category": "fruit", "place": "van"}
         assert one.post("/add_stock", json=add).json() == {"quantity": 1}
-        counts = [
-            client.post("/count_stock", json={"item": "apple", "place": None}) for client in (one, other)
-        ]
+        counts = [client.post("/count_stock", json={"item": "apple", "place": None}) for client in (one, other)]
         assert [count.json()["quantity"] for count in counts] == [4, 3]
 
 

@@ -1,5 +1,124 @@
-"""These tests are collected only where nemo-gym is installed."""
+"""Fixtures that serve nemo-gym's own bundled resources servers, unmodified, to the suite's tests."""
 
-from importlib.util import find_spec
+import importlib.util
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
-collect_ignore_glob = [] if find_spec("nemo_gym") else ["**/test_*.py"]
+import pytest
+
+collect_ignore_glob = [] if importlib.util.find_spec("nemo_gym") else ["**/test_*.py"]
+
+START_SECONDS = 180.0  # nemo-gym's imports take 10 s of processor time; a dead server is noticed at once
+LOG_LINES = 30
+
+
+@dataclass(frozen=True)
+class RealServer:
+    """A bundled server that accepts requests."""
+
+    name: str
+    """Its folder under `resources_servers/`."""
+    url: str
+    folder: Path
+    log: Path
+    """What it has printed so far, tracebacks included."""
+
+    @property
+    def rows(self) -> Path:
+        """The dataset rows bundled with it, JSONL."""
+        return self.folder / "data" / "example.jsonl"
+
+    @property
+    def rollouts(self) -> Path:
+        """The rollouts recorded on it by its authors, JSONL."""
+        return self.folder / "data" / "example_rollouts.jsonl"
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+
+
+def _announcement(process: subprocess.Popen[bytes], deadline: float) -> bytes:
+    """What the child said on standard output up to its first line end, its end, or the deadline."""
+    assert process.stdout is not None
+    said = b""
+    while not said.endswith(b"\n"):
+        ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        chunk = os.read(process.stdout.fileno(), 4096) if ready else b""
+        if not chunk:
+            break
+        said += chunk
+    return said
+
+
+@contextmanager
+def serving(python: str, folder: Path, log: Path) -> Iterator[RealServer]:
+    """Serve `folder`'s server in a process group of its own, which does not outlive the block.
+
+    Raises:
+        RuntimeError: it ended, or was not ready within START_SECONDS; the last log lines are in the message.
+    """
+    command = [python, str(Path(__file__).with_name("serve.py")), folder.name]
+    with log.open("wb") as sink:
+        process = subprocess.Popen(  # our own script
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=sink, start_new_session=True
+        )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        said = _announcement(process, deadline).decode()
+        if not said.startswith("READY "):
+            how = "ended" if time.monotonic() < deadline else f"was not ready within {START_SECONDS:.0f} s"
+            raise RuntimeError(f"{folder.name} {how}; its log's last lines:\n{_tail(log)}")
+        yield RealServer(folder.name, said.split()[1], folder, log)
+    finally:
+        # Nothing has reaped the leader yet, so its group's number cannot belong to anyone else.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.fixture(scope="session")
+def gym_python() -> str:
+    """The interpreter that has nemo-gym: `$NEMO_GYM_PYTHON`, or else this one if it does."""
+    named = os.environ.get("NEMO_GYM_PYTHON")
+    if named:
+        return named
+    spec = importlib.util.find_spec("nemo_gym")
+    if spec is None or spec.origin is None:  # this folder alone gives a namespace package, without origin
+        pytest.skip("this interpreter has no nemo-gym, and NEMO_GYM_PYTHON names none that has")
+    return sys.executable
+
+
+@pytest.fixture(scope="session")
+def gym_bundle(gym_python: str) -> Path:
+    """The folder in which nemo-gym's wheel puts `resources_servers/`."""
+    show = "import importlib.util as u; print(u.find_spec('nemo_gym').origin)"
+    found = subprocess.run(  # our own one-liner
+        [gym_python, "-c", show], check=True, capture_output=True, text=True, timeout=30
+    )
+    return Path(found.stdout.strip()).parents[1]
+
+
+@pytest.fixture(scope="session")
+def real_server(
+    gym_python: str, gym_bundle: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], RealServer]]:
+    """Serve a bundled server by name; each is started once and killed, with its group, at the end."""
+    logs = tmp_path_factory.mktemp("real-servers")
+    running: dict[str, RealServer] = {}
+    with ExitStack() as started:
+
+        def serve(name: str) -> RealServer:
+            if name not in running:
+                folder = gym_bundle / "resources_servers" / name
+                running[name] = started.enter_context(serving(gym_python, folder, logs / f"{name}.log"))
+            return running[name]
+
+        yield serve

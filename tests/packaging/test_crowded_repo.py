@@ -29,9 +29,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _modules_run(repo: Path, command: list[str]) -> list[str]:
     """The module of each item that passed, in order; anything else than passing fails the test here."""
     command = [*command, "--junitxml=report.xml"]
-    run = subprocess.run(
-        command, cwd=repo, env=os.environ, capture_output=True, text=True, check=False, timeout=120
-    )
+    run = subprocess.run(command, cwd=repo, env=os.environ, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stdout + run.stderr
     report = ET.parse(repo / "report.xml")  # noqa: S314 - the run above wrote it
     return [case.get("classname", "") for case in report.iter("testcase")]

@@ -19,9 +19,7 @@ def _pyenv(root: Path, *versions: str) -> Path:
     return root
 
 
-def test_interpreters_of_pyenv_come_last_on_path_newest_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_interpreters_of_pyenv_come_last_on_path_newest_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     root = _pyenv(tmp_path, "3.9.18", "3.12.1", "3.12.10", "pypy3.10-7.3.15", "2.7.18", "3.13.0t")
     environ = _prepared(monkeypatch, {"PATH": "/shims:/usr/bin", "PYENV_ROOT": str(root)})
     found = [str(root / "versions" / version / "bin") for version in ("3.12.10", "3.12.1", "3.9.18")]
@@ -33,9 +31,7 @@ def test_without_pyenv_path_stays_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_
     assert environ["PATH"] == "/usr/bin"
 
 
-def test_uv_downloads_no_interpreter_unless_the_user_says_so(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_uv_downloads_no_interpreter_unless_the_user_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     environ = _prepared(monkeypatch, {"PYENV_ROOT": str(tmp_path)})
     assert environ["UV_PYTHON_DOWNLOADS"] == "manual"
     environ = _prepared(monkeypatch, {"PYENV_ROOT": str(tmp_path), "UV_PYTHON_DOWNLOADS": "automatic"})

@@ -82,12 +82,14 @@ async def metrics_empty(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def metrics_order(trial: Trial, _: object) -> None:
-    """Aggregates the same four replies with different rewards, forwards and backwards, and compares `key_metrics`.
+    """Aggregates the same four replies with different rewards, the tasks in turn and mixed, and compares `key_metrics`.
+
+    The rollouts of one task keep their order: metrics such as pass@1 and majority votes may use it.
 
     Our inference: rollout collection writes the replies in the order in which they end.
     """
     verdicts = [verdict | {"reward": float(at % 3)} for at, verdict in enumerate(await _verdicts(trial))]
-    replies = [await _aggregate(trial, verdicts), await _aggregate(trial, verdicts[::-1])]
+    replies = [await _aggregate(trial, order) for order in (verdicts, [verdicts[at] for at in (2, 0, 3, 1)])]
     if any(reply.status != OK or not reply.is_json for reply in replies):
         raise NotApplicable("it does not aggregate them; see metrics-shape")
     in_turn, mixed = (_numbers(reply.json()) for reply in replies)
@@ -95,7 +97,7 @@ async def metrics_order(trial: Trial, _: object) -> None:
         raise Violation(f"{in_turn} both ways", f"{mixed} mixed", "compute_metrics() relies on the order of its input.")
 
 
-def _numbers(body: Any) -> dict[str, Any]:  # noqa: ANN401
+def _numbers(body: Any) -> dict[str, Any]:
     key_metrics = body.get("key_metrics") if isinstance(body, dict) else None
     metrics = key_metrics if isinstance(key_metrics, dict) else {}
     return {key: round(value, 6) if isinstance(value, float) else value for key, value in metrics.items()}

@@ -58,15 +58,15 @@ def _recorded(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
     return next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
 
 
-def _response(trial: Trial, row: Row) -> Any:  # noqa: ANN401
+def _response(trial: Trial, row: Row) -> Any:
     recorded = trial.gym.recorded.get(row, ())
     return response(recorded[0].output) if recorded else DO_NOTHING.response
 
 
-def _answer(reply: Reply) -> Any:  # noqa: ANN401
+def _answer(reply: Reply) -> Any:
     return (reply.status, reply.json() if reply.is_json else reply.text)
 
 
-def _reward(reply: Reply) -> Any:  # noqa: ANN401
+def _reward(reply: Reply) -> Any:
     verdict = reply.json() if reply.status == OK and reply.is_json else None
     return (reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)

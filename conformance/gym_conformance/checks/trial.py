@@ -47,11 +47,11 @@ class Trial:
         """Run one tool call in the session."""
         return reply_of(await session.call(call))
 
-    async def verify(self, session: Session, response: Mapping[str, Any], **fields: Any) -> Reply:  # noqa: ANN401
+    async def verify(self, session: Session, response: Mapping[str, Any], **fields: Any) -> Reply:
         """Have the response scored in the session."""
         return reply_of(await session.verify(response, **fields))
 
-    async def scored(self, session: Session, response: Mapping[str, Any], **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+    async def scored(self, session: Session, response: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
         """What verify answers, for checks that look closer at it.
 
         Raises:

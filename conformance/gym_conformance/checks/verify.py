@@ -215,7 +215,7 @@ def _texts(params: dict[str, Any]) -> list[Any]:
     )
 
 
-def _lost(sent: Any, echoed: Any, path: str) -> str:  # noqa: ANN401
+def _lost(sent: Any, echoed: Any, path: str) -> str:
     """The first value of `sent` that `echoed` lacks or changes, in words; '' where it is all there."""
     if isinstance(sent, dict) and isinstance(echoed, dict):
         return next((lost for key in sent if (lost := _lost(sent[key], echoed.get(key), f"{path}.{key}"))), "")

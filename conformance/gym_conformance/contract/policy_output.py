@@ -17,7 +17,7 @@ TOKEN_SENTINEL: Final[dict[str, Any]] = dict(
 )
 
 
-def response(output: Sequence[Item], **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+def response(output: Sequence[Item], **fields: Any) -> dict[str, Any]:
     """An OpenAI Response object with these output items; `fields` replace top-level ones."""
     return {
         "id": "resp_conformance",
@@ -52,7 +52,7 @@ def function_call(name: str, arguments: str, call_id: str = "call_conformance") 
     return {"type": "function_call", "name": name, "arguments": arguments, "call_id": call_id}
 
 
-def function_call_output(output: Any, call_id: str = "call_conformance") -> Item:  # noqa: ANN401
+def function_call_output(output: Any, call_id: str = "call_conformance") -> Item:
     """What the agent read from the tool: text, or in newer OpenAI types a list of parts."""
     return {"type": "function_call_output", "call_id": call_id, "output": output}
 

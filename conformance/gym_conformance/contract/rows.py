@@ -77,7 +77,7 @@ class Rollout:
         return response
 
     @property
-    def reward(self) -> Any:  # noqa: ANN401 - a recorded value may be anything
+    def reward(self) -> Any:
         """As recorded; not necessarily a number."""
         return self.data["reward"]
 
@@ -110,14 +110,14 @@ class Rollout:
         return [given] if isinstance(given, str) else [_text(message) for message in given or []]
 
 
-def _text(message: Any) -> str:  # noqa: ANN401
+def _text(message: Any) -> str:
     content = message.get("content") if isinstance(message, dict) else message
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return str(content)
 
 
-def _read_tool(entry: Any) -> Tool | None:  # noqa: ANN401
+def _read_tool(entry: Any) -> Tool | None:
     if not isinstance(entry, dict) or entry.get("type", "function") != "function":
         return None
     nested = entry.get("function")
@@ -130,7 +130,7 @@ def _read_tool(entry: Any) -> Tool | None:  # noqa: ANN401
     )
 
 
-def _shape(value: Any, depth: int) -> Any:  # noqa: ANN401
+def _shape(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         return {key: _shape(inner, depth - 1) for key, inner in value.items()} if depth else "object"
     if isinstance(value, list):

@@ -92,7 +92,7 @@ class Suite:
         return self._started.enter_context(serve(reference_app()))
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:  # noqa: ANN401 - xdist's
+    def pytest_configure_node(self, node: Any) -> None:
         """Tell an xdist worker where the server is."""
         node.workerinput["gym_url"] = self.url
 
@@ -142,7 +142,7 @@ class Suite:
         """Remember what -k, -m or --lf left out, for the report."""
         self.tally.deselected |= {item.check.id for item in items if isinstance(item, CheckItem)}
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # noqa: ANN401 - pytest's, private type
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say what the server is and what was found."""
         if self.worker is None and not self.config.option.collectonly:
             write_summary(terminalreporter, self.tally)

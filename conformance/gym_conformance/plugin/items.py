@@ -19,7 +19,7 @@ class Fails(Exception):
 class Section(pytest.Collector):
     """The checks of one part of the contract; `gym/verify` in node ids."""
 
-    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401 - pytest's own
+    def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.checks: tuple[Check, ...] = ()
 
@@ -32,7 +32,7 @@ class Section(pytest.Collector):
 class CheckItem(pytest.Item):
     """One check; a test as pytest sees it."""
 
-    def __init__(self, *, check: Check, **arguments: Any) -> None:  # noqa: ANN401 - pytest's own
+    def __init__(self, *, check: Check, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.check = check
         self.findings: list[Finding] = []
@@ -52,7 +52,7 @@ class CheckItem(pytest.Item):
         if worst(self.findings) is Verdict.NOT_APPLICABLE:
             raise pytest.skip.Exception(self.findings[0].reason, _use_item_location=True)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:  # noqa: ANN401
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
         """What is shown of a failure: the findings, or our own traceback where the fault is ours."""
         if isinstance(excinfo.value, Fails):
             return "\n\n".join(explain(self.findings))

@@ -43,7 +43,7 @@ class Tally:
         return Finding(check.id, check.level.value, check.title, verdict, "server", reason=reason)
 
 
-def write_summary(terminal: Any, tally: Tally) -> None:  # noqa: ANN401 - pytest's TerminalReporter
+def write_summary(terminal: Any, tally: Tally) -> None:
     """Say what the server is, what was found below MUST, and what to mend next."""
     if not tally.found:
         return
@@ -58,7 +58,7 @@ def write_summary(terminal: Any, tally: Tally) -> None:  # noqa: ANN401 - pytest
     _write_verdict(terminal, tally, findings)
 
 
-def _write_verdict(terminal: Any, tally: Tally, findings: list[Finding]) -> None:  # noqa: ANN401
+def _write_verdict(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
     target = tally.target
     if "kind" in target:
         terminal.write_line(

@@ -40,7 +40,7 @@ class Session(Protocol):
     async def call_raw(self, tool: str, body: bytes | None) -> Exchange:
         """Post these bytes, or no body at all, where the tool's calls go."""
 
-    async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:  # noqa: ANN401
+    async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:
         """Have the response scored, with `fields` beside the row's own."""
 
     async def close(self) -> None:
@@ -58,7 +58,7 @@ class SessionContract(Protocol):
         """A session that is not seeded yet."""
 
 
-def post(path: str, body: Any, cookies: Cookies = NO_COOKIES) -> Request:  # noqa: ANN401
+def post(path: str, body: Any, cookies: Cookies = NO_COOKIES) -> Request:
     """A POST of JSON. ASCII only, so that a lone surrogate travels as the escape that JSON allows."""
     return Request("POST", path, json.dumps(body, separators=(",", ":")).encode(), JSON_HEADERS, cookies)
 
@@ -91,7 +91,7 @@ class CookieSession:
         """`POST /<tool>` with any body, declared as JSON, or with none."""
         return await self.send(Request("POST", tool_path(tool), body, {} if body is None else JSON_HEADERS))
 
-    async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:  # noqa: ANN401
+    async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:
         """`POST /verify` with row | response."""
         return await self.send(post(VERIFY, {**self.row.data, **fields, "response": response}))
 

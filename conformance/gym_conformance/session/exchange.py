@@ -51,7 +51,7 @@ class Reply:
             return False
         return True
 
-    def json(self) -> Any:  # noqa: ANN401 - JSON is anything
+    def json(self) -> Any:
         """The parsed body.
 
         Raises:

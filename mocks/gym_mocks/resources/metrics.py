@@ -40,9 +40,7 @@ def _group(task: int, responses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "expected_num_rollouts": count,
         "missing_num_rollouts": 0,
         "reward_profile_completion_pct": 100.0,
-        "rollout_infos": [
-            _info(response) for response in sorted(responses, key=lambda r: _index(r, ROLLOUT))
-        ],
+        "rollout_infos": [_info(response) for response in sorted(responses, key=lambda r: _index(r, ROLLOUT))],
     }
 
 
@@ -72,9 +70,7 @@ def _deviations(values: Mapping[str, Sequence[float]], count: int) -> Numbers:
 
 def _info(response: Mapping[str, Any]) -> dict[str, Any]:
     task, rollout = _index(response, TASK), _index(response, ROLLOUT)
-    numbers = {
-        name: number for name, number in _numbers(response).items() if name not in {"reward", TASK, ROLLOUT}
-    }
+    numbers = {name: number for name, number in _numbers(response).items() if name not in {"reward", TASK, ROLLOUT}}
     reward = {"reward": response["reward"]} if "reward" in response else {}
     return {"rollout_id": f"{task}:{rollout}", TASK: task, ROLLOUT: rollout, **reward, **numbers}
 

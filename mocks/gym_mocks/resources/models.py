@@ -19,9 +19,7 @@ class AnyText:
         return core_schema.is_instance_schema(str)
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(cls, _schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"type": "string"}
 
 

@@ -64,9 +64,7 @@ class App:
             await _lifespan(receive, send)
             return
         request = await _read(scope, receive)
-        reply = (
-            Reply.json({"detail": "Body too large"}, 413) if request is None else await self.answer(request)
-        )
+        reply = Reply.json({"detail": "Body too large"}, 413) if request is None else await self.answer(request)
         await _write(reply, send)
 
 

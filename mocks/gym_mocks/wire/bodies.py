@@ -11,7 +11,7 @@ MAY_OVERFLOW = re.compile(rb"[eE]\+?[0-9]{2}|[0-9]{300}")  # a number that Pytho
 # fastapi/exception_handlers.py; held against the real thing in tests/nemo_gym/mocks).
 
 
-class Refused(Exception):  # noqa: N818 - a refusal is an answer, not an error of ours
+class Refused(Exception):
     """A handler refuses the request: the reply is `{"detail": detail}` with `status`."""
 
     def __init__(self, status: int, detail: Any, headers: tuple[tuple[str, str], ...] = ()) -> None:

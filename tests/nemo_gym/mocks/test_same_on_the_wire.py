@@ -124,9 +124,7 @@ def test_an_episode_scores_alike(real: httpx.Client, ours: httpx.Client) -> None
         client.cookies.clear()
         replies = [client.post("/seed_session", json=ROW)]
         calls = [item for item in VERIFY["response"]["output"] if item["type"] == "function_call"]
-        replies += [
-            client.post(f"/{call['name']}", content=call["arguments"], headers=JSON) for call in calls
-        ]
+        replies += [client.post(f"/{call['name']}", content=call["arguments"], headers=JSON) for call in calls]
         verified = client.post("/verify", json=VERIFY)
         return [seen(reply) for reply in replies] + [verified.status_code, verified.json()["reward"]]
 
