@@ -1,0 +1,129 @@
+"""One HTTP/1.1 connection: it writes a request, feeds the reader what comes back, and keeps the time.
+
+It carries one exchange at a time and never pipelines. It knows nothing of pools, retries or content codings.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import select
+import ssl
+from typing import TYPE_CHECKING, cast
+
+import httpx
+
+from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.reading import Answer, Flaw, Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# RFC 9110, 5.1 and 5.5: a token; a value without the bytes that would end it, or with which servers end it
+FIELD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\0\r\n]*")
+START = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP/1\.1")
+
+
+class Connection(asyncio.Protocol):
+    """A connection that is idle or in the middle of one exchange, and closed after any fault.
+
+    Args:
+        limit: How many bytes a body may have, as sent.
+        lost: Called once with this connection when its socket is gone.
+    """
+
+    def __init__(self, limit: int, lost: Callable[[Connection], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+        self._lost = lost
+        self._reader = Reader(limit)
+        self._readable = select.poll()
+        self._outcome: asyncio.Future[Answer | Flaw] | None = None
+
+    async def exchange(self, request: httpx.Request, message: bytes, *, until: float) -> Answer:
+        """Send one request and read its whole answer.
+
+        Args:
+            request: What is asked, for its method and for the fault.
+            message: The same, `written`.
+            until: The deadline, in the loop's own time.
+
+        Raises:
+            ServerFault: HANG, BROKEN, INVALID, OVERSIZED, or TLS for an alert after the handshake.
+        """
+        self._reader.expect(request.method)
+        self._outcome = self._loop.create_future()
+        timer = self._loop.call_at(until, self._expire)
+        try:
+            self._transport.write(message)
+            outcome = await self._outcome
+        except BaseException:
+            self.abort()
+            raise
+        finally:
+            timer.cancel()
+            self._outcome = None
+        if isinstance(outcome, Flaw):
+            self.abort()
+            raise ServerFault(*outcome, request=request, partial=self._reader.seen or None)
+        # If answered early, what is left of the request would reach the server as the next one.
+        if not outcome.reusable or self._transport.get_write_buffer_size():
+            self.abort()
+        return outcome
+
+    def usable(self) -> bool:
+        """Whether nothing came while idle; the kernel is asked, as the loop may not have run since."""
+        return not self._transport.is_closing() and not self._readable.poll(0)
+
+    def abort(self) -> None:
+        """Close at once, whatever is still to be written; `closed` is done when the socket is gone."""
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin (asyncio)."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+
+    def data_received(self, data: bytes) -> None:
+        """Take in bytes (asyncio); unasked ones must not become the next request's answer, so they end it."""
+        if self._outcome is None or self._outcome.done():
+            self.abort()
+        else:
+            self._settle(self._reader.feed(data))
+
+    def eof_received(self) -> None:
+        """Take in the end of the stream (asyncio)."""
+        self._settle(self._reader.end())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End (asyncio), with the socket's error if it had one."""
+        fault = Fault.TLS if isinstance(exc, ssl.SSLError) else Fault.BROKEN
+        self._settle(Flaw(fault, f"{exc or 'closed'}, {self._reader.progress()}"))
+        self._lost(self)
+        self.closed.set_result(None)
+
+    def _expire(self) -> None:
+        self._settle(Flaw(Fault.HANG, self._reader.progress()))
+
+    def _settle(self, outcome: Answer | Flaw | None) -> None:
+        # A flaw is a result too: as an exception it would be logged when the exchange is cancelled just then
+        if outcome and self._outcome and not self._outcome.done():
+            self._outcome.set_result(outcome)
+
+
+def written(request: httpx.Request, body: bytes) -> bytes:
+    """The request as HTTP/1.1, a chunked one as a single chunk.
+
+    Raises:
+        httpx.LocalProtocolError: A line of it would not be one.
+    """
+    start = b"%s %s HTTP/1.1" % (request.method.encode(), request.url.raw_path)
+    fields = [b"%s: %s" % field for field in request.headers.raw]
+    if not START.fullmatch(start):
+        raise httpx.LocalProtocolError(f"illegal request line {start!r}", request=request)
+    for line in fields:
+        if not FIELD.fullmatch(line):
+            raise httpx.LocalProtocolError(f"illegal header line {line!r}", request=request)
+    if "transfer-encoding" in request.headers:
+        body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
+    return b"\r\n".join([start, *fields, b"", body])

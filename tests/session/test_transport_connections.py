@@ -1,0 +1,297 @@
+"""How the transport opens, reuses and closes connections, and when it sends a request again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from gym_conformance.session.fault import ServerFault
+from gym_conformance.session.transport import IDLE_LIMIT, Transport
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+
+LONG = 10.0  # seconds: far more than any of these needs
+
+
+def hello(number: int) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%d" % number
+
+
+class Server:
+    """Answers a request with `answer(connection, request)`, both counted from 0; None closes."""
+
+    def __init__(self, answer: Callable[[int, int], bytes | None] = lambda *_: hello(1)) -> None:
+        self.answer = answer
+        self.requests: list[bytes] = []
+        self.writers: list[asyncio.StreamWriter] = []
+        self.open = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection, count = len(self.writers), 0
+        self.writers.append(writer)
+        self.open += 1
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                request = await reader.readuntil(b"\r\n\r\n")
+                if b"Transfer-Encoding: chunked" in request:
+                    request += await reader.readuntil(b"\r\n0\r\n\r\n")
+                self.requests.append(request)
+                await self.gate.wait()
+                answer = self.answer(connection, count)
+                if answer is None:
+                    break
+                writer.write(answer)
+                count += 1
+                _, _, length = request.partition(b"Content-Length: ")
+                await reader.readexactly(int(length.partition(b"\r")[0] or 0))  # answered early, on purpose
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        self.open -= 1
+
+    @contextlib.asynccontextmanager
+    async def served(self) -> AsyncIterator[httpx.URL]:
+        """Serve on a free port; at the end every connection must have been closed by the client."""
+        server = await asyncio.start_server(self._handle, "127.0.0.1", 0, backlog=IDLE_LIMIT)
+        port = server.sockets[0].getsockname()[1]
+        try:
+            yield httpx.URL(f"http://127.0.0.1:{port}/")
+        finally:
+            server.close()
+            await until(lambda: self.open == 0)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LONG):
+        while not true():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.01)
+
+
+def run(test: Coroutine[None, None, None]) -> None:
+    async def whole() -> None:
+        async with asyncio.timeout(3 * LONG):
+            await test
+        await until(lambda: asyncio.all_tasks() == {asyncio.current_task()})  # nothing of anybody's stays
+
+    asyncio.run(whole())
+
+
+async def ask(transport: Transport, url: httpx.URL) -> httpx.Response:
+    return await transport.handle_async_request(httpx.Request("GET", url))
+
+
+def test_one_after_another_share_a_connection() -> None:
+    async def test() -> None:
+        server = Server()
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            for _ in range(5):
+                await ask(transport, url)
+        assert len(server.writers) == 1
+
+    run(test())
+
+
+def test_at_once_have_one_each_and_keep_them() -> None:
+    async def test() -> None:
+        server = Server()
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            for rounds in range(1, 3):
+                server.gate.clear()
+                asked = [asyncio.create_task(ask(transport, url)) for _ in range(20)]
+                await until(lambda expected=20 * rounds: len(server.requests) == expected)  # type: ignore[misc]
+                server.gate.set()
+                await asyncio.gather(*asked)
+        assert len(server.writers) == 20
+
+    run(test())
+
+
+def test_few_stay_idle() -> None:
+    async def test() -> None:
+        server = Server()
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            server.gate.clear()
+            asked = [asyncio.create_task(ask(transport, url)) for _ in range(IDLE_LIMIT + 9)]
+            await until(lambda: len(server.requests) == IDLE_LIMIT + 9)
+            server.gate.set()
+            await asyncio.gather(*asked)
+            await until(lambda: server.open == IDLE_LIMIT)
+
+    run(test())
+
+
+def test_closed_while_idle() -> None:
+    """Known to be closed, it is not used, so nothing is resent."""
+
+    async def test() -> None:
+        server = Server()
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            for _ in range(3):
+                response = await ask(transport, url)
+                assert not response.extensions["resent"]
+                server.writers[-1].close()
+                await until(lambda: server.open == 0)
+        assert len(server.requests) == 3
+
+    run(test())
+
+
+def test_closed_on_reuse_is_resent_once() -> None:
+    async def test() -> None:
+        server = Server(lambda _, request: hello(1) if request == 0 else None)
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            first, second = await ask(transport, url), await ask(transport, url)
+            assert (first.extensions["resent"], second.extensions["resent"]) == (False, True)
+        assert len(server.requests) == 3
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("answer", "requests"),
+    [
+        pytest.param(
+            lambda connection, request: hello(1) if connection + request == 0 else None, 3, id="again"
+        ),
+        pytest.param(lambda *_: None, 1, id="new-connection"),
+        pytest.param(lambda _, request: hello(1) if request == 0 else b"H", 2, id="after-a-byte"),
+    ],
+)
+def test_not_resent(answer: Callable[[int, int], bytes | None], requests: int) -> None:
+    """Not a second time, not on a new connection, and not once the answer had begun."""
+
+    async def test() -> None:
+        server = Server(answer)
+        async with server.served() as url, Transport(url, deadline=0.5) as transport:
+            with pytest.raises(ServerFault):  # noqa: PT012 - by the second at the latest
+                for _ in range(2):
+                    await ask(transport, url)
+        assert len(server.requests) == requests
+
+    run(test())
+
+
+def test_unsolicited_answer_is_nobodys() -> None:
+    """Even when it waits in the kernel, unread by our loop, as the next request goes out."""
+
+    async def test() -> None:
+        server = Server(lambda connection, _: hello(connection))
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            assert (await ask(transport, url)).text == "0"
+            server.writers[0].write(hello(7))  # loopback: in our receive queue when this returns
+            assert (await ask(transport, url)).text == "1"
+            server.writers[1].write(hello(8))
+            await asyncio.sleep(0.05)
+            assert (await ask(transport, url)).text == "2"
+
+    run(test())
+
+
+def test_answered_before_the_request_was_sent() -> None:
+    """The answer counts, but the connection is done with: the rest would reach the server as a request."""
+
+    async def test() -> None:
+        server = Server(lambda connection, _: hello(connection))
+
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            request = httpx.Request("POST", url, content=bytes(50_000_000))
+            assert (await transport.handle_async_request(request)).text == "0"
+            assert (await ask(transport, url)).text == "1"
+
+    run(test())
+
+
+def test_cancelled_closes_its_connection() -> None:
+    async def test() -> None:
+        server = Server()
+        server.gate.clear()
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            task = asyncio.create_task(ask(transport, url))
+            await until(lambda: len(server.requests) == 1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            server.gate.set()
+            await until(lambda: server.open == 0)
+
+    run(test())
+
+
+def test_aclose_ends_all() -> None:
+    async def test() -> None:
+        server = Server()
+        async with server.served() as url:
+            transport = Transport(url, deadline=LONG)
+            await ask(transport, url)
+            server.gate.clear()
+            tasks = [asyncio.create_task(ask(transport, url)) for _ in range(3)]
+            await until(lambda: len(server.requests) == 4)
+            connecting = asyncio.create_task(ask(transport, url))
+            await asyncio.sleep(0)
+            await transport.aclose()
+            server.gate.set()
+            for task in [*tasks, connecting]:
+                with pytest.raises(RuntimeError, match="transport is closed"):
+                    await task
+            with pytest.raises(RuntimeError, match="transport is closed"):
+                await ask(transport, url)
+
+    run(test())
+
+
+def test_requests_that_cannot_be_sent() -> None:
+    """They are refused before anything is sent, and cost no connection."""
+
+    async def test() -> None:
+        server = Server()
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            await ask(transport, url)
+            for bad in [b"a\r\nb: c", b"a\0b", b"a\nb"]:
+                request = httpx.Request("GET", url, headers={b"cookie": bad})
+                with pytest.raises(httpx.LocalProtocolError, match="illegal header line"):
+                    await transport.handle_async_request(request)
+            with pytest.raises(httpx.LocalProtocolError, match="illegal request line"):
+                await transport.handle_async_request(httpx.Request("G T", url))
+            for other in [
+                url.copy_with(port=1),
+                url.copy_with(scheme="https"),
+                url.copy_with(host="localhost"),
+            ]:
+                with pytest.raises(ValueError, match="origin"):
+                    await ask(transport, other)
+            await ask(transport, url.join("/below?a=%20#fragment"))
+        assert [request.partition(b" HTTP")[0] for request in server.requests] == [
+            b"GET /",
+            b"GET /below?a=%20",
+        ]
+        assert len(server.writers) == 1
+
+    run(test())
+
+
+def test_streamed_request() -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"hel"
+        yield b"lo\r\n\r\n"
+
+    async def test() -> None:
+        server = Server()
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            await transport.handle_async_request(httpx.Request("POST", url, content=pieces()))
+            await ask(transport, url)
+        assert server.requests[0].endswith(b"\r\n\r\n9\r\nhello\r\n\r\n\r\n0\r\n\r\n")
+        assert len(server.writers) == 1
+
+    run(test())
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1", "http://", "/path"])
+def test_no_origin(url: str) -> None:
+    with pytest.raises(ValueError, match="not an http or https origin"):
+        Transport(httpx.URL(url), deadline=LONG)
