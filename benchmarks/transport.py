@@ -191,7 +191,7 @@ def lean_app() -> Iterator[httpx.URL]:
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         listener.set_inheritable(True)
         fd = listener.fileno()
-        server = subprocess.Popen([sys.executable, "-c", LEAN, str(fd)], pass_fds=[fd])  # noqa: S603 - our own text
+        server = subprocess.Popen([sys.executable, "-c", LEAN, str(fd)], pass_fds=[fd])
         try:
             yield httpx.URL(f"http://127.0.0.1:{listener.getsockname()[1]}/")
         finally:
@@ -202,9 +202,7 @@ def lean_app() -> Iterator[httpx.URL]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument(
-        "--url", type=httpx.URL, help="a POST endpoint that answers 200 (default: a lean app)"
-    )
+    parser.add_argument("--url", type=httpx.URL, help="a POST endpoint that answers 200 (default: a lean app)")
     parser.add_argument("--flight", type=int, nargs="+", default=[1, 8, 64, 256], metavar="N")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each client (default 5)")
     parser.add_argument("--slice", type=float, default=0.4, help="seconds of one turn (default 0.4)")

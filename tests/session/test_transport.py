@@ -248,17 +248,11 @@ def test_partial_is_what_came() -> None:
     ("status", "body", "answer"),
     [
         pytest.param(200, b"hello", says(HELLO, then="go on"), id="length"),
-        pytest.param(
-            200, b"hello", says(*(bytes([byte]) for byte in HELLO), then="go on"), id="byte-by-byte"
-        ),
-        pytest.param(
-            200, b"hello", says(CHUNKED + b"5\r\nhello\r\n0\r\nX: y\r\n\r\n", then="go on"), id="chunked"
-        ),
+        pytest.param(200, b"hello", says(*(bytes([byte]) for byte in HELLO), then="go on"), id="byte-by-byte"),
+        pytest.param(200, b"hello", says(CHUNKED + b"5\r\nhello\r\n0\r\nX: y\r\n\r\n", then="go on"), id="chunked"),
         pytest.param(200, b"hello", says(b"HTTP/1.0 200 OK\r\n\r\nhello"), id="until-close"),
         pytest.param(200, b"hello", says(OK + b"Connection: close\r\n" + HELLO[17:]), id="close"),
-        pytest.param(
-            200, b"hello", says(b"HTTP/1.1 103 E\r\nLink: x\r\n\r\n" * 3 + HELLO, then="go on"), id="1xx"
-        ),
+        pytest.param(200, b"hello", says(b"HTTP/1.1 103 E\r\nLink: x\r\n\r\n" * 3 + HELLO, then="go on"), id="1xx"),
         pytest.param(200, b"hello", coded(b"gzip", gzip.compress(b"hello")), id="gzip"),
         pytest.param(204, b"", says(b"HTTP/1.1 204 No Content\r\n\r\n", then="go on"), id="no-content"),
         pytest.param(

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 DEADLINE = 0.5
 MARGIN = 10.0  # seconds that a busy machine may need
-PEM = pathlib.Path(__file__).with_name(
-    "test_transport_localhost.pem"
-)  # a key and its certificate, for a century
+PEM = pathlib.Path(__file__).with_name("test_transport_localhost.pem")  # a key and its certificate, for a century
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 

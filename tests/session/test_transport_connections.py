@@ -156,9 +156,7 @@ def test_closed_on_reuse_is_resent_once() -> None:
 @pytest.mark.parametrize(
     ("answer", "requests"),
     [
-        pytest.param(
-            lambda connection, request: hello(1) if connection + request == 0 else None, 3, id="again"
-        ),
+        pytest.param(lambda connection, request: hello(1) if connection + request == 0 else None, 3, id="again"),
         pytest.param(lambda *_: None, 1, id="new-connection"),
         pytest.param(lambda _, request: hello(1) if request == 0 else b"H", 2, id="after-a-byte"),
     ],

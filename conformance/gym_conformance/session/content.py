@@ -18,9 +18,7 @@ DECODABLE = frozenset({b"gzip", b"deflate"})
 PIECE = 1024  # encoded bytes decoded at a time: deflate makes at most 1,032 of one, so about 1 MiB
 
 
-def response(
-    request: httpx.Request, answer: Answer, extensions: Mapping[str, object], *, limit: int
-) -> httpx.Response:
+def response(request: httpx.Request, answer: Answer, extensions: Mapping[str, object], *, limit: int) -> httpx.Response:
     """The answer as an httpx response, body read and decoded to at most `limit` bytes.
 
     Raises:

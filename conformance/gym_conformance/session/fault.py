@@ -22,7 +22,7 @@ class Fault(enum.StrEnum):
     OVERSIZED = "the answer is larger than allowed"
 
 
-class ServerFault(Exception):  # noqa: N818 - the server's, not ours: an error of ours is any other exception
+class ServerFault(Exception):
     """A request that got no usable answer, and all that is known of it.
 
     Attributes:
@@ -32,9 +32,7 @@ class ServerFault(Exception):  # noqa: N818 - the server's, not ours: an error o
         partial: The first bytes of the answer as they came off the wire, at most 4 KiB; None when none came.
     """
 
-    def __init__(
-        self, fault: Fault, detail: str, *, request: httpx.Request, partial: bytes | None = None
-    ) -> None:
+    def __init__(self, fault: Fault, detail: str, *, request: httpx.Request, partial: bytes | None = None) -> None:
         super().__init__(f"{fault}: {detail}")
         self.fault = fault
         self.detail = detail

@@ -14,9 +14,7 @@ import httptools
 from gym_conformance.session.fault import PARTIAL_LIMIT, Fault
 
 HEAD_LIMIT = 64 * 1024  # bytes of header fields, or of any one thing unfinished: servers refuse far less
-INTERIM_LIMIT = (
-    32  # 1xx answers before the real one: a flood of them would keep the loop busy until the deadline
-)
+INTERIM_LIMIT = 32  # 1xx answers before the real one: a flood of them would keep the loop busy until the deadline
 
 
 @dataclass(slots=True)
