@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import httpx
+
 from gym_conformance.session.transport import Transport
 
 if TYPE_CHECKING:

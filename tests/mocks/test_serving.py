@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from gym_mocks.reference import reference_app
 from gym_mocks.serving import Host, serve
 from gym_mocks.wire import App, Reply, Request
