@@ -34,7 +34,7 @@ class Reference:
 
     def within(self, replies: list[Any]) -> Any:
         """The value among the parsed replies so far."""
-        value = replies[self.call] if 0 <= self.call < len(replies) else None
+        value: Any = replies[self.call] if 0 <= self.call < len(replies) else None
         for key in self.path:
             try:
                 value = value[key]
