@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from gym_conformance.checks.check import Check, Need
+from gym_conformance.checks.memory import Memory
 from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.wire import LIVENESS
@@ -29,6 +30,7 @@ class Judge:
     """Runs checks on one gym. `silent` says since when the server no longer answers, '' while it does."""
 
     gym: Gym
+    memory: Memory = field(default_factory=Memory)
     silent: str = ""
     asked: dict[str, tuple[Verdict, str] | None] = field(default_factory=dict)
 
@@ -68,7 +70,7 @@ class Judge:
             return self._finding(
                 check, str(subject), Verdict.UNTESTABLE, reason=f"a server that answers: {self.silent}"
             )
-        trial = Trial(self.gym)
+        trial = Trial(self.gym, self.memory)
         try:
             await check.body(trial, subject)
         except Violation as violation:

@@ -12,6 +12,7 @@ from typing import Any
 
 from gym_conformance.checks.trial import Trial
 from gym_conformance.gym import Gym
+from gym_conformance.trajectories.trajectory import Schedule
 
 
 class Level(StrEnum):
@@ -36,6 +37,7 @@ class Need:
 
 Body = Callable[[Trial, Any], Awaitable[None]]
 Subjects = Callable[[Gym], Iterable[Any]]
+Attempt = Callable[[Trial, Schedule], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Check:
         needs: what it cannot do without.
         subjects: what it is tried on, one trial each; each is named by `str()`.
         body: tries one subject.
+        attempt: for a property, tries one schedule: what `--gym-replay` runs; else None.
     """
 
     id: str
@@ -61,6 +64,7 @@ class Check:
     needs: tuple[Need, ...]
     subjects: Subjects
     body: Body
+    attempt: Attempt | None = None
 
     @property
     def section(self) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gym_conformance.checks.memory import Memory
 from gym_conformance.checks.outcome import Untestable, Violation
 from gym_conformance.contract.cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.rows import Call, Row
@@ -11,17 +12,24 @@ from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session, post
 from gym_conformance.session.exchange import Exchange, Reply, Request
+from gym_conformance.trajectories.trajectory import Schedule
 
 OK = 200
 _SERVER_ERROR = 500
 
 
 class Trial:
-    """What a check's function works with."""
+    """What a check's function works with.
 
-    def __init__(self, gym: Gym) -> None:
+    `note` says of a pass how it came about; `schedule` is the shortest one that broke a property.
+    """
+
+    def __init__(self, gym: Gym, memory: Memory | None = None) -> None:
         self.gym = gym
+        self.memory = memory or Memory()
         self.channel = Channel(gym.line)
+        self.note = ""
+        self.schedule: Schedule | None = None
 
     async def send(self, request: Request) -> Reply:
         """Send any request as it stands."""

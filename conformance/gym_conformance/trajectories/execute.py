@@ -25,6 +25,7 @@ class Rollout:
         self.session: Session = gym.contract.session(channel, trajectory.row, client)
         self.steps: list[StepOutcome] = []
         self.output: list[Item] = []
+        self.refusals: list[StepOutcome] = []
         self._replies: list[Any] = []
         self._walk = self._run()
 
@@ -62,7 +63,11 @@ class Rollout:
         reply = _reply(await self.session.call(Call(call.name, arguments)))
         body = reply.json() if reply.is_json else reply.text
         self._replies.append(body)
-        self.steps.append(StepOutcome(f"/{call.name}", reply.status, body))
+        outcome = StepOutcome(f"/{call.name}", reply.status, body)
+        if number in self.trajectory.noise:
+            self.refusals.append(outcome)
+            return
+        self.steps.append(outcome)
         call_id = f"call_{number}"
         self.output += [
             function_call(call.name, json.dumps(arguments), call_id),

@@ -1,7 +1,7 @@
 """A trajectory is what one rollout does; a schedule interleaves several. Both are plain values, and JSON."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -45,15 +45,37 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """One rollout: the row it is seeded with, and its tool calls. It ends with a verify of what it did."""
+    """One rollout: the row it is seeded with, and its tool calls. It ends with a verify of what it did.
+
+    `noise` are the numbers of the calls that are there to be refused: they are made, but are no part of the outcome.
+    """
 
     row: Row
     calls: tuple[Call, ...] = ()
+    noise: frozenset[int] = frozenset()
 
     @property
     def steps(self) -> int:
         """A seed, the calls, and a verify."""
         return len(self.calls) + 2
+
+
+    def with_noise(self, at: int, call: Call) -> "Trajectory":
+        """The same with one more call, to be refused, before call number `at`."""
+        moved = [_renumbered(each, lambda old: old + (old >= at)) for each in self.calls]
+        return Trajectory(self.row, (*moved[:at], call, *moved[at:]), frozenset({at}))
+
+    def without_noise(self) -> "Trajectory":
+        """The same without the calls that are there to be refused."""
+        kept = [number for number in range(len(self.calls)) if number not in self.noise]
+        places = {number: place for place, number in enumerate(kept)}
+        calls = (_renumbered(self.calls[number], lambda old: places.get(old, -1)) for number in kept)
+        return Trajectory(self.row, tuple(calls))
+
+
+def _renumbered(call: Call, number: Callable[[int], int]) -> Call:
+    """The call with its references moved to the new numbers of what they refer to."""
+    return Call(call.name, _map_references(call.arguments, lambda inner: {_REPLY: inner | {"call": number(inner["call"])}}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +119,9 @@ class Schedule:
 
 def _lines(trajectory: Trajectory) -> Iterator[str]:
     yield f"seed_session({trajectory.row})"
-    for call in trajectory.calls:
-        yield f"{call.name}({json.dumps(call.arguments)})"
+    for number, call in enumerate(trajectory.calls):
+        refused = "  # to be refused" if number in trajectory.noise else ""
+        yield f"{call.name}({json.dumps(call.arguments)}){refused}"
     yield "verify"
 
 
@@ -109,6 +132,7 @@ def dump(schedule: Schedule, check: str) -> str:
             "source": str(trajectory.row),
             "row": trajectory.row.data,
             "calls": [{"tool": call.name, "arguments": call.arguments} for call in trajectory.calls],
+            "noise": sorted(trajectory.noise),
         }
         for trajectory in schedule.trajectories
     ]
@@ -139,14 +163,24 @@ def _trajectory(data: Mapping[str, Any], path: Path, number: int) -> Trajectory:
     calls = tuple(Call(str(call["tool"]), call["arguments"]) for call in data["calls"])
     if not isinstance(data["row"]["responses_create_params"], dict):
         raise TypeError("responses_create_params")
-    return Trajectory(Row(data["row"], Source(path, number)), calls)
+    return Trajectory(Row(data["row"], Source(path, number)), calls, frozenset(data["noise"]))
 
 
 def resolve(arguments: Any, replies: list[Any]) -> Any:
     """The arguments with each reference replaced by the value it stands for."""
-    if isinstance(arguments, dict):
-        inner = arguments.get(_REPLY) if len(arguments) == 1 else None
-        if isinstance(inner, dict) and isinstance(inner.get("path"), list):
-            return Reference(inner.get("call", -1), tuple(inner["path"]), inner.get("otherwise")).within(replies)
-        return {key: resolve(value, replies) for key, value in arguments.items()}
-    return [resolve(value, replies) for value in arguments] if isinstance(arguments, list) else arguments
+
+    def value(inner: dict[str, Any]) -> Any:
+        return Reference(inner["call"], tuple(inner["path"]), inner.get("otherwise")).within(replies)
+
+    return _map_references(arguments, value)
+
+
+def _map_references(arguments: Any, replace: Callable[[dict[str, Any]], Any]) -> Any:
+    if isinstance(arguments, list):
+        return [_map_references(value, replace) for value in arguments]
+    if not isinstance(arguments, dict):
+        return arguments
+    inner = arguments.get(_REPLY) if len(arguments) == 1 else None
+    if isinstance(inner, dict) and isinstance(inner.get("call"), int) and isinstance(inner.get("path"), list):
+        return replace(inner)
+    return {key: _map_references(value, replace) for key, value in arguments.items()}

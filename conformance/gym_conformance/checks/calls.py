@@ -1,0 +1,104 @@
+"""Tool calls in generated trajectories: what the definitions allow works, and what is refused leaves no trace.
+
+Source: the tools of a row are what the policy is shown (`responses_create_params.tools`), and simple_agent/app.py
+(0.4.0) posts what it writes.
+"""
+
+from gym_conformance.checks.check import Level
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
+from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.property import alone, property_check
+from gym_conformance.checks.trial import Trial
+from gym_conformance.session.channel import Channel
+from gym_conformance.trajectories.execute import Rollout, run
+from gym_conformance.trajectories.generate import disturbed, trajectories
+from gym_conformance.trajectories.outcome import differences, volatile
+from gym_conformance.trajectories.trajectory import Schedule
+
+_SERVER_ERROR, _UNPROCESSABLE, _REFUSED = 500, 422, 400
+_NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
+
+
+@property_check(
+    "calls-valid",
+    Level.MUST,
+    "A call that its tool's definition allows MUST NOT fail the server nor be refused as malformed",
+    why="the policy does what it was shown, and is punished for it; a 5xx costs it the session, too.",
+    needs=_NEEDS,
+    examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
+)
+async def calls_valid(trial: Trial, schedule: Schedule) -> None:
+    """Runs trajectories of calls whose arguments the rows' JSON Schemas allow; none gives a 5xx or a 422.
+
+    A 4xx of the tool's own (nothing found, not allowed now) is fine.
+
+    Source: the definitions in the rows; FastAPI answers 422 where the server's own model disagrees with them.
+    """
+    outcome = await run(trial.gym, trial.channel, schedule.trajectories[0])
+    for step in outcome.calls:
+        if step.status >= _SERVER_ERROR:
+            hint = "The tool raises on a value that its definition allows: handle it, or narrow the definition."
+            raise Violation(f"{step.name} answers below 500", f"status {step.status}, body {step.body}", hint)
+        if step.status == _UNPROCESSABLE:
+            hint = "The definition in the rows and the server's request model have drifted apart."
+            raise Violation(f"{step.name} takes what its definition allows", f"status 422, body {step.body}", hint)
+
+
+@property_check(
+    "calls-invalid",
+    Level.MUST,
+    "A call that its tool's definition forbids MUST be refused without a 5xx",
+    why="policies write such calls in every batch; a 5xx costs the agent its cookie, and so the session.",
+    needs=_NEEDS,
+    examples=lambda knowledge: alone(disturbed(knowledge)),
+)
+async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
+    """Puts a call with one thing wrong, or with hostile values, into a trajectory; it gives no 5xx.
+
+    Any other answer is fine: tools may be lenient. A 5xx of the framework's own echo of a lone surrogate does not count.
+
+    Source: simple_agent/app.py (0.4.0) feeds any answer to the policy and goes on; a crash has no cookie.
+    """
+    rollout = Rollout(trial.gym, trial.channel, schedule.trajectories[0])
+    await rollout.finish()
+    for step in rollout.refusals:
+        if step.status >= _SERVER_ERROR and "surrogates not allowed" not in str(step.body):
+            hint = "The tool's function raises: validate its arguments, or catch and return the error as its output."
+            raise Violation(f"{step.name} answers below 500", f"status {step.status}, body {step.body}", hint)
+
+
+@property_check(
+    "calls-refused-harmless",
+    Level.MUST,
+    "After a refused call the session MUST go on as if it had not been made",
+    why="the policy repairs its call and goes on; if the refused one left traces, it is scored on another state.",
+    needs=[*_NEEDS, SCORE],
+    examples=lambda knowledge: alone(disturbed(knowledge)),
+)
+async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
+    """Runs a trajectory with a call that is refused (4xx or 5xx) in its midst, and without it: all else is the same.
+
+    What differs already between two runs without it is not compared.
+
+    Source: simple_agent/app.py (0.4.0) goes on after any error reply.
+    """
+    noisy = schedule.trajectories[0]
+    plain = noisy.without_noise()
+    disturbing = Rollout(trial.gym, trial.channel, noisy)
+    outcome = await disturbing.finish()
+    if any(step.status < _REFUSED for step in disturbing.refusals):
+        raise NotApplicable("the call was not refused")
+    if any(step.status >= _SERVER_ERROR for step in disturbing.refusals):
+        raise NotApplicable("the call crashed the server: the finding of calls-invalid")
+    aside = Channel(trial.gym.line)
+    expected, again = await run(trial.gym, aside, plain), await run(trial.gym, aside, plain)
+    for difference in differences(expected, outcome, volatile(expected, again)):
+        repeated = await run(trial.gym, aside, noisy)
+        control = await run(trial.gym, aside, plain)
+        if difference.place in volatile(expected, control) or not any(differences(control, repeated)):
+            continue
+        raise Violation(
+            f"{difference.step} answers {difference.expected!r}, as without the refused call",
+            f"{difference.actual!r}",
+            "The tool changes its state before it has checked its arguments.",
+        )

@@ -1,0 +1,15 @@
+"""What the checks of one run share beside the gym: how much to search, and what was learned."""
+
+from dataclasses import dataclass
+
+from gym_conformance.trajectories.explore import Search
+from gym_conformance.trajectories.generate import Knowledge
+
+
+@dataclass
+class Memory:
+    """Shared by all trials of a run. `pid` is the server's process, where it is on this machine and known."""
+
+    search: Search = Search()
+    pid: int | None = None
+    knowledge: Knowledge | None = None

@@ -1,0 +1,143 @@
+"""Searching for an example that breaks a property, and shrinking it, with Hypothesis.
+
+Hypothesis is synchronous and the suite's HTTP is not: the search runs in a thread of its own, and each example is
+tried on the event loop, which stays free for it.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.errors import Flaky, Unsatisfiable
+from hypothesis.strategies import SearchStrategy
+
+E = TypeVar("E")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much is tried.
+
+    Attributes:
+        name: as `--gym-profile` calls it.
+        examples: at most so many for each property.
+        seconds: no new example is begun after so long.
+        derandomize: the same examples each time.
+    """
+
+    name: str
+    examples: int
+    seconds: float
+    derandomize: bool = False
+
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile("quick", 100, 4.0),
+        Profile("ci", 200, 10.0, derandomize=True),
+        Profile("thorough", 3000, 300.0),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search: the profile, and the seed where the user gave one."""
+
+    profile: Profile = PROFILES["quick"]
+    seed: int | None = None
+
+
+@dataclass
+class Found(Generic[E]):
+    """What a search came to: how many examples were tried, and the last, smallest one that broke the property."""
+
+    tried: int = 0
+    seconds: float = 0.0
+    example: E | None = None
+    failure: Exception | None = None
+
+
+class _Enough(BaseException):
+    """Ends a search from within; no `Exception`, so that Hypothesis lets it pass."""
+
+
+async def explore(
+    name: str, examples: SearchStrategy[E], attempt: Callable[[E], Awaitable[None]], search: Search, broken: type[Exception]
+) -> Found[E]:
+    """Try examples until one breaks the property, and shrink it.
+
+    Args:
+        name: names the property in Hypothesis's database.
+        examples: what to try.
+        attempt: tries one; raises `broken` where the property does not hold.
+        search: how much to try.
+        broken: what a broken property raises; any other exception of `attempt` ends the search and is raised.
+
+    Raises:
+        Exception: what `attempt` raised that is not `broken`.
+    """
+    found: Found[E] = Found()
+    loop = asyncio.get_running_loop()
+    started = time.monotonic()
+    stopped = False
+    fault: list[Exception] = []
+
+    def try_one(example: E) -> None:
+        found.seconds = time.monotonic() - started
+        late = found.seconds > search.profile.seconds * (2 if found.failure else 1)  # as long again to shrink it
+        if stopped or fault or (late and found.tried):
+            raise _Enough
+        found.tried += 1
+        try:
+            asyncio.run_coroutine_threadsafe(_await(attempt(example)), loop).result()
+        except broken as failure:
+            found.example, found.failure = example, failure
+            raise
+        except Exception as other:
+            fault.append(other)
+            raise _Enough from other
+
+    try:
+        await asyncio.to_thread(_search, name, examples, try_one, search)
+    except Exception:
+        if found.failure is None and not fault:
+            raise  # a fault of ours, in the making of examples
+    finally:
+        stopped = True
+        found.seconds = time.monotonic() - started
+    if fault:
+        raise fault[0]
+    return found
+
+
+async def _await(work: Awaitable[None]) -> None:
+    await work
+
+
+def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None], search: Search) -> None:
+    def holds(example: E) -> None:
+        try_one(example)
+
+    holds.__name__ = holds.__qualname__ = name
+    holds._hypothesis_internal_add_digest = name.encode()  # type: ignore[attr-defined]  # noqa: SLF001 - its own key in the database
+    test = settings(
+        max_examples=search.profile.examples,
+        deadline=None,
+        derandomize=search.profile.derandomize and search.seed is None,
+        database=None if search.profile.derandomize or search.seed is not None else settings.default.database,
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    )(hypothesis.given(examples)(holds))
+    if search.seed is not None:
+        test = hypothesis.seed(search.seed)(test)
+    with contextlib.suppress(_Enough, Flaky, Unsatisfiable):
+        test()

@@ -1,0 +1,37 @@
+"""Learning from a gym before trajectories are made: its recorded calls, and what its tools return."""
+
+from collections import defaultdict
+from typing import Any
+
+from gym_conformance.gym import Gym
+from gym_conformance.session.channel import Channel
+from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.generate import CALLS, Knowledge, places
+from gym_conformance.trajectories.trajectory import Trajectory
+
+#: Recorded rollouts that are run to learn from.
+_RUNS = 4
+
+
+async def learn(gym: Gym) -> Knowledge:
+    """Run a few recorded rollouts, and note what their tools return.
+
+    Raises:
+        ServerFault: the server does not answer.
+    """
+    recorded: dict[str, dict[str, Any]] = defaultdict(dict)
+    for _, calls in gym.recorded_calls:
+        for call in calls:
+            recorded[call.name][repr(call.arguments)] = call.arguments
+    runs = tuple((row, calls[:CALLS]) for row, calls in gym.recorded_calls)
+    returned: dict[str, dict[Any, None]] = defaultdict(dict)
+    for row, calls in runs[:_RUNS]:
+        outcome = await run(gym, Channel(gym.line), Trajectory(row, calls))
+        for step in outcome.calls:
+            returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
+    return Knowledge(
+        rows=tuple(row for row in gym.rows if row.tools) or (gym.row,),
+        recorded={tool: tuple(found.values()) for tool, found in recorded.items()},
+        runs=runs,
+        returned={tool: tuple(found) for tool, found in returned.items()},
+    )
