@@ -7,11 +7,15 @@ Source of the rules: Starlette's SessionMiddleware, which every nemo-gym server 
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from gym_conformance.contract.wire import SESSION_ID_KEY
+
+#: A `Max-Age` of no time at all (RFC 6265, section 5.2.2).
+_PAST: Final = re.compile(r"-[0-9]+|0+")
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,7 @@ class SetCookie:
     @property
     def expires_at_once(self) -> bool:
         """Whether the header deletes the cookie instead of setting it."""
-        max_age = self.attributes.get("max-age", "")
-        return max_age.lstrip("-").isdigit() and int(max_age) <= 0
+        return _PAST.fullmatch(self.attributes.get("max-age", "")) is not None
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ def read_session_id(value: str) -> str | None:
     """The id inside one of Starlette's signed cookies, `base64(json).timestamp.signature`; None for any other."""
     try:
         payload = json.loads(base64.b64decode(value.split(".", maxsplit=1)[0], validate=True))
-    except (binascii.Error, ValueError):
+    except (binascii.Error, ValueError, RecursionError):
         return None
     session_id = payload.get(SESSION_ID_KEY) if isinstance(payload, dict) else None
     return session_id if isinstance(session_id, str) else None
