@@ -56,6 +56,18 @@ class Cookies:
                 return session_id
         return None
 
+    @property
+    def session(self) -> tuple[str, str]:
+        """The cookie that names the session, else the first: a proxy may set cookies of its own."""
+        return next((pair for pair in self.pairs if read_session_id(pair[1]) is not None), self.pairs[0])
+
+    def updated(self, received: "Cookies") -> "Cookies":
+        """These cookies after a reply that set the others: each until it is set anew."""
+        pairs = dict(self.pairs) | dict(received.pairs)
+        if not received or len(pairs) > len(received.pairs):
+            return Cookies(tuple(pairs.items()), None if received else self.origin)
+        return received
+
     def with_value(self, value: str) -> "Cookies":
         """The same cookie names, each with another value: what a forger sends."""
         return Cookies(tuple((name, value) for name, _ in self.pairs))
