@@ -80,6 +80,8 @@ class Judge:
         except (Untestable, PathHangs) as missing:
             return self._finding(check, str(subject), Verdict.UNTESTABLE, reason=str(missing))
         except ServerFault as fault:
+            if fault.fault is Fault.UNREACHABLE:
+                self.silent = f"it stopped answering in {check.id}"
             return self._violation(check, str(subject), self._as_violation(fault), trial.channel)
         return self._finding(check, str(subject), Verdict.PASS)
 

@@ -74,8 +74,8 @@ async def cookie_sent_again(trial: Trial, _: object) -> None:
 async def cookie_replacing_client(trial: Trial, _: object) -> None:
     """Runs a recorded rollout's calls and verify as the default agent would, and again keeping all cookies.
 
-    The session id stays the same all along, and replies and reward are those of a client that also keeps the seed's
-    cookie. What differs already between two equal runs is not compared.
+    Where the session id stays the same for a client that keeps each cookie until it is set anew, as browsers do, it
+    does so here; replies and reward are the same too. What differs already between two equal runs is not compared.
     Source: `SimpleAgent.responses` in responses_api_agents/simple_agent/app.py (0.4.0).
     """
     await _same_for_both_clients(trial, Client.REPLACING)
@@ -89,7 +89,7 @@ async def cookie_replacing_client(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def cookie_keeping_client(trial: Trial, _: object) -> None:
-    """Runs a recorded rollout's calls and verify with the cookie of the seed, and again as the default agent would.
+    """Runs a recorded rollout's calls and verify with the cookie of the seed, and again keeping all cookies.
 
     The session's state must not travel in the cookie, nor the id change on the way.
     Source: Verifiers' NeMo Gym taskset takes the cookie once, at the seed (0.3.0, 0.4.0).
@@ -98,7 +98,7 @@ async def cookie_keeping_client(trial: Trial, _: object) -> None:
 
 
 async def _same_for_both_clients(trial: Trial, client: Client) -> None:
-    other = Client.KEEPING if client is Client.REPLACING else Client.REPLACING
+    other = Client.COLLECTING  # a server that serves any client serves this one: what differs is the other's habit
     reference, again = await replay(trial, other), await replay(trial, other)
     tried = await replay(trial, client)
     if reference.kept_id and not tried.kept_id:
@@ -148,9 +148,9 @@ async def cookie_tampered(trial: Trial, forgery: str) -> None:
     """
     victim = await _opened(trial)
     if forgery in _FORGERIES:
-        forged = victim.with_value(_FORGERIES[forgery](victim.pairs[0][1]))
+        forged = victim.with_value(_FORGERIES[forgery](victim.session[1]))
     else:
-        name, value = victim.pairs[0]
+        name, value = victim.session
         forged = Cookies(((name, _FORGERIES["a truncated value"](value)), (name, "not-a-session")))
     requests = [post(SEED_SESSION, dict(trial.gym.row.data), forged)]
     if call := _good_call(trial.gym):
@@ -160,6 +160,8 @@ async def cookie_tampered(trial: Trial, forgery: str) -> None:
         exchange = await trial.channel.send(request)
         _refuse_crash(reply_of(exchange))
         if victim.session_id is not None and exchange.received.session_id == victim.session_id:
+            if (await _opened(trial)).session_id == victim.session_id:
+                raise Untestable("sessions that differ; see seed-opens-own-session")
             raise Violation(
                 "a session of its own", f"the other's, {victim.session_id}", "The signature is not checked."
             )
@@ -188,7 +190,7 @@ async def cookie_unsigned_id(trial: Trial, _: object) -> None:
         exchange = await trial.channel.send(post(SEED_SESSION, dict(trial.gym.row.data), cookies.with_value(value)))
         _refuse_crash(reply_of(exchange))
         received = exchange.received
-        if received.session_id == chosen or (received and received.pairs[0][1] == value):
+        if received.session_id == chosen or (received and received.session[1] == value):
             raise Violation(
                 "a session id drawn by the server",
                 f"a session named {chosen!r}, as the client asked",
@@ -210,7 +212,7 @@ async def cookie_signing_key(trial: Trial, _: object) -> None:
     Source: `get_session_middleware_key` in nemo_gym/server_utils.py is both the key and the cookie's name (0.2.0 to 0.7.0).
     """
     cookies = await _opened(trial)
-    name = cookies.pairs[0][0]
+    name, _ = cookies.session
     chosen = "forged-by-the-client"
     forged = itsdangerous.TimestampSigner(name).sign(payload_of(chosen)).decode()
     exchange = await trial.channel.send(post(SEED_SESSION, dict(trial.gym.row.data), Cookies(((name, forged),))))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_conformance.checks.trial import OK, Trial, reply_of
+from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
 from gym_conformance.contract.rows import Call, Row
 from gym_conformance.session.contract import Client
@@ -15,7 +16,7 @@ _CALLS = 8
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of a run: the answers to each step, and the ids of the session after each."""
+    """What came of a run: the answers to each step, and the id of the session that each was asked in."""
 
     answers: tuple[tuple[str, Any], ...]
     ids: tuple[str | None, ...]
@@ -50,8 +51,16 @@ async def replay(trial: Trial, client: Client, disturb: tuple[Call, ...] = ()) -
     for disturbing in disturb:
         await session.call(disturbing)
     answers.append(("/verify", _reward(reply_of(await session.verify(_response(trial, row))))))
-    ids.append(session.id)
     return Replayed(tuple(answers), tuple(ids))
+
+
+async def play(trial: Trial, row: Row) -> Reply:
+    """What verify answers to the first rollout recorded of the row, or to doing nothing, once its calls are made."""
+    session = await trial.open(row)
+    recorded = trial.gym.recorded.get(row, ())
+    for call in recorded[0].calls if recorded and trial.gym.kind is not Kind.SINGLE_TURN else ():
+        await session.call(call)
+    return reply_of(await session.verify(_response(trial, row)))
 
 
 def _recorded(trial: Trial) -> tuple[Row, tuple[Call, ...]]:

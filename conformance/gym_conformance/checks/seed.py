@@ -22,7 +22,7 @@ from gym_conformance.contract.cookies import SetCookie, parse_set_cookie
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.rows import Row
 from gym_conformance.contract.wire import ROLLOUT_KEYS, SEED_SESSION, VERIFY, tool_path
-from gym_conformance.session.contract import post
+from gym_conformance.session.contract import Client, post
 
 _REDIRECTS = range(300, 400)
 
@@ -196,17 +196,18 @@ async def seed_repeat_harmless(trial: Trial, _: object) -> None:
     """
     once = await trial.open()
     expected = (await trial.verify(once, DO_NOTHING.response)).status
-    session = await trial.open()
-    first_id = session.id
+    session = await trial.open(client=Client.KEEPING)
     for _again in range(2):
-        reply = reply_of(await session.seed())
+        exchange = await session.seed()
         expect_status(
-            reply,
+            reply_of(exchange),
             [OK],
             "seed_session fails where the session exists already: use setdefault, or replace the state.",
         )
-    if first_id is not None and session.id is not None and session.id != first_id:
-        raise Violation("the same session id after each seed", "another id", "seed_session replaces the session id.")
+        if exchange.received.session_id not in (None, session.id):
+            raise Violation(
+                "the same session id after each seed", "another id", "seed_session replaces the session id."
+            )
     reply = await trial.verify(session, DO_NOTHING.response)
     if reply.status != expected:
         raise Violation(

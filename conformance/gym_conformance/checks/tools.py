@@ -19,6 +19,10 @@ from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.session.contract import Client
 
 _NOT_FOUND, _WRONG_METHOD = 404, 405
+_REFUSALS = range(400, 500)
+
+#: So many tools' calls are spoilt: each is sent before every step of a replay.
+_SPOILT = 4
 
 #: Bodies that are no call, by name; None is no body at all. The policy's own arguments are always parsed JSON, so
 #: the last three come only from clients with a bug of their own.
@@ -154,13 +158,14 @@ async def tool_undeclared(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],
 )
 async def tool_refused_call(trial: Trial, _: object) -> None:
-    """Replays a recorded rollout with an unknown tool and a malformed call before each step, and compares with a plain replay.
+    """Replays a recorded rollout with refused calls before each step, and compares with a plain replay.
 
+    They are an unknown tool, a malformed call, and recorded calls with one argument spoilt, if those are refused (4xx).
     What differs already between two plain replays is not compared.
     Source: simple_agent/app.py (0.4.0) goes on after any error reply.
     """
-    tool = trial.gym.recorded_calls[0][1][0].name
-    disturb = (Call(NO_SUCH_TOOL, {}), Call(tool, [1, 2]))
+    calls = trial.gym.recorded_calls[0][1]
+    disturb = (Call(NO_SUCH_TOOL, {}), Call(calls[0].name, [1, 2]), *await _refused(trial, calls))
     plain, again = await replay(trial, Client.KEEPING), await replay(trial, Client.KEEPING)
     disturbed = await replay(trial, Client.KEEPING, disturb)
     expected, came = Replayed.difference(plain, again, disturbed)
@@ -170,6 +175,21 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
             came,
             "The tool changes its state before it has checked its arguments.",
         )
+
+
+async def _refused(trial: Trial, calls: Iterable[Call]) -> list[Call]:
+    """Calls of a few of these tools with the last argument spoilt, as far as the server refuses them."""
+    spoilt = {
+        call.name: Call(call.name, {**call.arguments, list(call.arguments)[-1]: {"unexpected": []}})
+        for call in calls
+        if call.arguments
+    }
+    refused = []
+    for call in list(spoilt.values())[:_SPOILT]:
+        exchange = await (await trial.open()).call(call)
+        if reply_of(exchange).status in _REFUSALS:
+            refused.append(call)
+    return refused
 
 
 @check(

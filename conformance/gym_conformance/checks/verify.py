@@ -5,12 +5,14 @@ the clients read from the reply: Verifiers, verl and NeMo RL take reward, respon
 """
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any, TypeGuard
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_row
 from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
+from gym_conformance.checks.replay import play
 from gym_conformance.checks.trial import (
     OK,
     Trial,
@@ -18,6 +20,7 @@ from gym_conformance.checks.trial import (
     expect_no_crash,
     expect_object,
     expect_status,
+    reply_of,
 )
 from gym_conformance.contract.cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.policy_output import (
@@ -60,7 +63,7 @@ async def verify_scores_rows(trial: Trial, row: Row) -> None:
     for output in (DO_NOTHING.response, *recorded):
         session = await trial.open(row)
         reply = await trial.verify(session, output)
-        if output is not DO_NOTHING.response and _refused_by_type(reply):
+        if output in recorded and _refused_by_type(reply):
             continue  # recorded by an older version, with values that today's OpenAI types refuse
         expect_status(reply, [OK], hint)
         expect_object(reply, "verify returns None, or its reply holds NaN, which JSON has not.")
@@ -77,8 +80,19 @@ def _refused_by_type(reply: Reply) -> bool:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether JSON calls it a number; Python calls a bool one too."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether it is a finite number that a float can hold; Python calls a bool a number too."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+async def _scored(trial: Trial, row: Row, output: dict[str, Any]) -> dict[str, Any]:
+    """What verify answers; {} where it does not score an empty output, which is verify-degenerate's finding."""
+    session = await trial.open(row)
+    try:
+        return await trial.scored(session, output)
+    except Untestable:
+        if output["output"]:
+            raise
+        return {}
 
 
 def _degenerate(gym: Gym) -> Iterable[Degenerate]:
@@ -205,11 +219,13 @@ async def verify_reward_finite(trial: Trial, row: Row) -> None:
     for output in (DO_NOTHING.response, response([])):
         session = await trial.open(row)
         reply = await trial.verify(session, output)
+        if reply.status != OK and not output["output"]:
+            continue  # see verify-degenerate
         if reply.status != OK:
             raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows")
         verdict = reply.json() if reply.is_json else {}
         reward = verdict.get("reward") if isinstance(verdict, dict) else None
-        if not is_number(reward) or not math.isfinite(reward):
+        if not is_number(reward):
             raise Violation(
                 "reward: a finite number",
                 f"reward: {reward!r}" if reply.is_json else describe(reply),
@@ -328,23 +344,28 @@ async def verify_keeps_row_fields(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def verify_reward_components(trial: Trial, _: object) -> None:
-    """Verifies several outputs and, where the reply has `reward_components`, adds them up and compares their keys.
+    """Verifies two outputs that do nothing and a recorded rollout, its calls made; adds the components up, compares their keys.
 
+    Not applicable where no reply has `reward_components`.
     Source: verl's recipe asserts both; `reward_components` in nemo_gym/base_resources_server.py (0.7.0).
     """
     row = trial.gym.row
-    recorded = [response(rollout.output) for rollout in trial.gym.recorded.get(row, ())[:1]]
+    verdicts = [await _scored(trial, row, output) for output in (DO_NOTHING.response, response([]))]
+    if (played := await play(trial, row)).status == OK and played.is_json:
+        verdicts.append(played.json())
+    verdicts = [verdict for verdict in verdicts if verdict]
+    if not any("reward_components" in verdict for verdict in verdicts):
+        raise NotApplicable("the reply has no reward_components")
     keys: set[str] | None = None
-    for output in (DO_NOTHING.response, response([]), *recorded):
-        verdict = await trial.scored(await trial.open(row), output)
-        components = verdict.get("reward_components")
-        if components is None:
-            raise NotApplicable("the reply has no reward_components")
+    for verdict in verdicts:
+        components, reward = verdict.get("reward_components"), verdict.get("reward")
+        if not is_number(reward):
+            raise Untestable("a reward that is a number; see verify-reward-finite")
         if not isinstance(components, dict) or not all(map(is_number, components.values())):
             raise Violation("an object of numbers", f"reward_components: {components!r}", "Each component is a float.")
-        if not math.isclose(sum(components.values()), verdict["reward"], rel_tol=1e-6, abs_tol=1e-6):
+        if not math.isclose(sum(components.values()), reward, rel_tol=1e-6, abs_tol=1e-6):
             raise Violation(
-                f"a sum of {verdict['reward']}, the reward",
+                f"a sum of {reward}, the reward",
                 f"{components} sums to {sum(components.values())}",
                 "A component is left out, weighted after the sum, or the reward is clipped.",
             )
@@ -398,11 +419,11 @@ async def verify_floor(trial: Trial, row: Row) -> None:
         (response([]), "an empty output"),
         (DO_NOTHING.response, "a message that does nothing"),
     ):
-        verdict = await trial.scored(await trial.open(row), output)
-        if verdict.get("reward", 0) >= best:
+        reward = (await _scored(trial, row, output)).get("reward")
+        if is_number(reward) and reward >= best:
             raise Violation(
                 f"less than {best}, the best recorded reward",
-                f"{verdict['reward']} for {name}",
+                f"{reward} for {name}",
                 "The scorer does not look at what the policy did, or compares with a state that needs no change.",
             )
 
@@ -421,6 +442,6 @@ async def verify_malformed(trial: Trial, _: object) -> None:
     """
     bodies: tuple[dict[str, Any], ...] = ({}, {"response": None}, {"response": {}})
     for fields in bodies:
-        await trial.open()
-        reply = await trial.send(post(VERIFY, {**trial.gym.row.data, **fields}))
+        session = await trial.open()
+        reply = reply_of(await session.send(post(VERIFY, {**trial.gym.row.data, **fields})))
         expect_no_crash(reply, "The handler reads the raw body instead of a typed request model.")

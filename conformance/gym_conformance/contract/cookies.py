@@ -7,11 +7,15 @@ Source of the rules: Starlette's SessionMiddleware, which every nemo-gym server 
 import base64
 import binascii
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from gym_conformance.contract.wire import SESSION_ID_KEY
+
+#: A `Max-Age` of no time at all (RFC 6265, section 5.2.2).
+_PAST: Final = re.compile(r"-[0-9]+|0+")
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,7 @@ class SetCookie:
     @property
     def expires_at_once(self) -> bool:
         """Whether the header deletes the cookie instead of setting it."""
-        max_age = self.attributes.get("max-age", "")
-        return max_age.lstrip("-").isdigit() and int(max_age) <= 0
+        return _PAST.fullmatch(self.attributes.get("max-age", "")) is not None
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,18 @@ class Cookies:
             if (session_id := read_session_id(value)) is not None:
                 return session_id
         return None
+
+    @property
+    def session(self) -> tuple[str, str]:
+        """The cookie that names the session, else the first: a proxy may set cookies of its own."""
+        return next((pair for pair in self.pairs if read_session_id(pair[1]) is not None), self.pairs[0])
+
+    def updated(self, received: "Cookies") -> "Cookies":
+        """These cookies after a reply that set the others: each until it is set anew."""
+        pairs = dict(self.pairs) | dict(received.pairs)
+        if not received or len(pairs) > len(received.pairs):
+            return Cookies(tuple(pairs.items()), None if received else self.origin)
+        return received
 
     def with_value(self, value: str) -> "Cookies":
         """The same cookie names, each with another value: what a forger sends."""
@@ -84,7 +99,7 @@ def read_session_id(value: str) -> str | None:
     """The id inside one of Starlette's signed cookies, `base64(json).timestamp.signature`; None for any other."""
     try:
         payload = json.loads(base64.b64decode(value.split(".", maxsplit=1)[0], validate=True))
-    except (binascii.Error, ValueError):
+    except (binascii.Error, ValueError, RecursionError):
         return None
     session_id = payload.get(SESSION_ID_KEY) if isinstance(payload, dict) else None
     return session_id if isinstance(session_id, str) else None

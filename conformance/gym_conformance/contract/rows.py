@@ -29,6 +29,9 @@ class Tool:
     parameters: Mapping[str, Any]
     strict: bool = False
 
+    def __str__(self) -> str:
+        return self.name
+
 
 @dataclass(frozen=True)
 class Call:

@@ -41,4 +41,4 @@ TOKEN_FIELDS: Final = ("prompt_token_ids", "generation_token_ids", "generation_l
 
 def tool_path(name: str) -> str:
     """The path that a call of this tool is posted to; `SimpleAgent` puts the name behind a slash as it stands."""
-    return "/" + quote(name, safe="/")
+    return "/" + quote(name, safe="/", errors="surrogatepass")

@@ -73,11 +73,13 @@ class Channel:
         headers = {"Accept": "*/*", "User-Agent": "gym-conformance", **self.line.headers, **request.headers}
         if request.cookies:
             headers["Cookie"] = request.cookies.header
-        raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        sent = httpx.Request(request.method, self.line.url + request.path, headers=raw, content=request.body)
+        encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+        sent = httpx.Request(request.method, self.line.url + request.path, headers=encoded, content=request.body)
         response = await self.line.transport.handle_async_request(sent)
         elapsed = float(response.extensions["elapsed"])
         self.line.requests += 1
         self.line.seconds += elapsed
-        received = tuple((key.lower(), value) for key, value in response.headers.multi_items())
+        # As Latin-1, which any bytes are: httpx guesses, and what it guesses may not be sent back as it came
+        raw = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]
+        received = tuple((name.lower(), value) for name, value in raw)
         return Reply(response.status_code, received, response.content, elapsed)

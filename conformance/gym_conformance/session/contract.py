@@ -22,6 +22,7 @@ class Client(Enum):
 
     REPLACING = "an agent that replaces its cookies with those of each reply"  # simple_agent/app.py, 0.4.0
     KEEPING = "a client that keeps the cookies of the seed"  # Verifiers' NeMo Gym taskset, 0.3.0 and 0.4.0
+    COLLECTING = "a client that keeps each cookie until it is set anew"  # RFC 6265: browsers, httpx, requests
 
 
 class Session(Protocol):
@@ -42,6 +43,9 @@ class Session(Protocol):
 
     async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:
         """Have the response scored, with `fields` beside the row's own."""
+
+    async def send(self, request: Request) -> Exchange:
+        """Send any request within the session."""
 
     async def close(self) -> None:
         """Release the session where the contract knows how."""
@@ -78,9 +82,10 @@ class CookieSession:
         return self.cookies.session_id
 
     async def seed(self) -> Exchange:
-        """`POST /seed_session` with the whole row; its cookies are the session's from now on."""
+        """`POST /seed_session` with the whole row; the cookies of the first are the session's from now on."""
         exchange = await self.channel.send(post(SEED_SESSION, dict(self.row.data), self.cookies))
-        self.cookies = exchange.received
+        if self.client is Client.REPLACING or not self.cookies:
+            self.cookies = exchange.received
         return exchange
 
     async def call(self, call: Call) -> Exchange:
@@ -105,6 +110,8 @@ class CookieSession:
         )
         if self.client is Client.REPLACING:
             self.cookies = exchange.received
+        if self.client is Client.COLLECTING:
+            self.cookies = self.cookies.updated(exchange.received)
         return exchange
 
 

@@ -55,9 +55,13 @@ class Reply:
         """The parsed body.
 
         Raises:
-            ValueError: the body is not JSON, not UTF-8, or holds the NaN and Infinity that JSON has not.
+            ValueError: the body is not JSON, not UTF-8, nested too deep to read, or holds the NaN and Infinity that
+                JSON has not.
         """
-        return json.loads(self.body.decode(), parse_constant=_refuse_constant)
+        try:
+            return json.loads(self.body.decode(), parse_constant=_refuse_constant)
+        except RecursionError:
+            raise ValueError("nested too deep to read") from None
 
 
 @dataclass(frozen=True)
