@@ -31,6 +31,8 @@ class Finding:
         hint: the likely cause.
         reason: why it is not applicable, or what is missing to test it.
         reproduce: shell commands that send the same requests.
+        trajectory: the shortest schedule that breaks a property, a step a line.
+        replay: that schedule as the text of a file that `--gym-replay` reads.
     """
 
     check: str
@@ -44,15 +46,19 @@ class Finding:
     hint: str = ""
     reason: str = ""
     reproduce: tuple[str, ...] = field(default=())
+    trajectory: tuple[str, ...] = field(default=())
+    replay: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """A JSON object of plain types, for the report and for the way from an xdist worker."""
-        return asdict(self) | {"verdict": self.verdict.value, "reproduce": list(self.reproduce)}
+        lists = {"reproduce": list(self.reproduce), "trajectory": list(self.trajectory)}
+        return asdict(self) | lists | {"verdict": self.verdict.value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Finding":
         """The inverse of `as_json`."""
-        return cls(**data | {"verdict": Verdict(data["verdict"]), "reproduce": tuple(data["reproduce"])})
+        tuples = {"reproduce": tuple(data["reproduce"]), "trajectory": tuple(data["trajectory"])}
+        return cls(**data | tuples | {"verdict": Verdict(data["verdict"])})
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:

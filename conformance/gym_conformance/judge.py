@@ -1,6 +1,6 @@
 """Judging: run a check on a gym, subject by subject, and say what was found."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gym_conformance.checks.check import Check, Need
 from gym_conformance.checks.memory import Memory
@@ -9,11 +9,12 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.wire import LIVENESS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym import Gym
-from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.channel import PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.fault import Fault, ServerFault
 from gym_conformance.session.printable import printable, redact
+from gym_conformance.trajectories.trajectory import Schedule, dump
 
 _HINTS = {
     Fault.HANG: "The handler never ends: a lock that is held, a blocking call on the event loop, or a judge that is not there.",
@@ -23,6 +24,9 @@ _HINTS = {
     Fault.INVALID: "What answers here does not speak HTTP/1.1 as it should: a proxy, or a hand-written server.",
     Fault.TLS: "The TLS connection failed.",
 }
+
+#: A race that came once comes again in so many tries, or not at all.
+_CONCURRENT_TRIES = 10
 
 
 @dataclass
@@ -44,7 +48,7 @@ class Judge:
             if self.silent:
                 return findings
         findings += await self._afterwards(check)
-        return findings or [self._finding(check, "server", Verdict.NOT_APPLICABLE, reason="it has nothing to try")]
+        return findings or [self._finding(check, "server", Verdict.NOT_APPLICABLE, "it has nothing to try")]
 
     async def _unmet(self, check: Check) -> Finding | None:
         """What the check cannot do without and this gym has not, as a finding."""
@@ -53,7 +57,7 @@ class Judge:
                 self.asked[need.name] = await self._ask(need)
             if answer := self.asked[need.name]:
                 verdict, reason = answer
-                return self._finding(check, "server", verdict, reason=reason)
+                return self._finding(check, "server", verdict, reason)
         return None
 
     async def _ask(self, need: Need) -> tuple[Verdict, str] | None:
@@ -65,34 +69,46 @@ class Judge:
             return Verdict.UNTESTABLE, str(missing)
         return None
 
+    async def replay(self, check: Check, schedule: Schedule) -> list[Finding]:
+        """Try one schedule that broke a property before; several times where the order is not ours."""
+        attempt = check.attempt
+        if attempt is None:
+            raise ValueError(f"{check.id} is no property of trajectories")
+
+        async def body(trial: Trial, _: object) -> None:
+            trial.schedule = schedule
+            for _again in range(_CONCURRENT_TRIES if schedule.concurrent else 1):
+                trial.channel.exchanges.clear()
+                await attempt(trial, schedule)
+
+        return [await self._try(replace(check, body=body), "the replayed trajectory")]
+
     async def _try(self, check: Check, subject: object) -> Finding:
         if self.silent:
-            return self._finding(
-                check, str(subject), Verdict.UNTESTABLE, reason=f"a server that answers: {self.silent}"
-            )
+            return self._finding(check, subject, Verdict.UNTESTABLE, f"a server that answers: {self.silent}")
         trial = Trial(self.gym, self.memory)
         try:
             await check.body(trial, subject)
         except Violation as violation:
-            return self._violation(check, str(subject), violation, trial.channel)
+            return self._violation(check, subject, violation, trial)
         except NotApplicable as reason:
-            return self._finding(check, str(subject), Verdict.NOT_APPLICABLE, reason=str(reason))
+            return self._finding(check, subject, Verdict.NOT_APPLICABLE, str(reason))
         except (Untestable, PathHangs) as missing:
-            return self._finding(check, str(subject), Verdict.UNTESTABLE, reason=str(missing))
+            return self._finding(check, subject, Verdict.UNTESTABLE, str(missing))
         except ServerFault as fault:
             if fault.fault is Fault.UNREACHABLE:
                 self.silent = f"it stopped answering in {check.id}"
-            return self._violation(check, str(subject), self._as_violation(fault), trial.channel)
-        return self._finding(check, str(subject), Verdict.PASS)
+            return self._violation(check, subject, self._as_violation(fault), trial)
+        return self._finding(check, subject, Verdict.PASS, trial.note)
 
     async def _afterwards(self, check: Check) -> list[Finding]:
         """After every check the server still answers, whatever it was sent."""
-        channel = Channel(self.gym.line)
+        trial = Trial(self.gym, self.memory)
         try:
-            await channel.send(Request("GET", LIVENESS))
+            await trial.send(Request("GET", LIVENESS))
         except ServerFault as fault:
             self.silent = f"it stopped answering in {check.id}"
-            return [self._violation(check, "server, afterwards", self._as_violation(fault), channel)]
+            return [self._violation(check, "server, afterwards", self._as_violation(fault), trial)]
         except PathHangs as hangs:
             self.silent = str(hangs)
         return []
@@ -101,46 +117,23 @@ class Judge:
         seconds = f"{self.gym.line.timeout:g} s"
         return Violation(f"a whole HTTP reply within {seconds}", f"{fault.fault}: {fault.detail}", _HINTS[fault.fault])
 
-    def _violation(self, check: Check, subject: str, violation: Violation, channel: Channel) -> Finding:
-        line = self.gym.line
-        script = curl_script(channel.exchanges, line.url, line.headers, line.timeout)
-        return self._finding(
-            check,
-            subject,
-            Verdict.FAIL,
+    def _violation(self, check: Check, subject: object, violation: Violation, trial: Trial) -> Finding:
+        line, schedule = self.gym.line, trial.schedule
+        script = curl_script(trial.channel.exchanges, line.url, line.headers, line.timeout)
+        return replace(
+            self._finding(check, subject, Verdict.FAIL),
             expected=self._show(violation.expected),
             actual=self._show(violation.actual),
             why=check.why,
             hint=self._show(violation.hint),
             reproduce=tuple(redact(command, line.secrets) for command in script),
+            trajectory=tuple(self._show(step) for step in schedule.lines()) if schedule else (),
+            replay=redact(dump(schedule, check.id), line.secrets) if schedule else "",
         )
 
-    def _finding(
-        self,
-        check: Check,
-        subject: str,
-        verdict: Verdict,
-        *,
-        expected: str = "",
-        actual: str = "",
-        why: str = "",
-        hint: str = "",
-        reason: str = "",
-        reproduce: tuple[str, ...] = (),
-    ) -> Finding:
-        return Finding(
-            check.id,
-            check.level.value,
-            check.title,
-            verdict,
-            self._show(subject),
-            expected=expected,
-            actual=actual,
-            why=why,
-            hint=hint,
-            reason=self._show(reason),
-            reproduce=reproduce,
-        )
+    def _finding(self, check: Check, subject: object, verdict: Verdict, reason: str = "") -> Finding:
+        shown = self._show(str(subject))
+        return Finding(check.id, check.level.value, check.title, verdict, shown, reason=self._show(reason))
 
     def _show(self, text: str) -> str:
         return printable(redact(text, self.gym.line.secrets))

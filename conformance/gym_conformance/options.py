@@ -5,8 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gym_conformance.trajectories.explore import PROFILES, USUAL, Profile, Search
+
 #: Seconds a request may take: what the most impatient known client (Unsloth's notebook) grants a verify.
 TIMEOUT = 30.0
+
+#: Requests in flight at once, to this machine and to any other, which may be shared.
+IN_FLIGHT_HERE, IN_FLIGHT_ELSEWHERE = 256, 4
 
 #: What `--gym-report` can write, by suffix.
 REPORTS = (".json",)
@@ -26,6 +31,10 @@ class Options:
     reports: tuple[Path, ...] = ()
     timeout: float = TIMEOUT
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    search: Search = USUAL
+    replay: tuple[Path, ...] = ()
+    pid: int | None = None
+    in_flight: int = IN_FLIGHT_HERE
 
 
 def read_options(
@@ -37,6 +46,11 @@ def read_options(
     reports: Sequence[str],
     timeout: str | float | None,
     headers: Sequence[str],
+    profile: str | None = None,
+    seed: str | None = None,
+    replay: Sequence[str] = (),
+    pid: str | None = None,
+    in_flight: str | None = None,
 ) -> Options:
     """Check what was given.
 
@@ -45,14 +59,45 @@ def read_options(
     """
     if url and demo:
         raise BadOption("--gym-url and --gym-demo: give one of them")
+    read_url = None if demo else _read_url(url or "")
     return Options(
-        url=None if demo else _read_url(url or ""),
+        url=read_url,
         data=tuple(Path(path) for path in data),
         strict=strict,
         reports=tuple(_read_report(path) for path in reports),
         timeout=_read_timeout(timeout),
         headers=dict(_read_header(header) for header in headers),
+        search=Search(_read_profile(profile), _read_count("--gym-seed", seed, least=0)),
+        replay=tuple(Path(path) for path in replay),
+        pid=_read_count("--gym-pid", pid, least=1),
+        in_flight=_read_count("--gym-in-flight", in_flight, least=1) or _usual_in_flight(read_url),
     )
+
+
+def is_here(url: str | None) -> bool:
+    """Whether the server is on this machine, and so nobody else's; None is the demo."""
+    host = urlsplit(url).hostname if url else "localhost"
+    return host in ("localhost", "::1") or (host or "").startswith("127.")
+
+
+def _usual_in_flight(url: str | None) -> int:
+    return IN_FLIGHT_HERE if is_here(url) else IN_FLIGHT_ELSEWHERE
+
+
+def _read_profile(given: str | None) -> Profile:
+    if not given:
+        return PROFILES["quick"]
+    if given not in PROFILES:
+        raise BadOption(f"--gym-profile {given!r}: unknown; give one of {', '.join(PROFILES)}")
+    return PROFILES[given]
+
+
+def _read_count(option: str, given: str | None, *, least: int) -> int | None:
+    if given in (None, ""):
+        return None
+    if not given.isascii() or not given.isdigit() or int(given) < least:
+        raise BadOption(f"{option} {given!r}: give a whole number, {least} or more")
+    return int(given)
 
 
 def _read_url(url: str) -> str:

@@ -8,7 +8,7 @@ shared across sessions.
 from collections.abc import Sequence
 
 from gym_conformance.checks.check import Level
-from gym_conformance.checks.needs import DATA, RESOURCES_SERVER, SCORE
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.property import property_check
 from gym_conformance.checks.trial import Trial
@@ -18,8 +18,10 @@ from gym_conformance.trajectories.generate import crowded, interleaved
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
-_NEEDS = [RESOURCES_SERVER, DATA, SCORE]
-_HINT = "State is shared between sessions: a module or class attribute, or one keyed by something else than the session id."
+_NEEDS = [RESOURCES_SERVER, SCORE]
+_HINT = (
+    "State is shared between sessions: a module or class attribute, or one keyed by something else than the session id."
+)
 
 #: A difference is a leak when it comes again in so many tries, and never in as many runs alone.
 _TRIES = 6

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gym_conformance.trajectories.explore import Search
+from gym_conformance.trajectories.explore import USUAL, Search
 from gym_conformance.trajectories.generate import Knowledge
 
 
@@ -10,6 +10,6 @@ from gym_conformance.trajectories.generate import Knowledge
 class Memory:
     """Shared by all trials of a run. `pid` is the server's process, where it is on this machine and known."""
 
-    search: Search = Search()
+    search: Search = USUAL
     pid: int | None = None
     knowledge: Knowledge | None = None

@@ -14,6 +14,7 @@ from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.learn import learn
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
+
 class Broken(Exception):
     """An example broke the property: how, and over which channel."""
 

@@ -36,7 +36,9 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
             raise NotApplicable("its recorded reward is no number")
     for difference in differences(recorded, now, mask):
         raise Violation(
-            f"{difference.step} answers {difference.expected!r}, as recorded in {rollout}", f"{difference.actual!r}", _HINT
+            f"{difference.step} answers {difference.expected!r}, as recorded in {rollout}",
+            f"{difference.actual!r}",
+            _HINT,
         )
 
 
@@ -47,7 +49,9 @@ def _recorded(rollout: Rollout) -> Outcome:
         if isinstance(item, dict) and item.get("type") == "function_call_output"
     }
     steps = [
-        StepOutcome(f"/{call.name}", OK, _parsed(outputs.get(call_id))) for call_id, call in _calls(rollout) if call_id in outputs
+        StepOutcome(f"/{call.name}", OK, _parsed(outputs.get(call_id)))
+        for call_id, call in _calls(rollout)
+        if call_id in outputs
     ]
     return Outcome((*steps, StepOutcome("/verify", OK, rollout.reward)))
 

@@ -3,7 +3,19 @@
 from types import ModuleType
 from typing import Final
 
-from gym_conformance.checks import cookies, live, metrics, seed, tools, verify
+from gym_conformance.checks import (
+    calls,
+    cookies,
+    isolation,
+    live,
+    metrics,
+    repeat,
+    resources,
+    reward,
+    seed,
+    tools,
+    verify,
+)
 from gym_conformance.checks.check import Check
 
 
@@ -12,5 +24,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 
 CHECKS: Final[tuple[Check, ...]] = tuple(
-    found for module in (live, seed, cookies, tools, verify, metrics) for found in _checks(module)
+    found
+    for module in (live, seed, cookies, tools, verify, metrics, calls, isolation, repeat, reward, resources)
+    for found in _checks(module)
 )

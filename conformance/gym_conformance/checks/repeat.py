@@ -5,7 +5,7 @@ since 0.5.0 whether a verify needs the session.
 """
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.needs import DATA, RECORDED_CALLS, RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, TOOLS
+from gym_conformance.checks.needs import RECORDED_CALLS, RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, TOOLS
 from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.recorded import differs_from_record
@@ -50,7 +50,7 @@ async def _declares_stateless(trial: Trial) -> None:
     Level.SHOULD,
     "A trajectory SHOULD earn the same on every fresh session",
     why="group-relative advantages compare rollouts of one row: what the environment adds at random is taken for merit.",
-    needs=[RESOURCES_SERVER, DATA, SCORE],
+    needs=[RESOURCES_SERVER, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
@@ -66,7 +66,7 @@ async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
     Level.MUST,
     "A verify that is declared stateless MUST give the same for the same request",
     why="trainers score again what was recorded, and take the new reward for the old one.",
-    needs=[RESOURCES_SERVER, DATA, SCORE],
+    needs=[RESOURCES_SERVER, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def repeat_stateless(trial: Trial, schedule: Schedule) -> None:
@@ -89,7 +89,7 @@ async def repeat_stateless(trial: Trial, schedule: Schedule) -> None:
     Level.MUST,
     "A repeated verify MUST give the same reward",
     why="clients send a verify again when its reply is lost: the rollout is then scored by the second one.",
-    needs=[RESOURCES_SERVER, DATA, SCORE],
+    needs=[RESOURCES_SERVER, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
@@ -136,7 +136,9 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     await rollout.step()
     aside = Channel(trial.gym.line)
     plain = await run(trial.gym, aside, trajectory)
-    mask = volatile(plain, await run(trial.gym, aside, trajectory)) | volatile(plain, await run(trial.gym, aside, trajectory))
+    mask = volatile(plain, await run(trial.gym, aside, trajectory)) | volatile(
+        plain, await run(trial.gym, aside, trajectory)
+    )
     for difference in differences(plain, rollout.outcome, mask):
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as without a verify before",

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ class Call:
 class Row:
     """One task: what `seed_session` gets, and `verify` gets together with the response."""
 
-    data: Mapping[str, Any]
+    data: Mapping[str, Any] = field(repr=False)
     source: Source
 
     def __str__(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import httpx
 
 from gym_conformance.checks.check import Check
+from gym_conformance.checks.memory import Memory
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding
 from gym_conformance.gym import recognise
@@ -17,6 +18,7 @@ from gym_conformance.session.channel import Channel, Line
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.fault import Fault, ServerFault
 from gym_conformance.session.transport import Transport
+from gym_conformance.trajectories.trajectory import Schedule
 
 T = TypeVar("T")
 
@@ -46,9 +48,9 @@ class Run:
         self._runner = asyncio.Runner()
         self._judge: Judge | None = None
 
-    def judge(self, check: Check) -> list[Finding]:
-        """Run one check; the first call also finds out what sort of server this is."""
-        return self._within(self._run(check))
+    def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
+        """Run one check, or replay one schedule of it; the first call also finds out what sort of server this is."""
+        return self._within(self._run(check, schedule))
 
     def target(self) -> dict[str, Any]:
         """The report's `target`, as far as it is known."""
@@ -69,10 +71,13 @@ class Run:
             self._within(self._judge.gym.line.transport.aclose())
         self._runner.close()
 
-    async def _run(self, check: Check) -> list[Finding]:
+    async def _run(self, check: Check, schedule: Schedule | None) -> list[Finding]:
         if self._judge is None:
             line = make_line(self.url, self.options)
-            self._judge = Judge(await recognise(line, self.dataset.rows, self.dataset.rollouts))
+            memory = Memory(self.options.search, self.options.pid)
+            self._judge = Judge(await recognise(line, self.dataset.rows, self.dataset.rollouts), memory)
+        if schedule:
+            return await self._judge.replay(check, schedule)
         return await self._judge.judge(check)
 
     def _within(self, work: Coroutine[Any, Any, T]) -> T:
@@ -82,7 +87,7 @@ class Run:
 def make_line(url: str, options: Options) -> Line:
     """A line to the target; to be made and used within one event loop."""
     transport = Transport(httpx.URL(url), deadline=options.timeout)
-    return Line(url, transport, options.timeout, options.headers)
+    return Line(url, transport, options.timeout, options.headers, options.in_flight)
 
 
 def ensure_reachable(url: str, options: Options) -> None:

@@ -1,5 +1,6 @@
 """The line to one target, and the channels on it: one for each trial, each keeping a record of its own."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,9 +26,21 @@ class Line:
     transport: httpx.AsyncBaseTransport
     timeout: float
     headers: Mapping[str, str] = field(default_factory=dict)
+    in_flight: int = 256
     hangs: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._free = asyncio.Semaphore(self.in_flight)
+
+    async def carry(self, request: httpx.Request) -> httpx.Response:
+        """Send a request as soon as fewer than `in_flight` others are under way, and count it."""
+        async with self._free:
+            response = await self.transport.handle_async_request(request)
+        self.requests += 1
+        self.seconds += float(response.extensions["elapsed"])
+        return response
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -75,11 +88,8 @@ class Channel:
             headers["Cookie"] = request.cookies.header
         encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
         sent = httpx.Request(request.method, self.line.url + request.path, headers=encoded, content=request.body)
-        response = await self.line.transport.handle_async_request(sent)
-        elapsed = float(response.extensions["elapsed"])
-        self.line.requests += 1
-        self.line.seconds += elapsed
+        response = await self.line.carry(sent)
         # As Latin-1, which any bytes are: httpx guesses, and what it guesses may not be sent back as it came
         raw = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]
         received = tuple((name.lower(), value) for name, value in raw)
-        return Reply(response.status_code, received, response.content, elapsed)
+        return Reply(response.status_code, received, response.content, float(response.extensions["elapsed"]))

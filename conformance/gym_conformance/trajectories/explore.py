@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.database import ExampleDatabase
 from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.strategies import SearchStrategy
 
@@ -39,7 +40,7 @@ class Profile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile("quick", 100, 4.0),
+        Profile("quick", 100, 2.5),
         Profile("ci", 200, 10.0, derandomize=True),
         Profile("thorough", 3000, 300.0),
     )
@@ -52,6 +53,9 @@ class Search:
 
     profile: Profile = PROFILES["quick"]
     seed: int | None = None
+
+
+USUAL = Search()
 
 
 @dataclass
@@ -69,7 +73,11 @@ class _Enough(BaseException):
 
 
 async def explore(
-    name: str, examples: SearchStrategy[E], attempt: Callable[[E], Awaitable[None]], search: Search, broken: type[Exception]
+    name: str,
+    examples: SearchStrategy[E],
+    attempt: Callable[[E], Awaitable[None]],
+    search: Search,
+    broken: type[Exception],
 ) -> Found[E]:
     """Try examples until one breaks the property, and shrink it.
 
@@ -125,13 +133,13 @@ def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None]
     def holds(example: E) -> None:
         try_one(example)
 
-    holds.__name__ = holds.__qualname__ = name
+    holds.__name__ = holds.__qualname__ = name.replace("-", "_")
     holds._hypothesis_internal_add_digest = name.encode()  # type: ignore[attr-defined]  # noqa: SLF001 - its own key in the database
     test = settings(
         max_examples=search.profile.examples,
         deadline=None,
         derandomize=search.profile.derandomize and search.seed is None,
-        database=None if search.profile.derandomize or search.seed is not None else settings.default.database,
+        database=_database(search),
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
         print_blob=False,
@@ -141,3 +149,9 @@ def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None]
         test = hypothesis.seed(search.seed)(test)
     with contextlib.suppress(_Enough, Flaky, Unsatisfiable):
         test()
+
+
+def _database(search: Search) -> ExampleDatabase | None:
+    """Hypothesis's own, where what was found before may come first; not where the examples are to be the same."""
+    chosen = settings.default
+    return None if chosen is None or search.seed is not None or search.profile.derandomize else chosen.database

@@ -28,10 +28,10 @@ class Knowledge:
         returned: where in a tool's reply a string or an integer stands, by tool.
     """
 
-    rows: tuple[Row, ...]
-    recorded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    runs: tuple[tuple[Row, tuple[Call, ...]], ...] = ()
-    returned: Mapping[str, tuple[tuple[type, tuple[str | int, ...]], ...]] = field(default_factory=dict)
+    rows: tuple[Row, ...] = field(repr=False)
+    recorded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
+    runs: tuple[tuple[Row, tuple[Call, ...]], ...] = field(default=(), repr=False)
+    returned: Mapping[str, tuple[tuple[type, tuple[str | int, ...]], ...]] = field(default_factory=dict, repr=False)
 
     def recorded_calls(self, tool: str) -> tuple[Call, ...]:
         """Calls of the tool with recorded arguments."""
@@ -68,19 +68,17 @@ def refused_calls(tool: Tool) -> st.SearchStrategy[Call]:
 @st.composite
 def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0) -> Trajectory:
     """One trajectory: a recorded rollout's calls or fresh ones, writes before reads, with values of earlier replies."""
-    runs = knowledge.runs
-    if runs and draw(st.booleans()):
-        row, recorded = draw(st.sampled_from(runs))
-        calls = list(recorded[: draw(st.integers(min(min_calls, len(recorded)), min(len(recorded), CALLS)))])
-    else:
-        row, calls = draw(st.sampled_from(knowledge.rows)), []
+    row, calls = draw(st.sampled_from(knowledge.rows)), list[Call]()
+    if knowledge.runs and draw(st.booleans()):
+        row, recorded = draw(st.sampled_from(knowledge.runs))
+        calls += recorded[: draw(st.integers(min(min_calls, len(recorded)), min(len(recorded), CALLS)))]
     tools = {tool.name: tool for tool in row.tools}
     if not tools:
         return Trajectory(row, tuple(calls))
     least = max(min_calls - len(calls), 0)
     for name in draw(st.lists(_tool_names(list(tools)), min_size=least, max_size=max(least, CALLS - len(calls)))):
         call = draw(valid_calls(tools[name], knowledge))
-        calls.append(Call(name, _with_references(draw, call.arguments, calls, knowledge)))
+        calls.append(Call(name, _with_references(draw, call.arguments, tools[name], calls, knowledge)))
     return Trajectory(row, tuple(calls))
 
 
@@ -90,15 +88,27 @@ def _tool_names(names: Sequence[str]) -> st.SearchStrategy[str]:
     return st.sampled_from([*names, *writes])
 
 
-def _with_references(draw: st.DrawFn, arguments: Any, calls: Sequence[Call], knowledge: Knowledge) -> Any:
+#: A property whose definition says no more than this takes any value of its type.
+_PLAIN = frozenset({"type", "description", "title", "default"})
+
+
+def _with_references(
+    draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call], knowledge: Knowledge
+) -> Any:
     """Put, now and then, a value in an argument's place that an earlier call will have returned."""
     if not isinstance(arguments, dict):
         return arguments
     known = [
-        (kind, Reference(at, path)) for at, call in enumerate(calls) for kind, path in knowledge.returned.get(call.name, ())
+        (kind, Reference(at, path))
+        for at, call in enumerate(calls)
+        for kind, path in knowledge.returned.get(call.name, ())
     ]
     chosen = dict(arguments)
+    properties = tool.parameters.get("properties")
     for key, value in arguments.items():
+        definition = properties.get(key) if isinstance(properties, dict) else None
+        if not isinstance(definition, dict) or not definition.keys() <= _PLAIN:
+            continue
         fitting = [reference for kind, reference in known if kind is type(value)]
         if fitting and draw(st.integers(0, 3)) == 3:  # noqa: PLR2004 - one in four
             reference = draw(st.sampled_from(fitting))
@@ -131,6 +141,7 @@ def crowded(draw: st.DrawFn, knowledge: Knowledge, most: int) -> Schedule:
     passing = draw(trajectories(knowledge))
     crowd = draw(st.integers(1, most))
     begun = draw(st.integers(1, patient.steps - 1))
-    return Schedule((patient, *[passing] * crowd), (0,) * begun + tuple(
-        turn for turn in range(1, crowd + 1) for _ in range(passing.steps)
-    ))
+    return Schedule(
+        (patient, *[passing] * crowd),
+        (0,) * begun + tuple(turn for turn in range(1, crowd + 1) for _ in range(passing.steps)),
+    )

@@ -21,7 +21,7 @@ class Reference:
     Attributes:
         call: the number of that call, from 0.
         path: the keys and indices that lead to the value in its reply.
-        otherwise: what stands in where the reply has no such value.
+        otherwise: what stands in where the reply has no such value, or one of another type.
     """
 
     call: int
@@ -40,7 +40,7 @@ class Reference:
                 value = value[key]
             except (LookupError, TypeError):
                 return self.otherwise
-        return value
+        return value if type(value) is type(self.otherwise) else self.otherwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,6 @@ class Trajectory:
         """A seed, the calls, and a verify."""
         return len(self.calls) + 2
 
-
     def with_noise(self, at: int, call: Call) -> "Trajectory":
         """The same with one more call, to be refused, before call number `at`."""
         moved = [_renumbered(each, lambda old: old + (old >= at)) for each in self.calls]
@@ -75,7 +74,9 @@ class Trajectory:
 
 def _renumbered(call: Call, number: Callable[[int], int]) -> Call:
     """The call with its references moved to the new numbers of what they refer to."""
-    return Call(call.name, _map_references(call.arguments, lambda inner: {_REPLY: inner | {"call": number(inner["call"])}}))
+    return Call(
+        call.name, _map_references(call.arguments, lambda inner: {_REPLY: inner | {"call": number(inner["call"])}})
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,130 @@
+"""What a server keeps and what it blocks: the faults that only a long run shows.
+
+Our inference, from environments that leaked a subprocess or a tool environment for each session, and from verifies
+that ran on the event loop.
+"""
+
+import asyncio
+import time
+from itertools import pairwise
+from statistics import median
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
+from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.policy_output import degenerate_outputs, response
+from gym_conformance.contract.wire import LIVENESS
+from gym_conformance.gym import NO_SUCH_TOOL
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import Request
+from gym_conformance.session.process import Census, census
+from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.trajectory import Trajectory
+
+#: A light request that waits this long, and this many times its idle latency, was held up.
+_HELD_UP_SECONDS, _HELD_UP_TIMES = 0.5, 20
+
+#: Sessions for each of the readings, of which the first only warms up.
+_SESSIONS, _READINGS = 60, 6
+
+#: More than this for each session, all along, is kept for ever: a cookie session needs a few hundred bytes.
+_KEPT_BYTES = 32 * 1024
+
+
+async def _latency(trial: Trial) -> float:
+    started = time.perf_counter()
+    await Channel(trial.gym.line).send(Request("GET", LIVENESS))
+    return time.perf_counter() - started
+
+
+@check(
+    "resources-loop-free",
+    Level.SHOULD,
+    "A verify SHOULD NOT hold up requests of other sessions",
+    why="one slow verify stops all rollouts of the server: the batch takes as long as all verifies in a row.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def resources_loop_free(trial: Trial, _: object) -> None:
+    """Verifies the longest recorded output, and a very long text, and asks for `/` meanwhile.
+
+    A light request that waits for half a second and 20 times its idle latency was held up. A verify that is quicker
+    than that holds nobody up.
+    """
+    idle = median([await _latency(trial) for _ in range(9)])
+    heaviest = max(degenerate_outputs(NO_SUCH_TOOL), key=lambda output: len(str(output.items)))
+    outputs = [heaviest.response]
+    longest = sorted(trial.gym.rollouts, key=lambda rollout: -len(str(rollout.output)))
+    outputs += [response(rollout.output) for rollout in longest[:2]]
+    for output in outputs:
+        session = await trial.open()
+        heavy = asyncio.ensure_future(trial.verify(session, output))
+        worst = 0.0
+        while not heavy.done():
+            await asyncio.sleep(0.02)
+            worst = max(worst, await _latency(trial))
+        await heavy
+        if worst > max(_HELD_UP_SECONDS, _HELD_UP_TIMES * idle):
+            raise Violation(
+                f"GET / answers in about {idle * 1000:.0f} ms, as when idle",
+                f"{worst:.1f} s while a verify ran elsewhere",
+                "verify computes on the event loop: run it in a thread or a process (run_in_threadpool), or await it.",
+            )
+        trial.channel.exchanges.clear()
+
+
+@check(
+    "resources-kept",
+    Level.SHOULD,
+    "Finished and abandoned sessions SHOULD NOT cost memory or processes for ever",
+    why="a training run opens a million sessions: the server dies in the night, or the machine does.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def resources_kept(trial: Trial, _: object) -> None:
+    """Runs 360 sessions, every second of them abandoned without a verify, and looks at the server's process.
+
+    Needs a server on this machine whose process is known: `--gym-pid`. Memory that grows by more than 32 KiB for each
+    session in every reading, or one more child process or open file for each second session, is kept.
+    """
+    pid = trial.memory.pid
+    if pid is None:
+        raise NotApplicable("the server's process is not known (--gym-pid)")
+    row, calls = next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
+    readings = []
+    for _reading in range(_READINGS):
+        readings.append(_look(pid))
+        for number in range(_SESSIONS):
+            if number % 2:
+                await trial.open(row)
+            else:
+                await run(trial.gym, trial.channel, Trajectory(row, calls))
+            trial.channel.exchanges.clear()
+    readings.append(_look(pid))
+    _judge_growth(readings[1:])
+
+
+def _look(pid: int) -> Census:
+    try:
+        return census(pid)
+    except ProcessLookupError as error:
+        raise Untestable(f"the process of --gym-pid: {error}") from None
+
+
+def _judge_growth(readings: list[Census]) -> None:
+    sessions = _SESSIONS * (len(readings) - 1)
+    steps = list(pairwise(readings))
+    children = readings[-1].children - readings[0].children
+    files = readings[-1].files - readings[0].files
+    memory = min(after.memory - before.memory for before, after in steps) / _SESSIONS
+    grown = (readings[-1].memory - readings[0].memory) / sessions
+    hint = "A dictionary by session id that is never emptied, or a process that is started for each session and kept."
+    if children >= sessions / 2:
+        raise Violation("no more child processes", f"{children} more after {sessions} sessions", hint)
+    if files >= sessions / 2:
+        raise Violation("no more open files", f"{files} more after {sessions} sessions", hint)
+    if memory > _KEPT_BYTES:
+        raise Violation(
+            "about the same memory after more sessions",
+            f"{grown / 1024:.0f} KiB more for each session, all along",
+            hint,
+        )
