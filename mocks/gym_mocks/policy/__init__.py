@@ -4,7 +4,7 @@ from gym_mocks.policy.calls import PolicyCall
 from gym_mocks.policy.conversation import PolicyRequest
 from gym_mocks.policy.faults import Fault
 from gym_mocks.policy.items import Call, Say, Think, call, raw_call, say, think
-from gym_mocks.policy.policies import Policy, echo, generated, replayed, scripted
+from gym_mocks.policy.policies import Policy, echo, generated, replayed, scripted, scripted_rows
 from gym_mocks.policy.routes import Route
 from gym_mocks.policy.server import FakePolicy
 
@@ -25,5 +25,6 @@ __all__ = [
     "replayed",
     "say",
     "scripted",
+    "scripted_rows",
     "think",
 ]

@@ -30,6 +30,19 @@ def scripted(turns: Sequence[Said]) -> Policy:
     return lambda request: script[request.step] if request.step < len(script) else Say("Done.")
 
 
+def scripted_rows(rows: Iterable[Mapping[str, Any]], scripts: Iterable[Sequence[Said]]) -> Policy:
+    """Follow, to each row's prompt, that row's script; a prompt of no row gets a 500 that says so."""
+    by_prompt = {_prompt(_asked(row)): scripted(script) for row, script in zip(rows, scripts, strict=True)}
+
+    def policy(request: PolicyRequest) -> Said | Awaitable[Said]:
+        found = by_prompt.get(_prompt(request))
+        if found is None:
+            raise LookupError("no row has this prompt")
+        return found(request)
+
+    return policy
+
+
 def echo(request: PolicyRequest) -> Say:
     """Say what it was told last."""
     return Say(request.text)
@@ -86,10 +99,13 @@ def _broken(arguments: Any, random: Random) -> str:
 
 def _recording(rollout: Mapping[str, Any]) -> tuple[tuple[Prompt, ...], list[Turn]]:
     """A rollout's prompt and its policy's turns."""
-    given = rollout["responses_create_params"]
-    asked = PolicyRequest("responses", {"input": given["input"], "instructions": given.get("instructions")})
     played = _turns(PolicyRequest("responses", {"input": rollout["response"]["output"]}), whole=True)
-    return _prompt(asked), played
+    return _prompt(_asked(rollout)), played
+
+
+def _asked(row: Mapping[str, Any]) -> PolicyRequest:
+    given = row["responses_create_params"]
+    return PolicyRequest("responses", {"input": given["input"], "instructions": given.get("instructions")})
 
 
 def _prompt(request: PolicyRequest) -> tuple[Prompt, ...]:

@@ -23,6 +23,9 @@ class Dropped(Exception):  # noqa: N818 - what a test asks for is no error
 class App:
     """An ASGI application of exact paths: `handlers` maps (method, path) to one.
 
+    Attributes:
+        url: where it is served, without a last slash; empty while it is not.
+
     What it answers beside its handlers is what FastAPI answers: 404 and 405 as `{"detail": ...}`, a 307 for a
     path that only lacks or has a last slash, and, with nemo-gym's exception middleware, 500 with `repr(e)` as
     a JSON string (nemo_gym/server_utils.py of 0.4.0, `setup_exception_middleware`).
@@ -30,6 +33,7 @@ class App:
 
     def __init__(self, handlers: Mapping[tuple[str, str], Handler]) -> None:
         self.handlers = dict(handlers)
+        self.url = ""
 
     async def answer(self, request: Request) -> Reply:
         """The reply to one request; never raises an `Exception`."""
