@@ -71,9 +71,15 @@ class MockGym:
         Raises:
             ValueError: the gym has no server of that name.
         """
-        if name not in self._registered:
-            raise ValueError(f"no server is named {name!r}; there are {', '.join(sorted(self._registered))}")
-        return self._registered[name].url
+        return self._server(name).url
+
+    def app(self, name: str) -> ASGIApp:
+        """The application of a server.
+
+        Raises:
+            ValueError: the gym has no server of that name.
+        """
+        return self._server(name).app
 
     def add_env(self, server: ResourcesServer, rows: Iterable[Mapping[str, Any]]) -> list[Row]:
         """Serve a resources server and its agent, `{name}_simple_agent`; the rows, ready to run."""
@@ -90,8 +96,12 @@ class MockGym:
 
     def add_policy(self, name: str, policy: FakePolicy) -> FakePolicy:
         """Serve a policy under a name that agents can be given."""
-        self._add(name, "responses_api_models", "mock_model", policy)
+        self.add_model(name, policy)
         return policy
+
+    def add_model(self, name: str, app: ASGIApp) -> str:
+        """Serve any model server, ours or any ASGI application; its base URL."""
+        return self._add(name, "responses_api_models", "mock_model", app)
 
     def add_agent(
         self,
@@ -109,7 +119,7 @@ class MockGym:
             resources: the resources server's.
             model: the policy's.
             max_steps: see `MockAgent`.
-            app: another agent in the mock agent's place, such as nemo-gym's own (`gym_mocks.nemo_gym`).
+            app: another agent in the mock agent's place, such as nemo-gym's own (`gym_mocks.nemo`).
         """
         peers = Peers(self._client, self.url(resources), self.url(model))
         refs = {
@@ -169,6 +179,11 @@ class MockGym:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _server(self, name: str) -> Registered:
+        if name not in self._registered:
+            raise ValueError(f"no server is named {name!r}; there are {', '.join(sorted(self._registered))}")
+        return self._registered[name]
 
     def _add(
         self, name: str, kind: Kind, inner: str, app: ASGIApp, fields: Mapping[str, Any] | None = None

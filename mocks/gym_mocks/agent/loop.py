@@ -38,7 +38,8 @@ class Peers:
         """POST a value as nemo-gym's client does: `null` sends no body at all."""
         headers = {"cookie": "; ".join(f"{k}={v}" for k, v in cookies.items())} if cookies else {}
         if value is None:
-            return await self.client.request("POST", url, b"", headers)
+            nothing = {"content-type": "application/octet-stream"}  # aiohttp's word for no body
+            return await self.client.request("POST", url, b"", headers | nothing)
         return await self.client.request("POST", url, orjson_like(value), headers | {"content-type": JSON})
 
 
