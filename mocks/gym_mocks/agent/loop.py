@@ -1,7 +1,6 @@
 """The default agent's loop (responses_api_agents/simple_agent/app.py of nemo-gym 0.4.0), to the letter."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,13 +8,12 @@ from urllib.parse import quote
 
 from gym_mocks.wire import Reply
 from gym_mocks.wire.client import Client
-from gym_mocks.wire.messages import JSON
+from gym_mocks.wire.messages import ENCODER, JSON
 
 Cookies = dict[str, str]
 
 # What NeMoGymResponse takes as an output item; the agent fails on others (nemo_gym/openai_utils.py, 0.4.0).
 KNOWN_ITEMS = {"message", "function_call", "function_call_output", "reasoning"}
-BIG_INTEGER = re.compile(rb"(?<![.\d])\d{19,}(?![.\deE])")
 
 
 class InnerError(Exception):
@@ -77,6 +75,8 @@ async def play(
                 message = json.dumps({"error": f"Invalid tool call arguments: {error!r}"})
                 said.append(_result(call, message))
                 continue
+            if _has_big_integer(arguments):
+                raise TypeError("Integer exceeds 64-bit range")  # as orjson does
             reply = await peers.post(f"{peers.resources}/{quote(call['name'])}", arguments, cookies)
             cookies = cookies_of(reply)
             said.append(_result(call, body_of(reply).decode()))
@@ -114,20 +114,17 @@ def cookies_of(reply: Reply) -> Cookies:
 
 
 def orjson_like(value: Any) -> bytes:
-    """JSON as orjson writes it, and refuses it: NaN is null; lone surrogates and big integers are errors.
+    """JSON as orjson writes it: NaN is null, a lone surrogate an error.
 
     Raises:
         TypeError: orjson's refusals.
     """
     try:
-        body = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return ENCODER.encode(value).encode()
     except UnicodeEncodeError:
         raise TypeError("str is not valid UTF-8: surrogates not allowed") from None
     except ValueError:
         return orjson_like(json.loads(json.dumps(value), parse_constant=lambda _: None))
-    if BIG_INTEGER.search(body) and _has_big_integer(value):
-        raise TypeError("Integer exceeds 64-bit range")
-    return body
 
 
 def _has_big_integer(value: Any) -> bool:

@@ -13,7 +13,6 @@ from zlib import crc32
 
 from gym_mocks.policy.conversation import Entry, PolicyRequest, Prompt, Result
 from gym_mocks.policy.items import Call, Item, Say, Think, Turn
-from gym_mocks.wire.messages import to_json
 
 CHUNK = re.compile(r"\s*\w{1,5}|\s*[^\w\s]|\s+")
 VOCABULARY = 32_000
@@ -59,7 +58,7 @@ def text_tokens(text: str) -> list[int]:
 
 def prompt_tokens(request: PolicyRequest) -> list[int]:
     """The tokens of a conversation, up to where the policy's next turn begins."""
-    tokens = [FIRST + crc32(to_json([name, schema])) % 9999 for name, schema in request.tools.items()]
+    tokens = [token for name in request.tools for token in text_tokens(name)]
     for ours, entries in groupby(request.entries, lambda entry: isinstance(entry, Item)):
         if ours:
             tokens += [IDS["turn"], *_generation(entries)]
