@@ -1,12 +1,11 @@
 """Rollouts per second through agent, policy and resources server: `python benchmarks/mocks_rollouts.py`.
 
 Always: all mocks. Where nemo-gym is installed also, in the same run: its stock resources servers in a mock
-gym, and its simple_agent and openai_model in the mocks' places (in one process, without Ray and the 20 processes
-of the real stack, which makes them faster than that is). Every rollout has a route of its own.
+gym, and its simple_agent and openai_model in the mocks' places (in one process, without Ray and the 20
+processes of the real stack, which makes them faster than that is). Every rollout has a route of its own.
 """
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -96,9 +95,7 @@ def main() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(hard, 65_535)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-    print(
-        f"python {sys.version.split()[0]}, {os.cpu_count()} CPUs, open files: {max(soft, wanted)} (were {soft})"
-    )
+
     counts = {parallel: max(200, min(2 * parallel, 2048)) for parallel in PARALLEL}
     table("mocks, weather example (5 requests a rollout)", small, counts=counts)
     table("mocks, reference server (8 to 14 requests a rollout)", mocks, counts=counts)

@@ -1,6 +1,7 @@
 """A fake policy: an OpenAI-compatible server that says what a test tells it to."""
 
 from gym_mocks.policy.calls import PolicyCall
+from gym_mocks.policy.cassettes import Cassette, Proxy
 from gym_mocks.policy.conversation import PolicyRequest
 from gym_mocks.policy.faults import Fault
 from gym_mocks.policy.items import Call, Say, Think, call, raw_call, say, think
@@ -10,11 +11,13 @@ from gym_mocks.policy.server import FakePolicy
 
 __all__ = [
     "Call",
+    "Cassette",
     "FakePolicy",
     "Fault",
     "Policy",
     "PolicyCall",
     "PolicyRequest",
+    "Proxy",
     "Route",
     "Say",
     "Think",

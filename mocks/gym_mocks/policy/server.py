@@ -2,7 +2,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gym_mocks.policy import as_chat, as_messages, as_responses
 from gym_mocks.policy.answer import Answer
@@ -23,6 +23,9 @@ from gym_mocks.policy.routes import Route, Routes
 from gym_mocks.policy.tokens import prompt_tokens, text_tokens
 from gym_mocks.wire import App, Dropped, Refused, Reply, Request, json_body
 from gym_mocks.wire.messages import JSON, to_json
+
+if TYPE_CHECKING:
+    import respx
 
 PATHS: dict[str, Api] = {"/responses": "responses", "/chat/completions": "chat", "/messages": "messages"}
 EVENT_STREAM = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
@@ -85,6 +88,12 @@ class FakePolicy(App):
     def fail(self, fault: Fault) -> None:
         """Let something go wrong from now on."""
         self.faults.add(fault)
+
+    def mount(self, router: "respx.MockRouter", *, base_url: str) -> "respx.Route":
+        """Answer httpx-based clients of a base URL in process, through respx."""
+        from gym_mocks.policy.mounting import mount  # noqa: PLC0415 - respx is optional
+
+        return mount(self, router, base_url)
 
     async def dispatch(self, request: Request) -> Reply:
         """Answer; refusals have the shape that OpenAI's clients read."""
