@@ -20,6 +20,7 @@ from gym_conformance.checks.trial import (
     expect_no_crash,
     expect_object,
     expect_status,
+    refuse_made_up,
     reply_of,
 )
 from gym_conformance.contract.cookies import NO_COOKIES, Cookies
@@ -64,6 +65,8 @@ async def verify_scores_rows(trial: Trial, row: Row) -> None:
         reply = await trial.verify(session, output)
         if output in recorded and _refused_by_type(reply):
             continue  # recorded by an older version, with values that today's OpenAI types refuse
+        if not _refused_by_type(reply):
+            refuse_made_up(row, reply)
         expect_status(reply, [OK], hint)
         expect_object(reply, "verify returns None, or its reply holds NaN, which JSON has not.")
 
