@@ -365,7 +365,7 @@ async def verify_without_session(trial: Trial, subject: str) -> None:
     Level.SHOULD,
     "Doing nothing SHOULD NOT earn what the best recorded rollout earns",
     why="the shortest way to that reward is to do nothing: that is what the policy will learn.",
-    needs=[RESOURCES_SERVER, SCORE, ROLLOUTS],
+    needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
     subjects=lambda gym: list(gym.recorded),
 )
 async def verify_floor(trial: Trial, row: Row) -> None:
