@@ -317,7 +317,7 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
     if (played := await play(trial, row)).status == OK and played.is_json:
         verdicts.append(played.json())
     verdicts = [verdict for verdict in verdicts if verdict]
-    if not any("reward_components" in verdict for verdict in verdicts):
+    if all(verdict.get("reward_components") is None for verdict in verdicts):
         raise NotApplicable("the reply has no reward_components")
     keys: set[str] | None = None
     for verdict in verdicts:
