@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import httpx
+
 from gym_conformance.session.transport import Transport
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 TIMEOUT = 60.0
 
 LEAN = """
-import socket, sys, uvicorn
+import os, socket, sys, threading, uvicorn
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -43,6 +44,11 @@ from starlette.routing import Route
 async def answer(request):
     return JSONResponse({"received": len(await request.body())})
 
+def leave():
+    sys.stdin.read()  # ends with the benchmark, however that ends
+    os._exit(0)
+
+threading.Thread(target=leave, daemon=True).start()
 app = Starlette(routes=[Route("/", answer, methods=["POST"])])
 config = uvicorn.Config(app, log_level="warning", access_log=False)
 uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
@@ -191,12 +197,12 @@ def lean_app() -> Iterator[httpx.URL]:
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         listener.set_inheritable(True)
         fd = listener.fileno()
-        server = subprocess.Popen([sys.executable, "-c", LEAN, str(fd)], pass_fds=[fd])
+        command = [sys.executable, "-c", LEAN, str(fd)]
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[fd])
         try:
             yield httpx.URL(f"http://127.0.0.1:{listener.getsockname()[1]}/")
         finally:
-            server.terminate()
-            server.wait(timeout=30)
+            server.communicate(timeout=30)  # closes its stdin
 
 
 def main() -> None:

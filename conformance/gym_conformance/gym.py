@@ -61,8 +61,12 @@ class Gym:
 
     @cached_property
     def recorded_calls(self) -> tuple[tuple[Row, tuple[Call, ...]], ...]:
-        """Rows with the calls of a recorded rollout, the longest first: calls that the server is known to take."""
+        """Rows with the calls of a recorded rollout, the longest first: calls that the server is known to take.
+
+        A rollout of no row that we have stands with the first row: its calls are still such calls.
+        """
         runs = [(row, tuple(rollout.calls)) for row, rollouts in self.recorded.items() for rollout in rollouts]
+        runs = [run for run in runs if run[1]] or [(self.row, tuple(rollout.calls)) for rollout in self.rollouts]
         return tuple(sorted((run for run in runs if run[1]), key=lambda run: -len(run[1])))
 
     def example_call(self, tool: Tool) -> Call:

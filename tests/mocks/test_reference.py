@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer, reference_app
 from gym_mocks.reference.record import recorded
 from gym_mocks.serving import serve

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, TypeGuard
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, each_row
+from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_row
 from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.replay import play
 from gym_conformance.checks.trial import (
@@ -27,6 +27,7 @@ from gym_conformance.contract.cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.policy_output import (
     DO_NOTHING,
     RAW_SURROGATE,
+    SLIPS,
     Degenerate,
     degenerate_outputs,
     function_call,
@@ -121,6 +122,45 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     if not output.stock and _refused_by_type(reply):
         raise NotApplicable("NeMo Gym's own types refuse it; see verify-framework-types")
     expect_status(reply, [OK], "The scorer takes for granted that there is a message, text, or arguments that parse.")
+
+
+@check(
+    "verify-malformed-calls",
+    Level.MUST,
+    "verify MUST score malformed calls of every tool",
+    why="the agent survives them and goes on to verify: there the whole rollout is lost, with all its tokens.",
+    needs=[RESOURCES_SERVER, SCORE, TOOLS],
+    subjects=lambda gym: [row for row in gym.rows if row.tools],
+)
+async def verify_malformed_calls(trial: Trial, row: Row) -> None:
+    """Verifies, for each row, calls of all its tools with arguments that are no JSON, empty, a list, null, and so on.
+
+    Where that is no 200, each tool is tried alone, to name the one that matters.
+    Source: simple_agent/app.py (0.4.0) answers malformed arguments with an error for the policy, and goes on.
+    """
+    for slip, arguments in SLIPS.items():
+        if await _scores(trial, row, [tool.name for tool in row.tools], arguments) is None:
+            continue
+        for name in (tool.name for tool in row.tools):
+            if reply := await _scores(trial, row, [name], arguments):
+                raise Violation(
+                    f"status 200 for a call of {name} whose arguments are {slip}",
+                    describe(reply),
+                    "verify parses the arguments, or picks a key from them, without a guard.",
+                )
+
+
+async def _scores(trial: Trial, row: Row, names: list[str], arguments: str) -> Reply | None:
+    """None where such calls are scored, and then leaves no trace; else the reply."""
+    calls = [function_call(name, arguments, f"call_{at}") for at, name in enumerate(names)]
+    before = len(trial.channel.exchanges)
+    session = await trial.open(row)
+    reply = await trial.verify(session, response([*calls, message("Done.")]))
+    if reply.status != OK and len(names) == 1:
+        return reply
+    for exchange in trial.channel.exchanges[before:]:
+        trial.channel.forget(exchange)
+    return None if reply.status == OK else reply
 
 
 @check(

@@ -104,14 +104,6 @@ def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
         Degenerate("message with empty text", (message(""),)),
         Degenerate("call without a final message", (function_call(tool, "{}"), function_call_output("{}"))),
         Degenerate("call of an unknown tool", (function_call("no_such_tool", "{}"), message("Done."))),
-        Degenerate("arguments that are not JSON", (function_call(tool, '{"a": '), message("Done."))),
-        Degenerate("arguments that are empty", (function_call(tool, ""), message("Done."))),
-        Degenerate("arguments that are a list", (function_call(tool, "[1, 2]"), message("Done."))),
-        Degenerate("arguments that are null", (function_call(tool, "null"), message("Done."))),
-        Degenerate(
-            "arguments with an escaped lone surrogate",
-            (function_call(tool, r'{"a": "\ud800"}'), message("Done.")),
-        ),
         Degenerate("text with an escaped lone surrogate", (message(r'{"answer": "\ud800"}'),)),
         Degenerate("text with NUL", (message("before\x00after"),)),
         Degenerate("text that only opens a box", (message(r"The answer is \boxed{"),)),
@@ -132,6 +124,18 @@ def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
         Degenerate("item of an unknown type", ({"type": "no_such_item", "id": "x"}, message("Done.")), stock=False),
     )
 
+
+#: Arguments as models write them when they slip, by what is wrong with them. All are legal strings.
+SLIPS: Final = {
+    "not JSON": '{"a": ',
+    "empty": "",
+    "no arguments": "{}",
+    "a list": "[1, 2]",
+    "null": "null",
+    "a number": "1e999",
+    "null for an argument": '{"a": null}',
+    "an escaped lone surrogate": r'{"a": "\ud800"}',
+}
 
 #: JSON may hold it (an escape), Python may hold it, UTF-8 cannot: what nemo-gym's own echo fails on.
 RAW_SURROGATE: Final = Degenerate("text with a raw lone surrogate", (message("before\ud800after"),))

@@ -8,7 +8,6 @@ import httpx
 
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.fault import Fault, ServerFault
-from gym_conformance.session.transport import Transport
 
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
 _HANGS = 2
@@ -23,7 +22,7 @@ class Line:
     """What all channels to one target share. `url` has no trailing slash; `timeout` is in seconds, per request."""
 
     url: str
-    transport: Transport
+    transport: httpx.AsyncBaseTransport
     timeout: float
     headers: Mapping[str, str] = field(default_factory=dict)
     hangs: Counter[str] = field(default_factory=Counter)

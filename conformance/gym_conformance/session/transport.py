@@ -1,8 +1,8 @@
 """The one place that talks HTTP: httpx's requests and responses, read by llhttp, over plain asyncio.
 
 Why not httpx's own transport: its pool walks all connections for every request, and with 64 in flight it
-falls far behind the servers we judge (`benchmarks/transport.py` shows it). Why not h11: an exchange then costs
-twice the CPU. Why not aiohttp: slower than this too, and it lets bad HTTP pass.
+falls far behind the servers we judge (`benchmarks/transport.py` shows it). Why not h11: an exchange costs
+twice the CPU with it. Why not aiohttp: slower than this too, and it lets bad HTTP pass.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from unittest.mock import MagicMock
 
 import httpx
 import pytest
-from gym_mocks.serving import serve
 
+from gym_mocks.serving import serve
 from tests.nemo_gym.mocks.notes_twin import NOTES_ENV, notes_twin
 
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from gym_mocks.resources import ResourcesServer, Row, SignedCookie
 from pydantic import BaseModel, Field
+
+from gym_mocks.resources import ResourcesServer, Row, SignedCookie
 
 NOTES_ENV = Path(__file__).parents[3] / "fixtures" / "notes_env"
 

@@ -1,0 +1,36 @@
+"""`python -m gym_conformance.checks` prints the catalogue of checks, which is docs/checks.md."""
+
+import re
+from collections.abc import Iterator
+
+from gym_conformance.checks.check import Check
+from gym_conformance.checks.registry import CHECKS
+
+
+def catalogue() -> str:
+    """All checks as Markdown: what each asks, why, how it is tested, and where the rule comes from."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield "# Checks"
+    yield ""
+    yield f"{len(CHECKS)} rules, in the order in which they run. This page is made from the code:"
+    yield "`python -m gym_conformance.checks > docs/checks.md`. An id and its level never change their meaning."
+    section = ""
+    for check in CHECKS:
+        if check.section != section:
+            section = check.section
+            yield from ("", f"## {section}")
+        yield from _entry(check)
+
+
+def _entry(check: Check) -> Iterator[str]:
+    doc = re.sub(r"\n+(?=Source:|Our inference)", "\n\n", check.doc).replace("\\", "\\\\")
+    yield from ("", f"### {check.id}", "", f"**{check.title}.**", "", f"Why: {check.why}", "", doc)
+    if check.needs:
+        yield from ("", f"Needs: {', '.join(need.name for need in check.needs)}.")
+
+
+if __name__ == "__main__":
+    print(catalogue(), end="")  # noqa: T201 - a page on standard output is what it is for

@@ -1,0 +1,1 @@
+"""Trajectories: what rollouts do, as values; their generation, their execution and their comparison, each apart."""

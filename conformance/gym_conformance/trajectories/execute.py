@@ -1,0 +1,97 @@
+"""Running trajectories and schedules against a gym: the only part of this package that talks to a server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
+from gym_conformance.contract.rows import Call
+from gym_conformance.gym import Gym
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.contract import Client, Session
+from gym_conformance.session.exchange import Exchange, Reply
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
+
+_OK = 200
+
+
+class Rollout:
+    """One trajectory on its way through a session, a step at a time, as the default agent takes it."""
+
+    def __init__(self, gym: Gym, channel: Channel, trajectory: Trajectory, client: Client = Client.REPLACING) -> None:
+        self.trajectory = trajectory
+        self.session: Session = gym.contract.session(channel, trajectory.row, client)
+        self.steps: list[StepOutcome] = []
+        self.output: list[Item] = []
+        self._replies: list[Any] = []
+        self._walk = self._run()
+
+    async def step(self) -> None:
+        """Take the next step; to be called `trajectory.steps` times.
+
+        Raises:
+            ServerFault: no whole reply came.
+        """
+        await anext(self._walk, None)
+
+    async def finish(self) -> Outcome:
+        """Take all steps that are left."""
+        async for _ in self._walk:
+            pass
+        return self.outcome
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it so far."""
+        return Outcome(tuple(self.steps))
+
+    async def _run(self) -> AsyncIterator[None]:
+        # A seed's reply holds tokens and ids by design (the mcp block): only its status is an outcome.
+        self.steps.append(StepOutcome("/seed_session", _reply(await self.session.seed()).status, None))
+        yield
+        for number, call in enumerate(self.trajectory.calls):
+            await self._call(number, call)
+            yield
+        self.steps.append(await self.verify())
+        yield
+
+    async def _call(self, number: int, call: Call) -> None:
+        arguments = resolve(call.arguments, self._replies)
+        reply = _reply(await self.session.call(Call(call.name, arguments)))
+        body = reply.json() if reply.is_json else reply.text
+        self._replies.append(body)
+        self.steps.append(StepOutcome(f"/{call.name}", reply.status, body))
+        call_id = f"call_{number}"
+        self.output += [
+            function_call(call.name, json.dumps(arguments), call_id),
+            function_call_output(reply.text, call_id),
+        ]
+
+    async def verify(self) -> StepOutcome:
+        """Have what was done so far scored."""
+        reply = _reply(await self.session.verify(response([*self.output, message("Done.")])))
+        verdict = reply.json() if reply.status == _OK and reply.is_json else None
+        return StepOutcome("/verify", reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
+
+
+async def run(gym: Gym, channel: Channel, trajectory: Trajectory, client: Client = Client.REPLACING) -> Outcome:
+    """Run one trajectory alone, in a fresh session."""
+    return await Rollout(gym, channel, trajectory, client).finish()
+
+
+async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[Outcome, ...]:
+    """Run all trajectories of a schedule, each in a fresh session, and return an outcome for each."""
+    rollouts = [Rollout(gym, channel, trajectory) for trajectory in schedule.trajectories]
+    if schedule.concurrent:
+        return tuple(await asyncio.gather(*(rollout.finish() for rollout in rollouts)))
+    for turn in schedule.turns():
+        await rollouts[turn].step()
+    return tuple(rollout.outcome for rollout in rollouts)
+
+
+def _reply(exchange: Exchange) -> Reply:
+    if exchange.reply is None:
+        raise AssertionError(f"no reply in {exchange}")
+    return exchange.reply

@@ -1,0 +1,93 @@
+"""What a trajectory came to, and how two outcomes differ. Pure: nothing here talks to a server."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+#: A place in an outcome: the number of the step, then keys and indices in its reply.
+Place = tuple[str | int, ...]
+
+#: Stands for what is not there.
+ABSENT = object()
+
+
+@dataclass(frozen=True)
+class StepOutcome:
+    """One step's reply: its name, its status, and its body, parsed where it is JSON."""
+
+    name: str
+    status: int
+    body: Any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a trajectory came to, step by step; the verify's body is its reward alone."""
+
+    steps: tuple[StepOutcome, ...]
+
+    @property
+    def reward(self) -> Any:
+        """What verify gave, None where it gave none."""
+        return self.steps[-1].body if self.steps else None
+
+    @property
+    def calls(self) -> tuple[StepOutcome, ...]:
+        """The tool calls' outcomes."""
+        return self.steps[1:-1]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One place where two outcomes are not alike."""
+
+    place: Place
+    step: str
+    expected: Any
+    actual: Any
+
+
+def differences(expected: Outcome, actual: Outcome, mask: frozenset[Place] = frozenset()) -> Iterator[Difference]:
+    """Where two outcomes of one trajectory differ, but for the masked places and all below them."""
+    for number, (one, two) in enumerate(zip(expected.steps, actual.steps, strict=True)):
+        pairs: Iterable[tuple[Place, Any, Any]] = [((number, "status"), one.status, two.status)]
+        for place, before, after in [*pairs, *_unlike(one.body, two.body, (number, "body"))]:
+            if before != after and not _masked(place, mask):
+                yield Difference(place, one.name, before, after)
+
+
+def volatile(first: Outcome, second: Outcome) -> frozenset[Place]:
+    """The places that differ between two runs alone: times, ids, random text. Nothing there can be compared."""
+    return frozenset(difference.place for difference in differences(first, second))
+
+
+def compared(outcome: Outcome, mask: frozenset[Place]) -> int:
+    """How many values remain to be compared, statuses left out."""
+    places = (place for number, step in enumerate(outcome.steps) for place in _leaves(step.body, (number, "body")))
+    return sum(not _masked(place, mask) for place in places)
+
+
+def _masked(place: Place, mask: frozenset[Place]) -> bool:
+    return any(place[:length] in mask for length in range(1, len(place) + 1))
+
+
+def _leaves(value: Any, place: Place) -> Iterator[Place]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*place, key))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from _leaves(inner, (*place, at))
+    else:
+        yield place
+
+
+def _unlike(one: Any, two: Any, place: Place) -> Iterator[tuple[Place, Any, Any]]:
+    if isinstance(one, dict) and isinstance(two, dict):
+        for key in one | two:
+            yield from _unlike(one.get(key, ABSENT), two.get(key, ABSENT), (*place, key))
+    elif isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
+        for at, (inner, other) in enumerate(zip(one, two, strict=True)):
+            yield from _unlike(inner, other, (*place, at))
+    elif one != two or isinstance(one, bool) is not isinstance(two, bool):
+        yield place, one, two
