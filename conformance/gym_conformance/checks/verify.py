@@ -129,38 +129,41 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     Level.MUST,
     "verify MUST score malformed calls of every tool",
     why="the agent survives them and goes on to verify: there the whole rollout is lost, with all its tokens.",
-    needs=[RESOURCES_SERVER, SCORE, TOOLS],
+    needs=[RESOURCES_SERVER, TOOLS, SCORE],
     subjects=lambda gym: [row for row in gym.rows if row.tools],
 )
 async def verify_malformed_calls(trial: Trial, row: Row) -> None:
     """Verifies, for each row, calls of all its tools with arguments that are no JSON, empty, a list, null, and so on.
 
-    Where that is no 200, each tool is tried alone, to name the one that matters.
+    Where that is no 200, each tool is tried alone, to name the one that matters. A row of which verify scores nothing is
+    the finding of verify-scores-rows.
     Source: simple_agent/app.py (0.4.0) answers malformed arguments with an error for the policy, and goes on.
     """
     for slip, arguments in SLIPS.items():
-        if await _scores(trial, row, [tool.name for tool in row.tools], arguments) is None:
+        names = [tool.name for tool in row.tools]
+        if (together := await _refusal(trial, row, names, arguments)) is None:
             continue
-        for name in (tool.name for tool in row.tools):
-            if reply := await _scores(trial, row, [name], arguments):
-                raise Violation(
-                    f"status 200 for a call of {name} whose arguments are {slip}",
-                    describe(reply),
-                    "verify parses the arguments, or picks a key from them, without a guard.",
-                )
+        await trial.scored(await trial.open(row), DO_NOTHING.response)
+        alone = [(name, reply) for name in names if (reply := await _refusal(trial, row, [name], arguments))]
+        name, reply = next(iter(alone), ("all its tools", together))
+        raise Violation(
+            f"status 200 for a call of {name} whose arguments are {slip}",
+            describe(reply),
+            "verify parses the arguments, or picks a key from them, without a guard.",
+        )
 
 
-async def _scores(trial: Trial, row: Row, names: list[str], arguments: str) -> Reply | None:
-    """None where such calls are scored, and then leaves no trace; else the reply."""
+async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> Reply | None:
+    """The reply to such calls; None where they are scored, and then it leaves no trace."""
     calls = [function_call(name, arguments, f"call_{at}") for at, name in enumerate(names)]
     before = len(trial.channel.exchanges)
     session = await trial.open(row)
     reply = await trial.verify(session, response([*calls, message("Done.")]))
-    if reply.status != OK and len(names) == 1:
+    if reply.status != OK:
         return reply
     for exchange in trial.channel.exchanges[before:]:
         trial.channel.forget(exchange)
-    return None if reply.status == OK else reply
+    return None
 
 
 @check(
