@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.registry import CHECKS
 

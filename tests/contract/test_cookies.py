@@ -4,6 +4,9 @@ import base64
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from gym_conformance.contract.cookies import (
     NO_COOKIES,
     Cookies,
@@ -13,8 +16,6 @@ from gym_conformance.contract.cookies import (
     received,
 )
 from gym_mocks.resources import SignedCookie
-from hypothesis import given
-from hypothesis import strategies as st
 
 STOCK = SignedCookie("MyServer___mine")
 

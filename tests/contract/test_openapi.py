@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from gym_conformance.contract.openapi import Api, Kind, read_openapi
 
 CORE = ("/seed_session", "/verify", "/aggregate_metrics")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from gym_conformance.contract.policy_output import (
     DO_NOTHING,
     RAW_SURROGATE,

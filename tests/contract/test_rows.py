@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from gym_conformance.contract.rows import Call, Rollout, Row, Source, Tool
 from gym_conformance.contract.wire import tool_path
 

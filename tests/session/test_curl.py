@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
+
 from gym_conformance.contract.cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.policy_output import DO_NOTHING, RAW_SURROGATE
 from gym_conformance.contract.rows import Call
@@ -18,10 +19,10 @@ from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.transport import Transport
 from gym_mocks.reference import ReferenceServer, SignedCookie
 from gym_mocks.resources import ResourcesServer
-from gym_mocks.serving import ASGIApp, serve
+from gym_mocks.serving import serve
 from gym_mocks.wire import Reply as MockReply
 from gym_mocks.wire import Request as MockRequest
-
+from gym_mocks.wire.client import ASGIApp
 from tests.twins.cookies import CookieOnce, ToolNeedsSession
 from tests.twins.twin import dataset
 

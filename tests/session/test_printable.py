@@ -4,6 +4,7 @@ import sys
 import unicodedata
 
 import pytest
+
 from gym_conformance.session.printable import REDACTED, printable, redact
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+from itsdangerous import BadSignature, TimestampSigner
+
 from gym_mocks.reference import ReferenceServer, Session, SignedCookie, Tool
 from gym_mocks.reference.stockroom import Stock
 from gym_mocks.wire import App, Reply, Request
-from itsdangerous import BadSignature, TimestampSigner
-
 from tests.twins.seed import NAME
 from tests.twins.twin import Twin, twin
 

@@ -7,7 +7,6 @@ from urllib.parse import unquote
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Row, Score
 from gym_mocks.wire import App, Refused, Reply, Request
-
 from tests.twins.tools import declare
 from tests.twins.twin import Twin, edited, twin
 
@@ -17,14 +16,14 @@ class OldServer(ReferenceServer):
 
     def __init__(self) -> None:
         super().__init__()
-        del self.routes["GET", "/"], self.routes["POST", "/aggregate_metrics"]
+        del self.handlers["GET", "/"], self.handlers["POST", "/aggregate_metrics"]
         del self.openapi["paths"]["/aggregate_metrics"]
 
 
 class WithoutDocument(ReferenceServer):
     def __init__(self) -> None:
         super().__init__()
-        del self.routes["GET", "/openapi.json"]
+        del self.handlers["GET", "/openapi.json"]
 
 
 class CatchAll(ReferenceServer):
@@ -37,7 +36,7 @@ class CatchAll(ReferenceServer):
         self.openapi["paths"]["/{path}"] = {"post": {}}
 
     def find(self, request: Request) -> Any:
-        if request.method == "POST" and ("POST", request.path) not in self.routes:
+        if request.method == "POST" and ("POST", request.path) not in self.handlers:
             return self._unknown
         return super().find(request)
 
@@ -52,7 +51,7 @@ class SingleTurn(ReferenceServer):
         super().__init__()
         for tool in self.tools:
             del self.openapi["paths"][f"/{tool}"]
-            del self.routes["POST", f"/{tool}"]
+            del self.handlers["POST", f"/{tool}"]
 
 
 class Gymnasium(App):
@@ -122,7 +121,7 @@ class ToolAnswers404(ReferenceServer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.routes["POST", "/get_weather"] = self._no_such_place
+        self.handlers["POST", "/get_weather"] = self._no_such_place
         self.openapi["paths"]["/get_weather"] = {"post": {}}
 
     async def _no_such_place(self, _: Request) -> Reply:

@@ -2,7 +2,6 @@
 
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.wire import Reply, Request, json_body
-
 from tests.twins.twin import Json, Twin, crashing, edited, twin
 
 PATH = "/aggregate_metrics"

@@ -7,11 +7,10 @@ from uuid import NAMESPACE_URL, uuid5
 
 from gym_mocks.reference import ReferenceServer, SignedCookie
 from gym_mocks.wire import App, Refused, Reply, Request
-
 from tests.twins.twin import Twin, changed, crashing, edited, twin
 
 NAME = "StockroomResourcesServer___stockroom"
-AFTER_VERIFY = """verify-degenerate verify-framework-types verify-raw-surrogate verify-reward-finite verify-echoes
+AFTER_VERIFY = """verify-degenerate verify-malformed-calls verify-framework-types verify-raw-surrogate verify-reward-finite verify-echoes
     verify-echoes-tokens verify-keeps-row-fields verify-reward-components verify-without-session verify-floor
     verify-malformed metrics-shape metrics-order"""
 NEED_COOKIE = "cookie-sent-again cookie-tampered cookie-unsigned-id cookie-signing-key cookie-foreign"
@@ -25,7 +24,7 @@ class CrashingLiveness(ReferenceServer):
 class WithoutVerify(ReferenceServer):
     def __init__(self) -> None:
         super().__init__()
-        del self.routes["POST", "/verify"]
+        del self.handlers["POST", "/verify"]
         del self.openapi["paths"]["/verify"]
 
 
@@ -114,7 +113,7 @@ TWINS: tuple[Twin, ...] = (
         "a row that does not fit the seed's model",
         "seed-accepts-rows",
         RefusesOneRow,
-        untestable="verify-scores-rows verify-reward-finite verify-floor",
+        untestable="verify-scores-rows verify-malformed-calls verify-reward-finite verify-floor",
     ),
     twin("extra keys forbidden", "seed-accepts-rollout-keys", ForbidsExtraKeys),
     twin("the seed's reply is null", "seed-replies-object", edited("/seed_session", lambda _: None)),

@@ -5,7 +5,6 @@ from typing import Any
 
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.wire import Refused, Reply, Request
-
 from tests.twins.twin import Json, Twin, changed, crashing, dataset, twin
 
 
@@ -32,14 +31,14 @@ def undeclare(name: str) -> Any:
 class ForgottenRoute(ReferenceServer):
     def __init__(self) -> None:
         super().__init__()
-        del self.routes["POST", "/count_stock"]
+        del self.handlers["POST", "/count_stock"]
         del self.openapi["paths"]["/count_stock"]
 
 
 class DottedTool(ReferenceServer):
     def __init__(self) -> None:
         super().__init__()
-        self.routes["POST", "/stock.clear"] = self._clear
+        self.handlers["POST", "/stock.clear"] = self._clear
 
     async def _clear(self, _: Request) -> Reply:
         return Reply.json({"cleared": True})
@@ -62,7 +61,7 @@ class UnknownArgumentCrashes(ReferenceServer):
 
 class UnknownToolCrashes(ReferenceServer):
     def find(self, request: Request) -> Any:
-        if request.method == "POST" and ("POST", request.path) not in self.routes:
+        if request.method == "POST" and ("POST", request.path) not in self.handlers:
             raise UnboundLocalError("cannot access local variable 'tool'")
         return super().find(request)
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer, Session, Tool
-
 from tests.twins.twin import Twin, twin
 
 

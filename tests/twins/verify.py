@@ -6,9 +6,8 @@ from typing import Any
 
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Row, Score
-from gym_mocks.serving import ASGIApp
 from gym_mocks.wire import Refused, Reply, Request
-
+from gym_mocks.wire.client import ASGIApp
 from tests.twins.seed import AFTER_VERIFY, refuses_row
 from tests.twins.twin import Json, Twin, changed, crashing, edited, twin
 
@@ -41,6 +40,12 @@ def first_part_is_text(output: Items) -> object:
 
 def parsed_arguments(output: Items) -> Items:
     return [json.loads(item["arguments"]) for item in of_type("function_call", output)]
+
+
+def many_arguments(output: Items) -> None:
+    """Crashes on malformed arguments only where there are several calls."""
+    if len(of_type("function_call", output)) > 1:
+        parsed_arguments(output)
 
 
 def arguments_are_objects(output: Items) -> object:
@@ -175,7 +180,7 @@ TWINS: tuple[Twin, ...] = (
         "a row that does not fit verify",
         "verify-scores-rows",
         RefusesOneRow,
-        untestable="verify-reward-finite verify-floor",
+        untestable="verify-malformed-calls verify-reward-finite verify-floor",
     ),
     twin("a real tool result crashes verify", "verify-scores-rows", scorer(results_of_moves)),
     twin(
@@ -188,10 +193,11 @@ TWINS: tuple[Twin, ...] = (
     twin("an empty output crashes verify", "verify-degenerate", scorer(lambda output: output[-1])),
     twin("no message crashes verify", "verify-degenerate", scorer(last_message), untestable="verify-echoes-tokens"),
     twin("no text crashes verify", "verify-degenerate", scorer(first_part_is_text)),
-    twin("malformed arguments crash verify", "verify-degenerate", scorer(parsed_arguments)),
-    twin("arguments that are no object crash verify", "verify-degenerate", scorer(arguments_are_objects)),
+    twin("malformed arguments crash verify", "verify-malformed-calls", scorer(parsed_arguments)),
+    twin("several malformed calls crash verify", "verify-malformed-calls", scorer(many_arguments)),
+    twin("arguments that are no object crash verify", "verify-malformed-calls", scorer(arguments_are_objects)),
     twin("an unknown tool crashes verify", "verify-degenerate", scorer(known_tools)),
-    twin("a lone surrogate in arguments crashes verify", "verify-degenerate", scorer(arguments_as_utf_8)),
+    twin("a lone surrogate in arguments crashes verify", "verify-malformed-calls", scorer(arguments_as_utf_8)),
     twin("stock types", "verify-framework-types", StockTypes),
     twin("the echo holds no surrogates", "verify-raw-surrogate", changed("/verify", no_surrogates)),
     twin("reward null, once NaN", "verify-reward-finite", reward(None), untestable="verify-reward-components"),

@@ -7,9 +7,8 @@ from typing import Any
 
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Row, Score
-from gym_mocks.serving import ASGIApp
 from gym_mocks.wire import Reply, Request
-
+from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import Json, Twin, changed, edited, twin
 
 METRICS = "/aggregate_metrics"
