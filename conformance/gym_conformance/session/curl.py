@@ -35,7 +35,7 @@ def curl_script(
     """
     exchanges = list(exchanges)
     wanted = {exchange.request.cookies.origin for exchange in exchanges} - {None}
-    shared = [f'-H "{name}: ${environment_name(name)}"' for name in header_names]
+    shared = [f'-H "{name}: ${{{environment_name(name)}:?}}"' for name in header_names]  # says so where it is not set
     commands = [_curl(exchange, base_url, shared, timeout, dump=exchange.number in wanted) for exchange in exchanges]
     return [_PREAMBLE, *commands] if wanted else commands
 
