@@ -1,6 +1,6 @@
 """One server judged by every check."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import Dataset
@@ -9,11 +9,11 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.run import Run
 
 
-def judge(url: str, data: Dataset, timeout: float = 2.0) -> dict[str, list[Finding]]:
-    """All findings, by check. An exception is a fault of the suite's own."""
+def judge(url: str, data: Dataset, timeout: float = 2.0, checks: Collection[str] = ()) -> dict[str, list[Finding]]:
+    """All findings, by check, of these checks or else of all. An exception is a fault of the suite's own."""
     run = Run(url, Options(url=url, timeout=timeout), data)
     try:
-        return {check.id: run.judge(check) for check in CHECKS}
+        return {check.id: run.judge(check) for check in CHECKS if not checks or check.id in checks}
     finally:
         run.close()
 

@@ -21,8 +21,8 @@ def lines(path: Path) -> list[Json]:
 
 
 def dataset(change: Callable[[Json], object] = lambda _: None) -> Dataset:
-    """Three of the reference's rows, which is enough and quicker, each changed in place; its rollouts as they are."""
-    rows = lines(DATA)[0:1] + lines(DATA)[2:4]
+    """Two of the reference's rows, which is enough and quicker, each changed in place; its rollouts as they are."""
+    rows = lines(DATA)[2:4]
     for row in rows:
         change(row)
     return Dataset(
