@@ -69,7 +69,9 @@ class Builder:
             else st.integers(0, 3).flatmap(lambda pick: known if pick >= 4 - _MINED_IN_FOUR else made)
         )
 
-    def _make(self, node: CanonicalSchema, depth: int, references: int) -> SearchStrategy[Json]:
+    def _make(  # noqa: C901, PLR0911, PLR0912 (one case for each kind of view)
+        self, node: CanonicalSchema, depth: int, references: int
+    ) -> SearchStrategy[Json]:
         match node.view():
             case views.TrueView():
                 return free_values(depth)
@@ -98,8 +100,8 @@ class Builder:
             case views.AllOfView(branches):
                 return self._checked(self.of(branches[0], depth, references), node)
             case views.TypedGroupView(type_name, body):
-                values = self.of(body, depth, references).filter(lambda value: type_of(value) == type_name)
-                return self._checked(values, node)
+                typed = self.of(body, depth, references).filter(lambda value: type_of(value) == type_name)
+                return self._checked(typed, node)
             case views.ReferenceView() if references >= _MOST_REFERENCES:
                 return self._only_smallest(node)
             case views.ReferenceView():
@@ -113,7 +115,7 @@ class Builder:
             return st.nothing()
 
     def _simple_first(self, branches: list[CanonicalSchema]) -> list[CanonicalSchema]:
-        """null last: it is the least telling of values."""
+        """Alternatives, with null last: it is the least telling of values."""
         return sorted(branches, key=lambda branch: self.reading.types(branch) == ("null",))
 
     def _checked(self, values: SearchStrategy[Json], node: CanonicalSchema) -> SearchStrategy[Json]:
@@ -174,7 +176,7 @@ class Builder:
             wanted += [self.of(part.schema, below, references)] * (
                 1 if part.min_contains is None else part.min_contains
             )
-        return self._checked(_mixed_arrays(head, items, wanted, low, high), node)
+        return self._checked(_mixed_arrays(head, items, wanted, low=low, high=high), node)
 
     def _objects(self, node: CanonicalSchema, shape: Shape, depth: int, references: int) -> SearchStrategy[Json]:
         below = depth + 1
@@ -233,6 +235,7 @@ def _mixed_arrays(
     head: list[SearchStrategy[Json]],
     items: SearchStrategy[Json],
     wanted: list[SearchStrategy[Json]],
+    *,
     low: int,
     high: int,
 ) -> list[Json]:
@@ -249,7 +252,7 @@ _SCALARS = st.one_of(st.text(ALPHABET, max_size=10), integers(), st.booleans(), 
 _FREE = ("string", "integer", "number", "boolean", "array", "object", "null")
 
 
-def free_of(type_name: str, depth: int) -> SearchStrategy[Json]:
+def free_of(type_name: str, depth: int) -> SearchStrategy[Json]:  # noqa: PLR0911 (one case for each type)
     """Values of a type without any limit."""
     match type_name:
         case "string":

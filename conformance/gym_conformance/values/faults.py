@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 import jsonschema_rs
@@ -165,16 +166,12 @@ def _matching(keyword: str, schema: dict[str, Json], words: str) -> Found:
 
 def _numbers(view: views.IntegerView | views.NumberView) -> Found:
     whole = isinstance(view, views.IntegerView)
-    for keyword, bound, sign in (("minimum", view.minimum, -1), ("maximum", view.maximum, 1)):
-        if bound is None or abs(bound) > 1e300:  # noqa: PLR2004 (a float has little more)
-            continue
-        exclusive = isinstance(view, views.NumberView) and (
-            view.exclusive_minimum if sign < 0 else view.exclusive_maximum
-        )
-        yield (
-            (f"exclusive{keyword.capitalize()}" if exclusive else keyword),
-            _beyond(float(bound), sign, whole=whole, exclusive=exclusive),
-        )
+    open_low = isinstance(view, views.NumberView) and view.exclusive_minimum
+    open_high = isinstance(view, views.NumberView) and view.exclusive_maximum
+    if view.minimum is not None:
+        yield "exclusiveMinimum" if open_low else "minimum", _beyond(view.minimum, -1, exclusive=open_low)
+    if view.maximum is not None:
+        yield "exclusiveMaximum" if open_high else "maximum", _beyond(view.maximum, 1, exclusive=open_high)
     for step in view.multiple_of:
         exact = Fraction(str(step))
         if whole and exact.numerator == 1:
@@ -183,16 +180,19 @@ def _numbers(view: views.IntegerView | views.NumberView) -> Found:
         yield "multipleOf", _off_step(part, whole=whole, words=f"no multiple of {step}")
 
 
-def _beyond(bound: float, sign: int, *, whole: bool, exclusive: bool) -> Wrong:
-    side = "below minimum" if sign < 0 else "above maximum"
+def _beyond(limit: float | Decimal, sign: int, *, exclusive: bool) -> Wrong:
+    bound = limit if isinstance(limit, int) else float(limit)
+    side = "minimum" if sign < 0 else "maximum"
 
     def wrong(draw: DrawFn, _: Json) -> tuple[Json, str]:
         far = draw(st.integers(0 if exclusive else 1, 1_000))
-        value: int | float = bound + sign * far
-        if value == bound and far:
+        value = bound + sign * far
+        if far and value == bound:  # a float so large that steps of this size are lost
             value = math.nextafter(bound, sign * math.inf)
-        value = int(value) if whole or value.is_integer() else value
-        return value, f"{shown(value)} is {'not within' if far == 0 else side} {bound:g}"
+        words = (
+            f"is the exclusive {side}" if far == 0 else f"is {'below' if sign < 0 else 'above'} {side} {shown(bound)}"
+        )
+        return value, f"{shown(value)} {words}"
 
     return wrong
 
@@ -229,14 +229,19 @@ def _arrays(builder: Builder, place: Place, view: views.ArrayView) -> Found:
 
         yield "uniqueItems", twice
     for part in view.contains:
-        validator = validator_of(part.schema)
-        wanted = shown({key: said for key, said in part.schema.to_json_schema().items() if key != "$schema"})
-        yield (
-            "contains",
-            lambda _, right, v=validator, w=wanted: _said(
-                [i for i in right if not accepts(v, i)], f"lacks an item of {w}"
-            ),
-        )
+        yield "contains", _lacking(part.schema)
+
+
+def _lacking(wanted: CanonicalSchema) -> Wrong:
+    validator, schema = validator_of(wanted), wanted.to_json_schema()
+    named = shown(
+        {key: said for key, said in schema.items() if key != "$schema"} if isinstance(schema, dict) else schema
+    )
+
+    def wrong(_: DrawFn, right: Json) -> tuple[Json, str]:
+        return _said([item for item in right if not accepts(validator, item)], f"lacks an item of {named}")
+
+    return wrong
 
 
 def _objects(builder: Builder, place: Place, view: views.ObjectView) -> Found:

@@ -1,6 +1,6 @@
 """Strings of the formats that JSON Schema 2020-12 defines (validation, section 7.3)."""
 
-import datetime
+import datetime as dt
 from functools import cache
 
 import jsonschema_rs
@@ -19,7 +19,7 @@ def format_strategy(name: str) -> st.SearchStrategy[str] | None:
         "{}@{}".format, st.from_regex(r"[a-z][a-z0-9]{0,9}(?:[.+_-][a-z0-9]{1,5})?", fullmatch=True), hostnames
     )
     links = st.builds("https://{}{}".format, hostnames, paths)
-    dates = st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 12, 31)).map(datetime.date.isoformat)
+    dates = st.dates(dt.date(1900, 1, 1), dt.date(2100, 12, 31)).map(dt.date.isoformat)
     # RFC 3339 knows no time without an offset; seconds are always there.
     clocks = st.times().map(lambda time: time.replace(fold=0).isoformat())
     times = st.builds(str.__add__, clocks, st.sampled_from(["Z", "+00:00", "-08:00", "+05:30"]))

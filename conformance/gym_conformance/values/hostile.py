@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from gym_conformance.values.arguments import Mined, Parameters, valid_arguments
-from gym_conformance.values.build import builder
+from gym_conformance.values.arguments import Parameters, valid_arguments
+from gym_conformance.values.build import Mined, builder
 from gym_conformance.values.json_values import Json
 from gym_conformance.values.places import Place, places, put
 from gym_conformance.values.reading import Reading, read

@@ -88,5 +88,5 @@ def _plain(number: Fraction) -> int | float:
 def _float_within(bound: Fraction, exclusive: bool, inwards: int) -> float:
     """The float at a bound, or the next one inwards where that one is outside."""
     number = float(bound)
-    beyond = number == bound and exclusive or (bound - Fraction(number)) * inwards > 0
+    beyond = (exclusive and number == bound) or (bound - Fraction(number)) * inwards > 0
     return math.nextafter(number, inwards * math.inf) if beyond else number

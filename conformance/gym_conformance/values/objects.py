@@ -14,6 +14,7 @@ from gym_conformance.values.reading import Reading, accepts, validator_of
 from gym_conformance.values.smallest import child_of, names_admitted
 
 _MOST_EXTRAS = 3
+_NAME_ALPHABET = st.characters(min_codepoint=32, max_codepoint=126)
 _PLAIN_NAMES = st.text("abcdefghijklmnopqrstuvwxyz_", min_size=1, max_size=8)
 
 
@@ -47,8 +48,8 @@ def shape_of(reading: Reading, node: CanonicalSchema, view: views.ObjectView | N
     at_root = node == reading.root
     loose = reading.root_names if at_root else reading.open_names
     if view is None:
-        extras = (Extra(_PLAIN_NAMES, None),) if reading.root_is_open or not at_root else ()
-        return Shape({}, dict.fromkeys(loose), extras, 0, None, exact=True)
+        anything = [Extra(_PLAIN_NAMES, None)] if reading.root_is_open or not at_root else []
+        return Shape({}, dict.fromkeys(loose), tuple(anything), 0, None, exact=True)
     names = validator_of(view.property_names) if view.property_names is not None else None
     listed = names_admitted(view)
     candidates = (*view.properties, *(listed or (() if view.additional_properties else loose)))
@@ -70,7 +71,7 @@ def shape_of(reading: Reading, node: CanonicalSchema, view: views.ObjectView | N
 def _extras(view: views.ObjectView, listed: Sequence[str], *, open_anyway: bool, known: int) -> list[Extra]:
     extras = []
     for pattern, node in view.pattern_properties.items():
-        named = matching([pattern], 0, None, st.characters(codec="ascii", exclude_categories=("Cc",)))
+        named = matching([pattern], 0, None, _NAME_ALPHABET)
         if named is not None:
             extras.append(Extra(named, node))
     if listed:
@@ -97,7 +98,7 @@ def _names(view: views.ObjectView) -> SearchStrategy[str] | None:
         return None
     low, high = shape.min_length or 0, shape.max_length
     if shape.patterns:
-        return matching(shape.patterns, low, high, st.characters(codec="ascii", exclude_categories=("Cc",)))
+        return matching(shape.patterns, low, high, _NAME_ALPHABET)
     return st.text("abcdefghijklmnopqrstuvwxyz_", min_size=max(low, 1), max_size=high if high is not None else low + 8)
 
 
@@ -118,7 +119,7 @@ def objects(
         return st.nothing()
     if not others and low <= len(required) and (high is None or high >= most):
         return st.fixed_dictionaries(dict(required), optional=dict(optional))
-    return _counted(required, optional, others, low, most if high is None else min(high, most))
+    return _counted(required, optional, others, low=low, high=most if high is None else min(high, most))
 
 
 @st.composite
@@ -127,6 +128,7 @@ def _counted(
     required: Mapping[str, SearchStrategy[Json]],
     optional: Mapping[str, SearchStrategy[Json]],
     others: Sequence[SearchStrategy[tuple[str, Json]]],
+    *,
     low: int,
     high: int,
 ) -> dict[str, Json]:

@@ -29,9 +29,9 @@ _SIMPLE = "0123456789" + "abcdefghijklmnopqrstuvwxyz" + "".join(map(chr, range(0
 
 @lru_cache(1024)
 def compiled(pattern: str) -> re.Pattern[str] | None:
-    """The pattern for Python; None where it uses what Python does not know.
+    r"""The pattern for Python; None where it uses what Python does not know.
 
-    It may match less than the original, and it never means more by `$`, `\\d`, `\\w` or `\\s`.
+    It may match less than the original, and it never means more by `$`, `\d`, `\w` or `\s`.
     """
     translated = _translated(pattern)
     try:
@@ -120,10 +120,10 @@ def smallest_match(pattern: str) -> str | None:
     return None if found is None else _smallest(_parser.parse(found.pattern, found.flags))
 
 
-def _smallest(parsed: Any) -> str:
+def _smallest(parsed: Any) -> str:  # noqa: C901 (one case for each kind of node)
     groups: dict[int, str] = {}
 
-    def of(op: Any, argument: Any) -> str:
+    def of(op: Any, argument: Any) -> str:  # noqa: PLR0911 (likewise)
         match op:
             case opcodes.LITERAL:
                 return chr(argument)
@@ -142,7 +142,7 @@ def _smallest(parsed: Any) -> str:
             case opcodes.GROUPREF:
                 return groups.get(argument, "")
             case opcodes.MAX_REPEAT | opcodes.MIN_REPEAT | opcodes.POSSESSIVE_REPEAT:
-                return every(argument[2]) * min(argument[0], _MOST_REPEATS)
+                return every(argument[2]) * min(int(argument[0]), _MOST_REPEATS)
             case opcodes.ATOMIC_GROUP:
                 return every(argument)
         return ""

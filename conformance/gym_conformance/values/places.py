@@ -81,7 +81,7 @@ def places(builder: Builder) -> Iterator[Place]:
             waiting += [(inner, above) for inner in _inside(builder, place)]
 
 
-def _inside(builder: Builder, place: Place) -> Iterator[Place]:
+def _inside(builder: Builder, place: Place) -> Iterator[Place]:  # noqa: C901, PLR0912 (one case for each kind of view)
     def into(key: str | int, node: CanonicalSchema) -> Place:
         return Place(node, (*place.steps, Into(key, builder.of(node, place.depth + 1))))
 
@@ -91,9 +91,9 @@ def _inside(builder: Builder, place: Place) -> Iterator[Place]:
                 if node.kind != views.CanonicalKind.FALSE:
                     yield into(name, node)
             for pattern, node in view.pattern_properties.items():
-                name = smallest_match(pattern)
-                if name is not None and name not in view.properties:
-                    yield into(name, node)
+                match_ = smallest_match(pattern)
+                if match_ is not None and match_ not in view.properties:
+                    yield into(match_, node)
             if view.additional_properties is not None and not names_admitted(view):
                 yield into(fresh_name(view), view.additional_properties)
         case views.ArrayView() as view:

@@ -39,7 +39,7 @@ class Reading:
             if not isinstance(view, views.ReferenceView):
                 return node
             node = self.root if view.uri == "#" else self._definitions[view.uri]
-        return jsonschema_rs.canonicalize(True)  # noqa: FBT003 (references in a ring say nothing)
+        return jsonschema_rs.canonicalize(True)  # references in a ring say nothing
 
     def types(self, node: CanonicalSchema) -> tuple[str, ...]:
         """The JSON types, in the order of TYPES, of which the node may admit a value; with "number" comes "integer"."""
@@ -83,7 +83,9 @@ class Reading:
                     ranks.setdefault(identity(value), len(ranks))
         return ranks
 
-    def _types(self, node: CanonicalSchema, above: frozenset[str]) -> Iterator[str]:
+    def _types(  # noqa: C901, PLR0912 (one case for each kind of view)
+        self, node: CanonicalSchema, above: frozenset[str]
+    ) -> Iterator[str]:
         match node.view():
             case views.MultiTypeView(types):
                 yield from types
@@ -136,7 +138,7 @@ def _canonical(source: Schema) -> tuple[CanonicalSchema, tuple[str, ...]]:
     try:
         root = jsonschema_rs.canonicalize(source, validate_formats=True, offline=True)
     except ValueError as error:
-        return jsonschema_rs.canonicalize(True), (f"#: {error}: values are not built, only tried",)  # noqa: FBT003
+        return jsonschema_rs.canonicalize(True), (f"#: {error}: values are not built, only tried",)
     view = root.view()
     if isinstance(view, views.RawView):
         where = view.pointer or "#"
@@ -169,7 +171,7 @@ def validator_of(node: CanonicalSchema) -> Validator:
     return jsonschema_rs.validator_for(node.to_json_schema(), validate_formats=True, offline=True)  # type: ignore[arg-type]
 
 
-def type_of(value: Json) -> str:
+def type_of(value: Json) -> str:  # noqa: PLR0911 (one case for each type)
     """The value's JSON Schema type; a float without a fraction is an integer."""
     match value:
         case None:

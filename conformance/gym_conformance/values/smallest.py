@@ -63,7 +63,7 @@ class _Search:
             self._open.discard(node)
         raise NoValue
 
-    def _candidates(self, node: CanonicalSchema) -> Iterator[Json]:
+    def _candidates(self, node: CanonicalSchema) -> Iterator[Json]:  # noqa: C901 (one case for each kind of view)
         match node.view():
             case views.ConstView(value):
                 yield value
@@ -145,10 +145,10 @@ class _Search:
             except NoValue:
                 continue
             yield value
-        for name in (smallest_match(pattern) for pattern in view.pattern_properties):
-            if name is not None:
-                node = child_of(view, name)
-                value = {**value, name: 0 if node is None else self.of(node)}
+        for match_ in (smallest_match(pattern) for pattern in view.pattern_properties):
+            if match_ is not None:
+                node = child_of(view, match_)
+                value = {**value, match_: 0 if node is None else self.of(node)}
                 yield value
         for number in range(len(value), min(view.min_properties or 0, MOST_ITEMS) + 1):
             name = _nth_name(view, number)
@@ -173,9 +173,9 @@ def names_admitted(view: views.ObjectView) -> tuple[str, ...]:
         return ()
     match view.property_names.view():
         case views.ConstView(value):
-            return (value,)
+            return (str(value),)
         case views.EnumView(values):
-            return tuple(values)
+            return tuple(map(str, values))
     return ()
 
 
