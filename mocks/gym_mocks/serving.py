@@ -3,20 +3,13 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
 
-ASGIApp = Callable[
-    [
-        MutableMapping[str, Any],
-        Callable[[], Awaitable[MutableMapping[str, Any]]],
-        Callable[[MutableMapping[str, Any]], Awaitable[None]],
-    ],
-    Awaitable[None],
-]
+from gym_mocks.wire import App
+from gym_mocks.wire.client import ASGIApp
 
 START_SECONDS = 10.0
 GRACE_SECONDS = 0.5  # nemo-gym's own grace at shutdown (server_utils.py of 0.4.0)
@@ -49,17 +42,23 @@ class Host:
         except BaseException:
             listener.close()
             raise
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        if isinstance(app, App):
+            app.url = url
+        return url
 
-    def close(self) -> None:
+    def close(self, *, last: Callable[[], None] | None = None) -> None:
         """Stop every server; requests in flight get `GRACE_SECONDS`, then they are cancelled.
+
+        Args:
+            last: runs on the event loop when all servers have stopped.
 
         Raises:
             RuntimeError: an application holds the event loop and cannot be stopped.
         """
         if not self._thread.is_alive():
             return
-        asyncio.run_coroutine_threadsafe(self._stop(), self._loop)
+        asyncio.run_coroutine_threadsafe(self._stop(last), self._loop)
         self._thread.join(STOP_SECONDS)
         if self._thread.is_alive():
             raise RuntimeError(f"a mock server still blocks its event loop after {STOP_SECONDS} s")
@@ -93,7 +92,7 @@ class Host:
             raise RuntimeError("the application does not start") from task.exception()
         self._servers.append((server, task))
 
-    async def _stop(self) -> None:
+    async def _stop(self, last: Callable[[], None] | None) -> None:
         for server, _ in self._servers:
             server.leaving.set()
         await asyncio.gather(*(task for _, task in self._servers), return_exceptions=True)
@@ -101,6 +100,9 @@ class Host:
         for task in rest:
             task.cancel()
         await asyncio.wait(rest, timeout=GRACE_SECONDS) if rest else None
+        if last is not None:
+            last()
+            await asyncio.sleep(0)  # closed transports leave the loop on its next turn
         self._loop.stop()
 
 

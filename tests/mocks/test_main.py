@@ -7,6 +7,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
+
+from gym_mocks.examples import robot
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -21,3 +24,29 @@ def test_serves_until_told_to_stop(number: signal.Signals) -> None:
         process.send_signal(number)
         _, errors = process.communicate(timeout=10)
     assert (process.returncode, errors) == (0, "")
+
+
+def test_a_whole_gym_by_hand(tmp_path: Path) -> None:
+    config = tmp_path / "gym.yaml"
+    command = [sys.executable, "-m", "gym_mocks", "serve", "--env", "robot", "--env", "game"]
+    with subprocess.Popen(
+        [*command, "--write-config", str(config)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines = list(iter(process.stdout.readline, "Ctrl-C stops it.\n"))
+        urls = dict(line.split(": ") for line in map(str.strip, lines))
+        row = {"responses_create_params": robot.ROWS[0]["responses_create_params"], "goal_x": 2, "goal_y": 0}
+        assert httpx.post(f"{urls['robot_simple_agent']}/run", json=row).json()["reward"] == 1.0
+        assert str(yaml.safe_load(config.read_text())["head_server"]["port"]) in urls["head"]
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (0, "")
+
+
+@pytest.mark.parametrize("arguments", [["--config", "no/such/file.yaml"], ["--head-port", "66666"]])
+def test_what_cannot_be_served_is_one_line(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "gym_mocks", "serve", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("gym-mocks: ")
+    assert done.stderr.count("\n") == 1

@@ -18,6 +18,12 @@ from gym_mocks.serving import Host, serve
 from gym_mocks.wire import App, Reply, Request
 
 
+@pytest.fixture(scope="module", autouse=True)
+def first_host() -> None:
+    """A process's first event loop opens a pipe for good (libuv's); it is no host's."""
+    Host().close()
+
+
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     def census() -> tuple[set[threading.Thread], int]:

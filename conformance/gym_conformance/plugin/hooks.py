@@ -1,5 +1,6 @@
 """The suite inside pytest: loaded only when an option asks for a gym to be judged."""
 
+import os
 from collections.abc import Generator
 from contextlib import ExitStack
 from typing import Any
@@ -10,12 +11,15 @@ from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import BadOption, Options, read_options
-from gym_conformance.plugin.items import RUN, CheckItem, collect_checks
+from gym_conformance.plugin.items import RUN, CheckItem, collect_checks, node_id, section_id
+from gym_conformance.plugin.replays import Replay, collect_replays, read_replay
 from gym_conformance.plugin.run import Run, Unreachable, ensure_reachable
 from gym_conformance.plugin.summary import Tally, write_summary
 from gym_conformance.reports.json_report import write_json
+from gym_conformance.session.printable import printable
 
-_PREFIX = "gym/"
+#: What can be chosen by node id: a section, or a check in it.
+_NODES = frozenset(node for check in CHECKS for node in (section_id(check), node_id(check)))
 
 
 def activate(config: pytest.Config) -> None:
@@ -24,42 +28,67 @@ def activate(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: an option's value cannot be used.
     """
-    option = config.option
     try:
-        options = read_options(
-            url=option.gym_url or config.getini("gym_url"),
-            demo=bool(option.gym_demo or (config.getini("gym_demo") and not option.gym_url)),
-            data=option.gym_data or config.getini("gym_data"),
-            strict=option.gym_strict or config.getini("gym_strict"),
-            reports=option.gym_report or config.getini("gym_report"),
-            timeout=option.gym_timeout or config.getini("gym_timeout"),
-            headers=option.gym_header or config.getini("gym_header"),
-        )
+        options = _read_options(config)
+        replays = tuple(read_replay(path, CHECKS) for path in options.replay)
     except BadOption as bad:
         raise pytest.UsageError(str(bad)) from None
     _choose_paths(config)
-    config.pluginmanager.register(Suite(config, options), "gym-conformance-suite")
+    config.pluginmanager.register(Suite(config, options, replays), "gym-conformance-suite")
+
+
+def _read_options(config: pytest.Config) -> Options:
+    """The command line's options, and the ini file's where it is silent."""
+    option = config.option
+    url, demo = option.gym_url, option.gym_demo
+    if url is None and not demo:
+        url, demo = config.getini("gym_url") or None, config.getini("gym_demo")
+    return read_options(
+        url=url,
+        demo=demo,
+        data=option.gym_data or ([] if option.gym_demo else config.getini("gym_data")),
+        strict=option.gym_strict or config.getini("gym_strict"),
+        reports=option.gym_report or config.getini("gym_report"),
+        timeout=option.gym_timeout or config.getini("gym_timeout"),
+        headers=option.gym_header or config.getini("gym_header"),
+        profile=option.gym_profile or config.getini("gym_profile"),
+        seed=option.gym_seed or config.getini("gym_seed"),
+        replay=option.gym_replay or config.getini("gym_replay"),
+        pid=option.gym_pid or config.getini("gym_pid"),
+        in_flight=option.gym_in_flight or config.getini("gym_in_flight"),
+    )
 
 
 def _choose_paths(config: pytest.Config) -> None:
     """Asked for a gym and given no path, collect no tests but ours; node ids of ours are no paths."""
-    chosen = [arg for arg in config.args if arg.startswith(_PREFIX)]
-    config.option.gym_chosen = getattr(config.option, "gym_chosen", []) + chosen  # travels to xdist workers
+    chosen = {arg: node for arg in config.args if (node := _own_node(config, arg))}
+    # travels to xdist workers
+    config.option.gym_chosen = [*getattr(config.option, "gym_chosen", []), *chosen.values()]
     asked = config.option.gym_url or config.option.gym_demo
     if config.args_source is pytest.Config.ArgsSource.ARGS:
-        config.args = [arg for arg in config.args if not arg.startswith(_PREFIX)]
+        config.args = [arg for arg in config.args if arg not in chosen]
     elif asked:
         config.args = []
+
+
+def _own_node(config: pytest.Config, arg: str) -> str | None:
+    """The node id that an argument names, if it is one of ours; below the root pytest shows them with `../`."""
+    path, colons, check = arg.partition("::")
+    for node in (path, os.path.relpath(config.invocation_params.dir / path, config.rootpath)):
+        if node + colons + check in _NODES:
+            return node + colons + check
+    return None
 
 
 class Suite:
     """The hooks of one run; in the xdist controller it judges nothing, and gathers what the workers found."""
 
-    def __init__(self, config: pytest.Config, options: Options) -> None:
+    def __init__(self, config: pytest.Config, options: Options, replays: tuple[Replay, ...] = ()) -> None:
         self.config = config
         self.options = options
+        self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.tally = Tally(options)
+        self.tally = Tally(options, len(CHECKS))
         self.url = options.url or ""
         self._started = ExitStack()
 
@@ -100,8 +129,14 @@ class Suite:
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Put the checks first; after this, pytest's own -k, -m and --lf choose among them."""
         chosen = set(self.config.option.gym_chosen)
+        if self.replays:
+            self.tally.deselected |= {check.id for check in CHECKS} - {replay.check.id for replay in self.replays}
+            items[:0] = collect_replays(session, self.replays)
+            return
         checks = collect_checks(session, CHECKS)
-        items[:0] = [item for item in checks if not chosen or {item.nodeid, item.nodeid.partition("::")[0]} & chosen]
+        wanted = [item for item in checks if not chosen or {node_id(item.check), section_id(item.check)} & chosen]
+        self.tally.deselected |= {item.check.id for item in checks} - {item.check.id for item in wanted}
+        items[:0] = wanted
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -111,14 +146,13 @@ class Suite:
         report = yield
         if isinstance(item, CheckItem) and call.when == "call":
             run = self.config.stash[RUN]
-            ours = call.excinfo is not None and not item.findings
-            findings = [_own_fault(item, str(call.excinfo.value))] if ours and call.excinfo else item.findings
+            findings = item.findings or [_cut_off(item, call.excinfo)]
             effort = run.effort()
             report.gym = {  # type: ignore[attr-defined]
                 "findings": [finding.as_json() for finding in findings],
                 "target": run.target(),
                 "effort": [self.worker["workerid"] if self.worker else "", effort.requests, effort.seconds],
-                "own_fault": ours,
+                "own_fault": not item.findings and not _stopped(call.excinfo),
             }
         return report
 
@@ -147,25 +181,43 @@ class Suite:
         if self.worker is None and not self.config.option.collectonly:
             write_summary(terminalreporter, self.tally)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take in what an xdist worker left out; one that crashed says nothing."""
+        self.tally.deselected |= set(getattr(node, "workeroutput", {}).get("gym_deselected", ()))
+
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Stop what was started and write the reports, also when the run was interrupted."""
         self._started.close()
-        if self.worker is not None or self.config.option.collectonly:
+        if self.worker is not None:
+            self.config.workeroutput["gym_deselected"] = sorted(self.tally.deselected)  # type: ignore[attr-defined]
             return
-        for path in self.options.reports:
-            write_json(path, self.tally.target, self.tally.complete(CHECKS))
+        if self.config.option.collectonly:
+            return
         if self.tally.own_fault:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        for path in self.options.reports:
+            try:
+                write_json(path, self.tally.target, self.tally.complete(CHECKS))
+            except OSError as error:
+                self.tally.unwritten.append(f"--gym-report {str(path)!r}: {error.strerror}; no report was written")
+                session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def pytest_unconfigure(self) -> None:
         """Stop what was started also where the session never began."""
         self._started.close()
 
 
-def _own_fault(item: CheckItem, message: str) -> Finding:
+def _stopped(excinfo: pytest.ExceptionInfo[BaseException] | None) -> bool:
+    """Whether pytest or a plugin of the user's, such as a time limit, ended the item: that is no fault of ours."""
+    return excinfo is not None and isinstance(excinfo.value, pytest.fail.Exception | pytest.skip.Exception)
+
+
+def _cut_off(item: CheckItem, excinfo: pytest.ExceptionInfo[BaseException] | None) -> Finding:
     check = item.check
-    reason = f"gym-conformance itself failed: {message}"
+    who = "it was stopped" if _stopped(excinfo) else "gym-conformance itself failed"
+    reason = printable(item.redacted(f"{who}: {excinfo.exconly(tryshort=True) if excinfo else 'it found nothing'}"))
     return Finding(check.id, check.level.value, check.title, Verdict.UNTESTABLE, "server", reason=reason)
 
 

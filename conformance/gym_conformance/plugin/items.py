@@ -8,8 +8,11 @@ import pytest
 
 from gym_conformance.checks.check import Check, Level
 from gym_conformance.findings import Finding, Verdict, worst
+from gym_conformance.plugin.keeping import keep
 from gym_conformance.plugin.run import Run
 from gym_conformance.reports.text import explain
+from gym_conformance.session.printable import credentials, redact
+from gym_conformance.trajectories.trajectory import Schedule
 
 
 class Fails(Exception):
@@ -30,11 +33,12 @@ class Section(pytest.Collector):
 
 
 class CheckItem(pytest.Item):
-    """One check; a test as pytest sees it."""
+    """One check, or one schedule of a check that is tried again; a test as pytest sees it."""
 
-    def __init__(self, *, check: Check, **arguments: Any) -> None:
+    def __init__(self, *, check: Check, schedule: Schedule | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.check = check
+        self.schedule = schedule
         self.findings: list[Finding] = []
         self.add_marker(check.level.lower())
         self.user_properties += [("gym_check", check.id), ("gym_level", check.level.value)]
@@ -46,18 +50,24 @@ class CheckItem(pytest.Item):
             Fails: a MUST is violated (with --gym-strict a SHOULD too), or the check is untestable.
         """
         run: Run = self.config.stash[RUN]
-        self.findings = run.judge(self.check)
+        self.findings = [keep(self.config, finding, run.url) for finding in run.judge(self.check, self.schedule)]
         if fails(self.check.level, self.findings, strict=run.options.strict):
             raise Fails
         if worst(self.findings) is Verdict.NOT_APPLICABLE:
             raise pytest.skip.Exception(self.findings[0].reason, _use_item_location=True)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What is shown of a failure: the findings, or our own traceback where the fault is ours."""
         if isinstance(excinfo.value, Fails):
             return "\n\n".join(explain(self.findings))
-        trace = super().repr_failure(excinfo, style)
+        if isinstance(excinfo.value, pytest.fail.Exception):
+            return super().repr_failure(excinfo, style)
+        trace = self.redacted(str(super().repr_failure(excinfo, style)))
         return f"gym-conformance itself failed; this is no finding about the server. Please report it.\n\n{trace}"
+
+    def redacted(self, text: str) -> str:
+        """A text of our own, such as a traceback with locals, without what the user's headers say."""
+        return redact(text, credentials(self.config.stash[RUN].options.headers.values()))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the check stands: no file, but its section."""
@@ -73,6 +83,16 @@ def fails(level: Level, findings: list[Finding], *, strict: bool) -> bool:
 
 
 RUN = pytest.StashKey[Run]()
+
+
+def section_id(check: Check) -> str:
+    """The node id of the collector that a check is in."""
+    return f"gym/{check.section}"
+
+
+def node_id(check: Check) -> str:
+    """The node id of a check's item."""
+    return f"{section_id(check)}::{check.id}"
 
 
 def collect_checks(session: pytest.Session, checks: tuple[Check, ...]) -> list[CheckItem]:

@@ -12,14 +12,19 @@ from gym_conformance.reports.text import explain
 
 @dataclass
 class Tally:
-    """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process."""
+    """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process.
+
+    `checks` is how many there are, run or not; `unwritten` says of each report that could not be written why.
+    """
 
     options: Options
+    checks: int
     target: dict[str, Any] = field(default_factory=dict)
     found: dict[str, list[Finding]] = field(default_factory=dict)
     deselected: set[str] = field(default_factory=set)
     effort: dict[str, tuple[int, float]] = field(default_factory=dict)
     own_fault: bool = False
+    unwritten: list[str] = field(default_factory=list)
 
     def add(self, report: dict[str, Any]) -> None:
         """Take in what one item found, as it travelled with pytest's report."""
@@ -45,20 +50,28 @@ class Tally:
 
 def write_summary(terminal: Any, tally: Tally) -> None:
     """Say what the server is, what was found below MUST, and what to mend next."""
-    if not tally.found:
-        return
     findings = [finding for found in tally.found.values() for finding in found]
-    terminal.section("gym conformance")
-    shown = [] if tally.options.strict else [finding for finding in findings if finding.level == "SHOULD"]
-    for paragraph in explain([finding for finding in shown if finding.verdict is Verdict.FAIL]):
-        terminal.write_line("SHOULD: " + paragraph + "\n", yellow=True)
-    for finding in findings:
-        if finding.level == "MAY" and finding.verdict is Verdict.FAIL:
-            terminal.write_line(f"MAY: {finding.title}: {finding.actual}. {finding.hint}")
-    _write_verdict(terminal, tally, findings)
+    if findings:
+        terminal.write_sep("=", "gym conformance")
+        _write_warnings(terminal, tally, findings)
+        _write_target(terminal, tally)
+        verdict, colour = _verdict(tally, findings)
+        terminal.write_line(verdict, bold=True, **{colour: True})
+    for message in tally.unwritten:
+        terminal.write_line(message, red=True, bold=True)
 
 
-def _write_verdict(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
+def _write_warnings(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
+    """The violations that do not fail the run; those that do stand among pytest's failures."""
+    failed = [finding for finding in findings if finding.verdict is Verdict.FAIL]
+    for text in explain(() if tally.options.strict else (finding for finding in failed if finding.level == "SHOULD")):
+        terminal.write_line(text + "\n", yellow=True)
+    for finding in failed:
+        if finding.level == "MAY":
+            terminal.write_line(f"{finding.title}: {finding.actual}. {finding.hint}\n")
+
+
+def _write_target(terminal: Any, tally: Tally) -> None:
     target = tally.target
     if "kind" in target:
         terminal.write_line(
@@ -67,21 +80,35 @@ def _write_verdict(terminal: Any, tally: Tally, findings: list[Finding]) -> None
     requests = sum(count for count, _ in tally.effort.values())
     seconds = sum(spent for _, spent in tally.effort.values())
     terminal.write_line(
-        f"{len(tally.found)} checks, {requests} requests, {seconds:.1f} s of them waiting for the server."
+        f"{len(tally.found)} of {tally.checks} checks, {requests} requests, {seconds:.1f} s of them waiting for the server."
     )
-    fatal = {
-        finding.check: finding for finding in reversed(findings) if _is_fatal(finding, strict=tally.options.strict)
-    }
-    if not fatal:
-        judged = any(
-            finding.verdict is Verdict.PASS for finding in findings if finding.check.partition("-")[0] != "live"
-        )
-        terminal.write_line("Fit to train on." if judged else "Nothing here to judge.", green=judged, bold=True)
-        return
-    first = list(fatal.values())[-1]
-    rest = f" ({len(fatal) - 1} more checks after it)" if len(fatal) > 1 else ""
-    what = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else f"{first.hint or first.title}"
-    terminal.write_line(f"Not fit to train on. Mend first: {first.check}{rest}: {what}", red=True, bold=True)
+
+
+def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
+    """One line, fit or not and where to begin, and its colour."""
+    if tally.own_fault:
+        return "gym-conformance itself failed: no verdict. Please report it.", "red"
+    strict = tally.options.strict
+    fatal = {finding.check: finding for finding in reversed(findings) if _is_fatal(finding, strict=strict)}
+    if fatal:
+        return _what_to_mend(list(fatal.values())[::-1]), "red"
+    if len(tally.found) < tally.checks:
+        return f"No rule broken, as far as the {len(tally.found)} checks that ran can tell.", "green"
+    if all(finding.check.startswith("live-") for finding in findings if finding.verdict is Verdict.PASS):
+        return "Nothing here to judge.", "yellow"
+    warned = len(
+        {finding.check for finding in findings if finding.verdict is Verdict.FAIL and finding.level == "SHOULD"}
+    )
+    return "Fit to train on" + (f", with {warned} warning{'s'[: warned - 1]}." if warned else "."), "green"
+
+
+def _what_to_mend(fatal: list[Finding]) -> str:
+    """Where to begin, given one finding of each check that fails the run: a violation, where there is any."""
+    more = f" ({len(fatal) - 1} more after it)" if len(fatal) > 1 else ""
+    first = next((finding for finding in fatal if finding.verdict is Verdict.FAIL), None)
+    if first is None:
+        return f"Not testable as it runs. Mend first: {fatal[0].check}{more}: it needs {fatal[0].reason}"
+    return f"Not fit to train on. Mend first: {first.check}{more}: {first.hint or first.title}"
 
 
 def _is_fatal(finding: Finding, *, strict: bool) -> bool:

@@ -1,14 +1,17 @@
 """The line to one target, and the channels on it: one for each trial, each keeping a record of its own."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import httpx
 
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.printable import credentials
 
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
 _HANGS = 2
@@ -25,7 +28,7 @@ class Line:
     url: str
     transport: httpx.AsyncBaseTransport
     timeout: float
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     in_flight: int = 256
     hangs: Counter[str] = field(default_factory=Counter)
     requests: int = 0
@@ -37,16 +40,17 @@ class Line:
     async def carry(self, request: httpx.Request) -> httpx.Response:
         """Send a request as soon as fewer than `in_flight` others are under way, and count it."""
         async with self._free:
-            response = await self.transport.handle_async_request(request)
-        self.requests += 1
-        self.seconds += float(response.extensions["elapsed"])
-        return response
+            self.requests += 1
+            started = time.monotonic()
+            try:
+                return await self.transport.handle_async_request(request)
+            finally:
+                self.seconds += time.monotonic() - started
 
-    @property
+    @cached_property
     def secrets(self) -> frozenset[str]:
         """What must never be shown: the values of the user's headers, and the parts of them that are credentials."""
-        values = self.headers.values()
-        return frozenset(values) | {value.rpartition(" ")[2] for value in values}
+        return credentials(self.headers.values())
 
 
 class Channel:
@@ -83,9 +87,12 @@ class Channel:
         self.exchanges.remove(exchange)
 
     async def _exchange(self, request: Request) -> Reply:
-        headers = {"Accept": "*/*", "User-Agent": "gym-conformance", **self.line.headers, **request.headers}
+        headers = {"accept": "*/*", "user-agent": "gym-conformance"}
+        headers |= {
+            name.lower(): value for given in (self.line.headers, request.headers) for name, value in given.items()
+        }
         if request.cookies:
-            headers["Cookie"] = request.cookies.header
+            headers["cookie"] = request.cookies.header
         encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
         sent = httpx.Request(request.method, self.line.url + request.path, headers=encoded, content=request.body)
         response = await self.line.carry(sent)

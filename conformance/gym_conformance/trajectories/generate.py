@@ -69,10 +69,11 @@ def refused_calls(tool: Tool) -> st.SearchStrategy[Call]:
 def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0) -> Trajectory:
     """One trajectory: a recorded rollout's calls or fresh ones, writes before reads, with values of earlier replies."""
     row, calls = draw(st.sampled_from(knowledge.rows)), list[Call]()
-    if knowledge.runs and draw(st.booleans()):
+    follow: bool = draw(st.booleans())
+    if knowledge.runs and follow:
         row, recorded = draw(st.sampled_from(knowledge.runs))
         calls += recorded[: draw(st.integers(min(min_calls, len(recorded)), min(len(recorded), CALLS)))]
-    tools = {tool.name: tool for tool in row.tools}
+    tools = {tool.name: tool for tool in row.tools if not valid_calls(tool, knowledge).is_empty}
     if not tools:
         return Trajectory(row, tuple(calls))
     least = max(min_calls - len(calls), 0)
@@ -92,9 +93,7 @@ def _tool_names(names: Sequence[str]) -> st.SearchStrategy[str]:
 _PLAIN = frozenset({"type", "description", "title", "default"})
 
 
-def _with_references(
-    draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call], knowledge: Knowledge
-) -> Any:
+def _with_references(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call], knowledge: Knowledge) -> Any:
     """Put, now and then, a value in an argument's place that an earlier call will have returned."""
     if not isinstance(arguments, dict):
         return arguments
@@ -121,7 +120,8 @@ def disturbed(draw: st.DrawFn, knowledge: Knowledge) -> Trajectory:
     """A trajectory with calls in its midst that are there to be refused."""
     plain = draw(trajectories(knowledge, min_calls=1))
     at = draw(st.integers(0, len(plain.calls)))
-    return plain.with_noise(at, draw(st.one_of([refused_calls(tool) for tool in plain.row.tools])))
+    refused = [refused_calls(tool) for tool in plain.row.tools]
+    return plain.with_noise(at, draw(st.one_of([calls for calls in refused if not calls.is_empty])))
 
 
 @st.composite

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from gym_mocks.resources import Row, Score
+from gym_mocks.resources import Row, Score, last_text
 from gym_mocks.resources.models import Arguments
 
 Category = Literal["fruit", "tool", "book"]
@@ -114,17 +114,6 @@ def verify(state: Stock, row: StockRow, response: dict[str, Any]) -> Score:
     numbers = re.findall(r"-?\d{1,9}", last_text(response["output"]))
     answered = state.reads > 0 and numbers[-1:] == [str(row.expected_answer)]
     return Score.summed({"stock": 0.5 * stocked, "answer": 0.5 * answered})
-
-
-def last_text(output: list[dict[str, Any]]) -> str:
-    """The text of the last assistant message of a response's output; empty where there is none."""
-    for item in reversed(output):
-        if item.get("type") == "message" and item.get("role") == "assistant":
-            content = item.get("content")
-            parts = content if isinstance(content, list) else [{"text": content}]
-            texts = (part.get("text") for part in parts if isinstance(part, dict))
-            return "".join(text for text in texts if isinstance(text, str))
-    return ""
 
 
 def _counted(lines: list[Line]) -> Pieces:

@@ -2,6 +2,7 @@ import json
 import secrets
 from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
+from functools import cached_property
 from http.cookies import _unquote as unquote  # what Starlette unquotes with
 
 from itsdangerous import BadSignature, TimestampSigner
@@ -27,13 +28,17 @@ class SignedCookie:
     key: str = field(default_factory=secrets.token_hex, repr=False)
     attributes: str = f"path=/; Max-Age={MAX_AGE}; httponly; samesite=lax"
 
+    @cached_property
+    def _signer(self) -> TimestampSigner:
+        return TimestampSigner(self.key)
+
     def read(self, header: str) -> str | None:
         """The session id in a `Cookie` header; None where there is none that this server has signed."""
         value = _cookies(header).get(self.name)
         if value is None:
             return None
         try:
-            content = TimestampSigner(self.key).unsign(value.encode(), max_age=MAX_AGE)
+            content = self._signer.unsign(value.encode(), max_age=MAX_AGE)
             session_id = json.loads(b64decode(content)).get("session_id")
         except (BadSignature, ValueError, AttributeError):
             return None
@@ -42,7 +47,7 @@ class SignedCookie:
     def write(self, session_id: str) -> str:
         """The content of the `Set-Cookie` header for a session."""
         content = b64encode(json.dumps({"session_id": session_id}).encode())
-        return f"{self.name}={TimestampSigner(self.key).sign(content).decode()}; {self.attributes}"
+        return f"{self.name}={self._signer.sign(content).decode()}; {self.attributes}"
 
 
 def _cookies(header: str) -> dict[str, str]:

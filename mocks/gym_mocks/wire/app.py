@@ -1,5 +1,6 @@
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 from gym_mocks.wire.bodies import Refused
@@ -15,16 +16,24 @@ BODY_LIMIT = 64 * 2**20  # bytes: a rollout with its token ids is some 10 MB at 
 log = logging.getLogger("gym_mocks")
 
 
+class Dropped(Exception):
+    """Raised inside a reply's stream: the connection breaks there, with the reply unfinished."""
+
+
 class App:
-    """An ASGI application of exact paths: `routes` maps (method, path) to a handler.
+    """An ASGI application of exact paths: `handlers` maps (method, path) to one.
+
+    Attributes:
+        url: where it is served, without a last slash; empty while it is not.
 
     What it answers beside its handlers is what FastAPI answers: 404 and 405 as `{"detail": ...}`, a 307 for a
     path that only lacks or has a last slash, and, with nemo-gym's exception middleware, 500 with `repr(e)` as
     a JSON string (nemo_gym/server_utils.py of 0.4.0, `setup_exception_middleware`).
     """
 
-    def __init__(self, routes: Mapping[tuple[str, str], Handler]) -> None:
-        self.routes = dict(routes)
+    def __init__(self, handlers: Mapping[tuple[str, str], Handler]) -> None:
+        self.handlers = dict(handlers)
+        self.url = ""
 
     async def answer(self, request: Request) -> Reply:
         """The reply to one request; never raises an `Exception`."""
@@ -47,14 +56,14 @@ class App:
         Raises:
             Refused: 404, 405 or 307 as Starlette's router answers.
         """
-        handler = self.routes.get((request.method, request.path))
+        handler = self.handlers.get((request.method, request.path))
         if handler is not None:
             return handler
-        allowed = sorted(method for method, path in self.routes if path == request.path)
+        allowed = sorted(method for method, path in self.handlers if path == request.path)
         if allowed:
             raise Refused(405, "Method Not Allowed", (("allow", ", ".join(allowed)),))
         twin = request.path.rstrip("/") if request.path.endswith("/") else request.path + "/"
-        if any(path == twin for _, path in self.routes):
+        if any(path == twin for _, path in self.handlers):
             return _redirect_to(twin)
         raise Refused(404, "Not Found")
 
@@ -110,7 +119,8 @@ async def _write(reply: Reply, send: Send) -> None:
         await send({"type": "http.response.body", "body": reply.body})
         return
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-    await _stream(reply.body, send)
+    with suppress(Dropped):
+        await _stream(reply.body, send)
 
 
 async def _stream(chunks: AsyncIterator[bytes], send: Send) -> None:

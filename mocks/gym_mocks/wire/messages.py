@@ -5,6 +5,9 @@ from typing import Any
 
 JSON = "application/json"
 
+# What is sent has no cycles: it came as JSON, or out of pydantic.
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
+
 
 def to_json(value: Any) -> bytes:
     """Compact UTF-8 JSON; a value that UTF-8 cannot hold (a lone surrogate) is escaped instead of refused.
@@ -15,9 +18,8 @@ def to_json(value: Any) -> bytes:
     Raises:
         ValueError: the value holds NaN or an infinity, which JSON cannot carry.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
-        return text.encode()
+        return ENCODER.encode(value).encode()
     except UnicodeEncodeError:
         return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 

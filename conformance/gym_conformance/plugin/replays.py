@@ -1,0 +1,62 @@
+"""Schedules that broke a property before, as pytest items: `--gym-replay`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_conformance.checks.check import Check
+from gym_conformance.options import BadOption
+from gym_conformance.plugin.items import CheckItem
+from gym_conformance.trajectories.trajectory import Schedule, parse
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A check and the schedule that is to be tried with it."""
+
+    name: str
+    check: Check
+    schedule: Schedule
+
+
+def read_replay(path: Path, checks: Sequence[Check]) -> Replay:
+    """Read one file.
+
+    Raises:
+        BadOption: it cannot be read, is no schedule, or is of a check that is no property.
+    """
+    try:
+        check_id, schedule = parse(path.read_text(), path)
+    except OSError as error:
+        raise BadOption(f"--gym-replay {str(path)!r}: {error.strerror}; give a file that a finding named") from None
+    except ValueError as error:
+        raise BadOption(
+            f"--gym-replay {str(path)!r}: no schedule ({error}); give a file that a finding named"
+        ) from None
+    properties = {check.id: check for check in checks if check.attempt}
+    if check_id not in properties:
+        raise BadOption(f"--gym-replay {str(path)!r}: there is no property {check_id!r} in this version")
+    return Replay(path.stem, properties[check_id], schedule)
+
+
+class Replays(pytest.Collector):
+    """The schedules to try again; `gym/replay` in node ids."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.replays: tuple[Replay, ...] = ()
+
+    def collect(self) -> Iterator[CheckItem]:
+        """An item for each."""
+        for replay in self.replays:
+            yield CheckItem.from_parent(self, name=replay.name, check=replay.check, schedule=replay.schedule)
+
+
+def collect_replays(session: pytest.Session, replays: tuple[Replay, ...]) -> list[CheckItem]:
+    """The items of all schedules to try again."""
+    collector = Replays.from_parent(session, name="gym/replay", nodeid="gym/replay")
+    collector.replays = replays
+    return [item for item in session.genitems(collector) if isinstance(item, CheckItem)]

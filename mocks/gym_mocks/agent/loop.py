@@ -1,0 +1,162 @@
+"""The default agent's loop (responses_api_agents/simple_agent/app.py of nemo-gym 0.4.0), to the letter."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from gym_mocks.wire import Reply
+from gym_mocks.wire.client import Client
+from gym_mocks.wire.messages import ENCODER, JSON
+
+Cookies = dict[str, str]
+
+# What NeMoGymResponse takes as an output item; the agent fails on others (nemo_gym/openai_utils.py, 0.4.0).
+KNOWN_ITEMS = {"message", "function_call", "function_call_output", "reasoning"}
+
+
+class InnerError(Exception):
+    """A server that the agent called answered with an error; the agent answers 500 with its content."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.content = content
+
+
+@dataclass(frozen=True)
+class Peers:
+    """The servers that an agent talks to: base URLs, without a last slash."""
+
+    client: Client
+    resources: str
+    model: str
+
+    async def post(self, url: str, value: Any, cookies: Cookies) -> Reply:
+        """POST a value as nemo-gym's client does: `null` sends no body at all."""
+        headers = {"cookie": "; ".join(f"{k}={v}" for k, v in cookies.items())} if cookies else {}
+        if value is None:
+            nothing = {"content-type": "application/octet-stream"}  # aiohttp's word for no body
+            return await self.client.request("POST", url, b"", headers | nothing)
+        return await self.client.request("POST", url, orjson_like(value), headers | {"content-type": JSON})
+
+
+async def play(
+    peers: Peers, params: Mapping[str, Any], cookies: Cookies, max_steps: int | None
+) -> tuple[dict[str, Any], Cookies]:
+    """Call the model and the tools until the model is done; its last response with all output, and cookies.
+
+    The cookies are those of the last tool's reply, whatever was there before: a reply without any loses the
+    session.
+    """
+    given = params["input"]
+    asked = [{"role": "user", "content": given, "type": "message"}] if isinstance(given, str) else given
+    said: list[dict[str, Any]] = []
+    usage: dict[str, Any] | None = None
+    model_cookies: Cookies = {}
+    step = 0
+    while True:
+        step += 1
+        reply = await peers.post(f"{peers.model}/v1/responses", {**params, "input": asked + said}, model_cookies)
+        response, model_cookies = checked(reply), cookies_of(reply)
+        output = _output(response)
+        said += output
+        usage = _summed(usage, response.get("usage"))
+        calls = [item for item in output if item["type"] == "function_call"]
+        messages = [item for item in output if item["type"] == "message" and item["role"] == "assistant"]
+        if response.get("incomplete_details") or (messages and not calls):
+            break
+        for call in calls:
+            try:
+                arguments = json.loads(call["arguments"])
+            except (json.JSONDecodeError, TypeError) as error:
+                message = json.dumps({"error": f"Invalid tool call arguments: {error!r}"})
+                said.append(_result(call, message))
+                continue
+            if _has_big_integer(arguments):
+                raise TypeError("Integer exceeds 64-bit range")  # as orjson does
+            reply = await peers.post(f"{peers.resources}/{quote(call['name'])}", arguments, cookies)
+            cookies = cookies_of(reply)
+            said.append(_result(call, body_of(reply).decode()))
+        if max_steps and step >= max_steps:
+            break
+    return {**response, "output": said, "usage": usage}, cookies | model_cookies
+
+
+def checked(reply: Reply) -> dict[str, Any]:
+    """A reply's JSON object.
+
+    Raises:
+        InnerError: the reply is an error.
+    """
+    body = body_of(reply)
+    if not 200 <= reply.status < 400:  # noqa: PLR2004 - as aiohttp's `ok`
+        raise InnerError(body)
+    value = json.loads(body)
+    if not isinstance(value, dict):
+        raise RuntimeError(f"Received an invalid response: {body[:200]!r}")  # noqa: TRY004 - the agent's own error
+    return value
+
+
+def body_of(reply: Reply) -> bytes:
+    """The body of a reply that has been read whole."""
+    if not isinstance(reply.body, bytes):
+        raise TypeError("the reply is still a stream")
+    return reply.body
+
+
+def cookies_of(reply: Reply) -> Cookies:
+    """The cookies that a reply sets."""
+    pairs = (value.partition(";")[0].partition("=") for name, value in reply.headers if name == "set-cookie")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def orjson_like(value: Any) -> bytes:
+    """JSON as orjson writes it: NaN is null, a lone surrogate an error.
+
+    Raises:
+        TypeError: orjson's refusals.
+    """
+    try:
+        return ENCODER.encode(value).encode()
+    except UnicodeEncodeError:
+        raise TypeError("str is not valid UTF-8: surrogates not allowed") from None
+    except ValueError:
+        return orjson_like(json.loads(json.dumps(value), parse_constant=lambda _: None))
+
+
+def _has_big_integer(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_big_integer, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_big_integer, value))
+    return isinstance(value, int) and not -(2**63) <= value < 2**64
+
+
+def _output(response: Mapping[str, Any]) -> list[dict[str, Any]]:
+    output = response.get("output")
+    if not isinstance(output, list) or any(item.get("type") not in KNOWN_ITEMS for item in output):
+        raise RuntimeError(f"Received an invalid response from model server: {json.dumps(response)}")
+    return output
+
+
+def _result(call: Mapping[str, Any], text: str) -> dict[str, Any]:
+    return {
+        "call_id": call["call_id"],
+        "output": text,
+        "type": "function_call_output",
+        "id": None,
+        "status": None,
+    }
+
+
+def _summed(before: dict[str, Any] | None, now: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The usage so far: sums, whose details the agent sets to 0."""
+    if not before or not now:
+        return before or now
+    sums = {name: before[name] + now[name] for name in ("input_tokens", "output_tokens", "total_tokens")}
+    details = {
+        "input_tokens_details": {**before["input_tokens_details"], "cached_tokens": 0},
+        "output_tokens_details": {**before["output_tokens_details"], "reasoning_tokens": 0},
+    }
+    return before | sums | details

@@ -1,0 +1,101 @@
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+from gym_mocks.agent.loop import Cookies, InnerError, Peers, checked, cookies_of, play
+from gym_mocks.resources.cookies import SignedCookie
+from gym_mocks.resources.models import validated
+from gym_mocks.resources.rows import CreateParams, Row
+from gym_mocks.wire import App, Reply, Request, json_body
+
+DEFAULTS = {
+    name: [] if name == "tools" else field.default
+    for name, field in CreateParams.model_fields.items()
+    if not field.is_required()
+}
+
+
+class MockAgent(App):
+    """An agent with the default agent's semantics (simple_agent of nemo-gym 0.4.0).
+
+    What that means for a resources server: the seed and verify get the row with every absent
+    `responses_create_params` field filled in; cookies are replaced by those of each reply, so that one
+    without Set-Cookie loses the session; a tool's error reply is fed to the policy; the policy is asked until
+    it sends an assistant message and no call, or says that it was cut.
+
+    Args:
+        name: the agent's name in the gym.
+        peers: the servers that it talks to.
+        max_steps: stop after so many turns; None: never.
+    """
+
+    def __init__(self, name: str, peers: Peers, *, max_steps: int | None = None) -> None:
+        self.name = name
+        self.peers = peers
+        self.max_steps = max_steps
+        key = f"SimpleAgent___{name}"
+        self.cookie = SignedCookie(key, key)
+        probes = {("GET", path): self._live for path in ("/", "/livez", "/readyz", "/healthz", "/health")}
+        super().__init__(
+            {
+                **probes,
+                ("POST", "/run"): self._run,
+                ("POST", "/v1/responses"): self._responses,
+                ("POST", "/aggregate_metrics"): self._aggregate_metrics,
+            }
+        )
+
+    async def run(self, row: dict[str, Any], cookies: Cookies) -> dict[str, Any]:
+        """Play one row: seed, the loop, verify; verify's reply."""
+        filled = row | {"responses_create_params": _filled(row["responses_create_params"])}
+        seeded = await self.peers.post(f"{self.peers.resources}/seed_session", filled, cookies)
+        checked(seeded)
+        response, cookies = await play(self.peers, row["responses_create_params"], cookies_of(seeded), self.max_steps)
+        own = self.cookie.write(str(uuid4())).partition(";")[0].partition("=")
+        verify = filled | {"response": response}
+        verified = await self.peers.post(f"{self.peers.resources}/verify", verify, cookies | {own[0]: own[2]})
+        scored = checked(verified)
+        if scored.get("reward") is None:
+            raise RuntimeError(f"{self.peers.resources}/verify replied without a reward")
+        return scored
+
+    async def dispatch(self, request: Request) -> Reply:
+        """Answer; an inner server's error is this one's 500, as nemo-gym's exception middleware words it."""
+        session_id = self.cookie.read(request.headers.get("cookie", "")) or str(uuid4())
+        try:
+            reply = await super().dispatch(replace(request, session_id=session_id))
+        except InnerError as error:
+            return Reply.json(f"Hit an exception in {self.cookie.name} calling an inner server: {error.content!r}", 500)
+        return reply.plus(("vary", "Cookie"), ("set-cookie", self.cookie.write(session_id)))
+
+    async def _run(self, request: Request) -> Reply:
+        row = json_body(request)
+        validated(Row, row)
+        return Reply.json(await self.run(row, _cookies(request)))
+
+    async def _responses(self, request: Request) -> Reply:
+        params = json_body(request)
+        validated(CreateParams, params)
+        response, cookies = await play(self.peers, params, _cookies(request), self.max_steps)
+        set_cookies = (("set-cookie", f"{k}={v}; Path=/; SameSite=lax") for k, v in cookies.items())
+        return Reply.json(response).plus(*set_cookies)
+
+    async def _aggregate_metrics(self, request: Request) -> Reply:
+        url = f"{self.peers.resources}/aggregate_metrics"
+        return Reply.json(checked(await self.peers.post(url, json_body(request), {})))
+
+    async def _live(self, _: Request) -> Reply:
+        return Reply.json({"status": "ok"})
+
+
+def _filled(params: dict[str, Any]) -> dict[str, Any]:
+    """A row's parameters as the agent's model dumps them: defaults filled in, messages typed."""
+    given = params["input"]
+    if isinstance(given, list):
+        given = [{"type": "message"} | item if "role" in item else item for item in given]
+    return DEFAULTS | params | {"input": given}
+
+
+def _cookies(request: Request) -> Cookies:
+    pairs = (part.partition("=") for part in request.headers.get("cookie", "").split(";") if part.strip())
+    return {name.strip(): value.strip() for name, _, value in pairs}

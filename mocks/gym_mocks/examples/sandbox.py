@@ -1,0 +1,80 @@
+"""A stateful sandbox that is made when a session first uses it, be that before or without a seed."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from gym_mocks.policy.items import call, say
+from gym_mocks.resources import ResourcesServer, Row, Score
+
+Path = Annotated[str, Field(min_length=1, max_length=80)]
+FILES = (
+    ("a.txt", "one"),
+    ("b.txt", "two\nlines"),
+    ("notes/c.md", "# three"),
+    ("d", "4"),
+    ("e.json", '{"e": 5}'),
+)
+
+
+@dataclass
+class Sandbox:
+    """The files of a session."""
+
+    files: dict[str, str] = field(default_factory=dict)
+
+
+class Answer(BaseModel):
+    """What every tool answers."""
+
+    ok: bool
+    output: str
+
+
+class SandboxRow(Row):
+    """A row: the files that should be there in the end."""
+
+    expected_files: dict[str, str]
+
+
+def write_file(state: Sandbox, path: Path, content: str) -> Answer:
+    """Write a file."""
+    state.files[path] = content
+    return Answer(ok=True, output=f"{len(content)} characters")
+
+
+def read_file(state: Sandbox, path: Path) -> Answer:
+    """Read a file."""
+    content = state.files.get(path)
+    return Answer(ok=content is not None, output="no such file" if content is None else content)
+
+
+async def list_files(state: Sandbox) -> Answer:
+    """List all files."""
+    return Answer(ok=True, output="\n".join(sorted(state.files)))
+
+
+def verify(state: Sandbox, row: SandboxRow) -> Score:
+    """One for the files as they should be."""
+    return Score(float(state.files == row.expected_files), fields={"files": len(state.files)})
+
+
+def server() -> ResourcesServer:
+    """A fresh server."""
+    return ResourcesServer("sandbox", tools=[write_file, read_file, list_files], verify=verify, state=Sandbox)
+
+
+def _row(path: str, content: str, tools: list[dict[str, Any]]) -> dict[str, Any]:
+    prompt = {"role": "user", "content": f"Write {content!r} into {path}, and check it."}
+    return {
+        "responses_create_params": {"input": [prompt], "tools": tools},
+        "expected_files": {path: content},
+    }
+
+
+ROWS = [_row(path, content, server().declarations) for path, content in FILES]
+SOLUTIONS: list[list[Any]] = [
+    [call("write_file", path=path, content=content), call("read_file", path=path), say("Done.")]
+    for path, content in FILES
+]

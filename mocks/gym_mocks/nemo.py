@@ -1,0 +1,89 @@
+"""nemo-gym's own servers in a mock gym, where nemo-gym is installed; no Ray is started.
+
+nemo-gym keeps one HTTP client for a whole process. So, while one of its agents or models runs in a gym, its
+clients (`RolloutCollectionHelper`, `ServerClient`) must run in another process, and only one such gym may run
+at a time.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from gym_mocks.gym import POLICY, MockGym
+from gym_mocks.wire.client import ASGIApp
+
+
+def add_simple_agent(
+    gym: MockGym, name: str, *, resources: str, model: str = POLICY, max_steps: int | None = None
+) -> str:
+    """Serve nemo-gym's default agent between a resources server and a policy; its base URL."""
+    from responses_api_agents.simple_agent.app import SimpleAgent, SimpleAgentConfig  # noqa: PLC0415
+
+    refs = {
+        "resources_server": {"type": "resources_servers", "name": resources},
+        "model_server": {"type": "responses_api_models", "name": model},
+    }
+    steps = {} if max_steps is None else {"max_steps": max_steps}
+    config = SimpleAgentConfig(host="127.0.0.1", port=1, name=name, entrypoint="app.py", **refs, **steps)
+    server = SimpleAgent(config=config, server_client=_client(gym))
+    url = gym.add_agent(name, resources=resources, model=model, app=asgi_app(server))
+    server.server_client = _client(gym)  # now with the agent's own address in it
+    return url
+
+
+def add_openai_model(gym: MockGym, name: str, upstream: str) -> str:
+    """Serve nemo-gym's `openai_model` server, with an OpenAI base URL behind it; its base URL."""
+    from responses_api_models.openai_model.app import (  # noqa: PLC0415
+        SimpleModelServer,
+        SimpleModelServerConfig,
+    )
+
+    config = SimpleModelServerConfig(
+        host="127.0.0.1",
+        port=1,
+        name=name,
+        entrypoint="app.py",
+        openai_base_url=upstream,
+        openai_api_key="none",
+        openai_model="policy",
+    )
+    return gym.add_model(name, asgi_app(SimpleModelServer(config=config, server_client=_client(gym))))
+
+
+def asgi_app(server: Any) -> ASGIApp:
+    """A nemo-gym server as the application that its `run_webserver` would serve."""
+    from nemo_gym import server_utils  # noqa: PLC0415
+
+    app = server.setup_webserver()
+    server.setup_liveness(app)
+    server.setup_exception_middleware(app)
+    inner = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(app: Any) -> AsyncIterator[Any]:
+        """Keep nemo-gym's one HTTP client on this gym's event loop while the server runs."""
+        mine = None
+        if not server_utils.is_global_aiohttp_client_setup():
+            mine = server_utils.set_global_aiohttp_client(server_utils.GlobalAIOHTTPAsyncClientConfig())
+        try:
+            async with inner(app) as state:
+                yield state
+        finally:
+            if mine is not None:
+                await mine.close()
+                server_utils._GLOBAL_AIOHTTP_CLIENT = None  # noqa: SLF001 - it has no other way
+
+    app.router.lifespan_context = lifespan
+    served: ASGIApp = app
+    return served
+
+
+def _client(gym: MockGym) -> Any:
+    from nemo_gym.config_types import BaseServerConfig  # noqa: PLC0415
+    from nemo_gym.server_utils import ServerClient  # noqa: PLC0415
+    from omegaconf import OmegaConf  # noqa: PLC0415
+
+    parts = urlsplit(gym.head_url)
+    head = BaseServerConfig(host=parts.hostname, port=parts.port)
+    return ServerClient(head_server_config=head, global_config_dict=OmegaConf.create(gym.config))

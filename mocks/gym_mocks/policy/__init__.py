@@ -1,0 +1,33 @@
+"""A fake policy: an OpenAI-compatible server that says what a test tells it to."""
+
+from gym_mocks.policy.calls import PolicyCall
+from gym_mocks.policy.cassettes import Cassette, Proxy
+from gym_mocks.policy.conversation import PolicyRequest
+from gym_mocks.policy.faults import Fault
+from gym_mocks.policy.items import Call, Say, Think, call, raw_call, say, think
+from gym_mocks.policy.policies import Policy, echo, generated, replayed, scripted, scripted_rows
+from gym_mocks.policy.routes import Route
+from gym_mocks.policy.server import FakePolicy
+
+__all__ = [
+    "Call",
+    "Cassette",
+    "FakePolicy",
+    "Fault",
+    "Policy",
+    "PolicyCall",
+    "PolicyRequest",
+    "Proxy",
+    "Route",
+    "Say",
+    "Think",
+    "call",
+    "echo",
+    "generated",
+    "raw_call",
+    "replayed",
+    "say",
+    "scripted",
+    "scripted_rows",
+    "think",
+]

@@ -1,0 +1,109 @@
+"""An answer in the shape of the Chat Completions API (OpenAI SDK: `openai.types.chat`)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from gym_mocks.policy.answer import Answer
+from gym_mocks.policy.items import Call, Say, Think
+
+# vLLM says so with `return_tokens_as_token_ids`; nemo-gym's vllm_model reads the ids back out of it.
+AS_IDS = "return_tokens_as_token_ids"
+
+
+def completion(answer: Answer) -> dict[str, Any]:
+    """The reply as one object."""
+    message: dict[str, Any] = {"role": "assistant", "content": _text(answer), "refusal": None}
+    if calls := _calls(answer):
+        message["tool_calls"] = calls
+    if reasoning := _reasoning(answer):
+        message["reasoning_content"] = reasoning
+    if answer.token_fields:
+        message |= answer.tokens.fields
+    choice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": _reason(answer),
+        "logprobs": _log_probs(answer),
+    }
+    return _envelope(answer, "chat.completion") | {"choices": [choice], "usage": _usage(answer)}
+
+
+def chunks(answer: Answer) -> Iterator[dict[str, Any]]:
+    """The reply as the chunks of a stream, without its closing `[DONE]`."""
+    envelope = _envelope(answer, "chat.completion.chunk")
+
+    def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+        return envelope | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}]}
+
+    yield chunk({"role": "assistant", "content": ""})
+    if reasoning := _reasoning(answer):
+        yield chunk({"reasoning_content": reasoning})
+    for piece in _pieces(_text(answer) or ""):
+        yield chunk({"content": piece})
+    for index, call in enumerate(_calls(answer)):
+        function = call["function"]
+        opening = call | {"index": index, "function": function | {"arguments": ""}}
+        yield chunk({"tool_calls": [opening]})
+        for piece in _pieces(function["arguments"]):
+            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+    yield chunk({}, _reason(answer))
+    if (answer.request.body.get("stream_options") or {}).get("include_usage"):
+        yield envelope | {"choices": [], "usage": _usage(answer)}
+
+
+def _text(answer: Answer) -> str | None:
+    said = [item.text for item in answer.turn if isinstance(item, Say)]
+    return "".join(said) if said else None
+
+
+def _reasoning(answer: Answer) -> str:
+    return "".join(item.text for item in answer.turn if isinstance(item, Think))
+
+
+def _calls(answer: Answer) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": answer.id("call", index),
+            "type": "function",
+            "function": {"name": item.name, "arguments": item.arguments},
+        }
+        for index, item in enumerate(answer.turn)
+        if isinstance(item, Call)
+    ]
+
+
+def _reason(answer: Answer) -> str:
+    if answer.cut:
+        return "length"
+    return "tool_calls" if _calls(answer) else "stop"
+
+
+def _log_probs(answer: Answer) -> dict[str, Any] | None:
+    if not answer.request.body.get("logprobs"):
+        return None
+    prefix = "token_id:" if answer.request.body.get(AS_IDS) else ""
+    pairs = zip(answer.tokens.generation, answer.tokens.log_probs, strict=True)
+    content: list[dict[str, Any]] = [
+        {"token": f"{prefix}{token}", "logprob": probability, "bytes": None, "top_logprobs": []}
+        for token, probability in pairs
+    ]
+    return {"content": content, "refusal": None}
+
+
+def _envelope(answer: Answer, kind: str) -> dict[str, Any]:
+    return {"id": answer.id("chatcmpl"), "object": kind, "created": answer.created, "model": answer.model}
+
+
+def _usage(answer: Answer) -> dict[str, Any]:
+    read, said = len(answer.tokens.prompt), len(answer.tokens.generation)
+    return {
+        "prompt_tokens": read,
+        "completion_tokens": said,
+        "total_tokens": read + said,
+        "prompt_tokens_details": {"cached_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": answer.tokens.reasoning},
+    }
+
+
+def _pieces(text: str) -> Iterator[str]:
+    yield from (text[start : start + 16] for start in range(0, len(text), 16))

@@ -1,0 +1,73 @@
+"""An answer in the shape of Anthropic's Messages API, which nemo-gym's model servers speak too."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from gym_mocks.policy.answer import Answer
+from gym_mocks.policy.items import Call, Item, Say
+
+
+def message(answer: Answer) -> dict[str, Any]:
+    """The reply as one object."""
+    blocks = [_block(answer, index, item) for index, item in enumerate(answer.turn)]
+    return _envelope(answer) | {"content": blocks, "stop_reason": _reason(answer), "usage": _usage(answer)}
+
+
+def events(answer: Answer) -> Iterator[dict[str, Any]]:
+    """The reply as the events of a stream."""
+    usage = _usage(answer)
+    begun = _envelope(answer) | {"content": [], "stop_reason": None, "usage": usage | {"output_tokens": 0}}
+    yield {"type": "message_start", "message": begun}
+    for index, item in enumerate(answer.turn):
+        block = _block(answer, index, item)
+        key, kind, text = _piece(item, block)
+        empty: dict[str, Any] = {"input": {}} if isinstance(item, Call) else {key: ""}
+        yield {"type": "content_block_start", "index": index, "content_block": block | empty}
+        yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, _delta(key): text}}
+        yield {"type": "content_block_stop", "index": index}
+    delta = {"stop_reason": _reason(answer), "stop_sequence": None}
+    yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": usage["output_tokens"]}}
+    yield {"type": "message_stop"}
+
+
+def _block(answer: Answer, index: int, item: Item) -> dict[str, Any]:
+    if isinstance(item, Call):
+        try:
+            arguments = json.loads(item.arguments)
+        except ValueError:
+            arguments = {}  # this API carries no malformed arguments
+        return {"type": "tool_use", "id": answer.id("toolu", index), "name": item.name, "input": arguments}
+    if isinstance(item, Say):
+        return {"type": "text", "text": item.text}
+    return {"type": "thinking", "thinking": item.text, "signature": ""}
+
+
+def _piece(item: Item, block: dict[str, Any]) -> tuple[str, str, str]:
+    if isinstance(item, Call):
+        return "input", "input_json_delta", json.dumps(block["input"])
+    return ("text", "text_delta", item.text) if isinstance(item, Say) else ("thinking", "thinking_delta", item.text)
+
+
+def _delta(key: str) -> str:
+    return "partial_json" if key == "input" else key
+
+
+def _reason(answer: Answer) -> str:
+    if answer.cut:
+        return "max_tokens"
+    return "tool_use" if any(isinstance(item, Call) for item in answer.turn) else "end_turn"
+
+
+def _envelope(answer: Answer) -> dict[str, Any]:
+    return {
+        "id": answer.id("msg"),
+        "type": "message",
+        "role": "assistant",
+        "model": answer.model,
+        "stop_sequence": None,
+    }
+
+
+def _usage(answer: Answer) -> dict[str, Any]:
+    return {"input_tokens": len(answer.tokens.prompt), "output_tokens": len(answer.tokens.generation)}

@@ -1,0 +1,139 @@
+"""An answer in the shape of the Responses API (OpenAI SDK: `openai.types.responses`)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from gym_mocks.policy.answer import Answer
+from gym_mocks.policy.items import Call, Item, Say
+
+Event = dict[str, Any]
+
+
+def response(answer: Answer) -> dict[str, Any]:
+    """The reply as one object."""
+    output = [_item(answer, index, item) for index, item in enumerate(answer.turn)]
+    if answer.token_fields and output:
+        output[-1] |= answer.tokens.fields
+    return _envelope(answer) | {
+        "status": "incomplete" if answer.cut else "completed",
+        "incomplete_details": {"reason": "max_output_tokens"} if answer.cut else None,
+        "output": output,
+        "usage": _usage(answer),
+    }
+
+
+def events(answer: Answer) -> Iterator[Event]:
+    """The reply as the events of a stream, numbered."""
+    for number, event in enumerate(_events(answer)):
+        yield event | {"sequence_number": number}
+
+
+def _events(answer: Answer) -> Iterator[Event]:
+    whole = response(answer)
+    begun = _envelope(answer) | {
+        "status": "in_progress",
+        "incomplete_details": None,
+        "output": [],
+        "usage": None,
+    }
+    yield {"type": "response.created", "response": begun}
+    yield {"type": "response.in_progress", "response": begun}
+    for index, (item, shape) in enumerate(zip(answer.turn, whole["output"], strict=True)):
+        place = {"item_id": shape["id"], "output_index": index}
+        yield {"type": "response.output_item.added", "output_index": index, "item": shape | _empty(item)}
+        yield from _parts(item, shape, place)
+        yield {"type": "response.output_item.done", "output_index": index, "item": shape}
+    yield {"type": "response.incomplete" if answer.cut else "response.completed", "response": whole}
+
+
+def _parts(item: Item, shape: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
+    if isinstance(item, Call):
+        kind = "response.function_call_arguments"
+        for piece in _pieces(item.arguments):
+            yield {"type": f"{kind}.delta", **place, "delta": piece}
+        yield {"type": f"{kind}.done", **place, "name": item.name, "arguments": item.arguments}
+        return
+    more: dict[str, Any] = {}
+    if isinstance(item, Say):
+        where = place | {"content_index": 0}
+        kind, part, more = "response.output_text", shape["content"][0], {"logprobs": []}
+        adding, added = "response.content_part", part | {"text": ""}
+    else:
+        where = place | {"summary_index": 0}
+        kind, part = "response.reasoning_summary_text", shape["summary"][0]
+        adding, added = "response.reasoning_summary_part", part | {"text": ""}
+    yield {"type": f"{adding}.added", **where, "part": added}
+    for piece in _pieces(item.text):
+        yield {"type": f"{kind}.delta", **where, **more, "delta": piece}
+    yield {"type": f"{kind}.done", **where, **more, "text": item.text}
+    yield {"type": f"{adding}.done", **where, "part": part}
+
+
+def _item(answer: Answer, index: int, item: Item) -> dict[str, Any]:
+    if isinstance(item, Call):
+        return {
+            "id": answer.id("fc", index),
+            "type": "function_call",
+            "call_id": answer.id("call", index),
+            "name": item.name,
+            "arguments": item.arguments,
+            "status": "completed",
+        }
+    if isinstance(item, Say):
+        return {
+            "id": answer.id("msg", index),
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": item.text, "annotations": [], "logprobs": []}],
+        }
+    summary = [{"type": "summary_text", "text": item.text}]
+    return {"id": answer.id("rs", index), "type": "reasoning", "summary": summary, "encrypted_content": None}
+
+
+def _empty(item: Item) -> dict[str, Any]:
+    """What an item lacks while it is still being said."""
+    if isinstance(item, Call):
+        return {"arguments": "", "status": "in_progress"}
+    return {"content": [], "status": "in_progress"} if isinstance(item, Say) else {"summary": []}
+
+
+def _envelope(answer: Answer) -> dict[str, Any]:
+    asked = answer.request.body
+    return {
+        "id": answer.id("resp"),
+        "object": "response",
+        "created_at": float(answer.created),
+        "model": answer.model,
+        "error": None,
+        "instructions": asked.get("instructions"),
+        "max_output_tokens": asked.get("max_output_tokens"),
+        "metadata": asked.get("metadata") or {},
+        "parallel_tool_calls": asked.get("parallel_tool_calls", True),
+        "previous_response_id": None,
+        "reasoning": {"effort": None, "summary": None},
+        "store": False,
+        "temperature": asked.get("temperature"),
+        "text": {"format": {"type": "text"}},
+        "tool_choice": asked.get("tool_choice") or "auto",
+        "tools": asked.get("tools") or [],
+        "top_p": asked.get("top_p"),
+        "truncation": "disabled",
+        "user": asked.get("user"),
+    }
+
+
+def _usage(answer: Answer) -> dict[str, Any]:
+    read, said = len(answer.tokens.prompt), len(answer.tokens.generation)
+    return {
+        "input_tokens": read,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": said,
+        "output_tokens_details": {"reasoning_tokens": answer.tokens.reasoning},
+        "total_tokens": read + said,
+    }
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text in the pieces of a stream: of 16 characters."""
+    yield from (text[start : start + 16] for start in range(0, len(text), 16))

@@ -1,0 +1,95 @@
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from gym_mocks.policy.conversation import PolicyRequest
+from gym_mocks.policy.items import Call, Item, Say, Think, Turn
+
+Kind = Literal[
+    "latency",
+    "status",
+    "drop",
+    "truncate",
+    "invalid_json",
+    "cut",
+    "malformed_arguments",
+    "unknown_tool",
+    "no_final_message",
+]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that goes wrong between a policy and its client.
+
+    Attributes:
+        kind: what goes wrong: `latency` waits first; `status` refuses; `drop` breaks the connection inside
+            the reply; `truncate` ends a stream early (a whole reply breaks off);
+            `invalid_json` ends the body early; `cut` says the tokens ran out;
+            the others change what the policy says.
+        turn: only at this turn of a conversation, counted from 0.
+        rate: with this probability.
+        route: only on this route.
+        times: at most so often.
+        seconds: of latency; a callable draws from a distribution.
+        status: the HTTP status.
+        retry_after: seconds, for the header of that name.
+    """
+
+    kind: Kind
+    turn: int | None = None
+    rate: float = 1.0
+    route: str | None = None
+    times: int | None = None
+    seconds: float | Callable[[Random], float] = 0.0
+    status: int = 500
+    retry_after: float | None = None
+
+
+class Faults:
+    """The faults of a policy server, drawn from one seed."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.random = Random(seed)  # noqa: S311 - choices, no secrets
+        self._left: list[tuple[Fault, int | None]] = []
+
+    def add(self, fault: Fault) -> None:
+        """Let a fault happen from now on."""
+        self._left.append((fault, fault.times))
+
+    def clear(self) -> None:
+        """Let nothing go wrong any more."""
+        self._left.clear()
+
+    def strike(self, request: PolicyRequest) -> list[Fault]:
+        """The faults that happen to a request; each counts as having happened."""
+        struck: list[Fault] = []
+        for index, (fault, left) in enumerate(self._left):
+            here = fault.turn in {None, request.step} and fault.route in {None, request.route} and left != 0
+            if here and (fault.rate >= 1 or self.random.random() < fault.rate):
+                self._left[index] = (fault, None if left is None else left - 1)
+                struck.append(fault)
+        return struck
+
+    def delay(self, faults: Sequence[Fault]) -> float:
+        """Seconds to wait before the answer."""
+        waits = (fault.seconds for fault in faults if fault.kind == "latency")
+        return sum(wait(self.random) if callable(wait) else wait for wait in waits)
+
+
+def distorted(turn: Turn, faults: Sequence[Fault]) -> Turn:
+    """A turn after what the faults do to it; never empty."""
+    for fault in faults:
+        turn = tuple(changed for item in turn for changed in _change(item, fault.kind))
+    return turn or (Think(""),)
+
+
+def _change(item: Item, kind: Kind) -> Turn:
+    if kind == "no_final_message" and isinstance(item, Say):
+        return ()
+    if isinstance(item, Call) and kind == "malformed_arguments":
+        return (Call(item.name, item.arguments[:-1] + ","),)
+    if isinstance(item, Call) and kind == "unknown_tool":
+        return (Call(f"no_such_{item.name}", item.arguments),)
+    return (item,)

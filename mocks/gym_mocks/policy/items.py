@@ -1,0 +1,64 @@
+"""What a policy says in one turn, as plain values, before any API gives it a shape."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """An assistant message; it ends the agent's loop where no call stands beside it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Think:
+    """Reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function call; `arguments` is the raw text, which need not be JSON."""
+
+    name: str
+    arguments: str
+
+
+Item = Say | Think | Call
+Turn = tuple[Item, ...]
+
+
+def say(text: str) -> Say:
+    """An assistant message."""
+    return Say(text)
+
+
+def think(text: str) -> Think:
+    """Reasoning before the items that follow it."""
+    return Think(text)
+
+
+def call(tool: str, /, **arguments: Any) -> Call:
+    """A function call with its arguments."""
+    return Call(tool, json.dumps(arguments))
+
+
+def raw_call(tool: str, arguments: str) -> Call:
+    """A function call with its arguments' text as it stands: malformed ones too."""
+    return Call(tool, arguments)
+
+
+def turn_of(said: Item | str | Sequence[Item | str]) -> Turn:
+    """What a policy returned as a turn: one item, a text, or several of them (calls in parallel)."""
+    items = [said] if isinstance(said, str | Say | Think | Call) else said
+    return tuple(Say(item) if isinstance(item, str) else item for item in items)
+
+
+def ends(turn: Turn) -> bool:
+    """Whether the default agent stops after this turn: a message and no call."""
+    kinds = {type(item) for item in turn}
+    return Say in kinds and Call not in kinds

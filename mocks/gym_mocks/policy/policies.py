@@ -1,0 +1,133 @@
+"""Policies: callables that answer a request with a turn."""
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from gym_mocks.policy.conversation import PolicyRequest, Prompt
+from gym_mocks.policy.items import Call, Item, Say, Turn, ends, turn_of
+from gym_mocks.policy.samples import sample
+
+Said = Item | str | Sequence[Item | str]
+Policy = Callable[[PolicyRequest], Said | Awaitable[Said]]
+Arguments = Callable[[dict[str, Any], Random], Any]
+
+
+async def turn_by(policy: Policy, request: PolicyRequest) -> Turn:
+    """A policy's turn, whether the policy is sync or async."""
+    said = policy(request)
+    return turn_of(await said if inspect.isawaitable(said) else said)
+
+
+def scripted(turns: Sequence[Said]) -> Policy:
+    """Say the n-th turn to a conversation in which it has had n turns, then "Done.".
+
+    It keeps no state, so any number of rollouts may follow one script at once.
+    """
+    script = [turn_of(said) for said in turns]
+    return lambda request: script[request.step] if request.step < len(script) else Say("Done.")
+
+
+def scripted_rows(rows: Iterable[Mapping[str, Any]], scripts: Iterable[Sequence[Said]]) -> Policy:
+    """Follow, to each row's prompt, that row's script; a prompt of no row gets a 500 that says so."""
+    by_prompt = {_prompt(_asked(row)): scripted(script) for row, script in zip(rows, scripts, strict=True)}
+
+    def policy(request: PolicyRequest) -> Said | Awaitable[Said]:
+        found = by_prompt.get(_prompt(request))
+        if found is None:
+            raise LookupError("no row has this prompt")
+        return found(request)
+
+    return policy
+
+
+def echo(request: PolicyRequest) -> Say:
+    """Say what it was told last."""
+    return Say(request.text)
+
+
+def replayed(rollouts: Iterable[Mapping[str, Any]]) -> Policy:
+    """Say what the policy of recorded rollouts said: those of `example_rollouts.jsonl`'s form.
+
+    The rollout is the one of the same prompt; of several, the one that agrees with the turns so far. Where
+    nothing is left to say, `Done.`; where none fits, the client gets a 500 that says so.
+    """
+    recorded = [_recording(rollout) for rollout in rollouts]
+
+    def policy(request: PolicyRequest) -> Said:
+        prompt, turns = _prompt(request), _turns(request)
+        fitting = [said for asked, said in recorded if asked == prompt]
+        if not fitting:
+            raise LookupError("no recorded rollout has this prompt")
+        said = next((said for said in fitting if said[: len(turns)] == turns), fitting[0])
+        return said[len(turns)] if len(turns) < len(said) else Say("Done.")
+
+    return policy
+
+
+def generated(*, calls: int = 3, arguments: Arguments = sample, hostile: bool = False, seed: int = 0) -> Policy:
+    """Call the request's own tools, one a turn, then ends; deterministic for a conversation and a seed.
+
+    Args:
+        calls: how many turns call a tool before the last one.
+        arguments: makes arguments from a JSON Schema; given a seeded source of randomness.
+        hostile: break the arguments on purpose: not JSON, no object, something missing, something extra.
+        seed: changes every choice.
+    """
+
+    def policy(request: PolicyRequest) -> Said:
+        if request.step >= calls or not request.tools:
+            return Say("Done.")
+        random = Random(f"{seed} {request.step} {request.prompt}")  # noqa: S311 - choices, no secrets
+        name = random.choice(sorted(request.tools))
+        made = arguments(request.tools[name], random)
+        return Call(name, _broken(made, random) if hostile else json.dumps(made))
+
+    return policy
+
+
+def _broken(arguments: Any, random: Random) -> str:
+    text = json.dumps(arguments)
+    fewer = dict(list(arguments.items())[1:]) if isinstance(arguments, dict) else arguments
+    more = arguments | {"no_such_argument": None} if isinstance(arguments, dict) else arguments
+    return random.choice([text[:-1], "", "null", "[]", json.dumps(fewer), json.dumps(more), '"\\ud800"'])
+
+
+def _recording(rollout: Mapping[str, Any]) -> tuple[tuple[Prompt, ...], list[Turn]]:
+    """A rollout's prompt and its policy's turns."""
+    played = _turns(PolicyRequest("responses", {"input": rollout["response"]["output"]}), whole=True)
+    return _prompt(_asked(rollout)), played
+
+
+def _asked(row: Mapping[str, Any]) -> PolicyRequest:
+    given = row["responses_create_params"]
+    return PolicyRequest("responses", {"input": given["input"], "instructions": given.get("instructions")})
+
+
+def _prompt(request: PolicyRequest) -> tuple[Prompt, ...]:
+    return tuple(entry for entry in request.prompt if entry.role != "assistant")
+
+
+def _turns(request: PolicyRequest, *, whole: bool = False) -> list[Turn]:
+    """The policy's turns in a conversation; `whole`: it is an output, so any assistant message is one."""
+    turns: list[list[Item]] = []
+    mine = False
+    for entry in request.entries:
+        said = Say(entry.text) if whole and isinstance(entry, Prompt) and entry.role == "assistant" else entry
+        if isinstance(said, Item):
+            turns = turns if mine else [*turns, []]
+            turns[-1].append(said)
+        mine = isinstance(said, Item)
+    return [tuple(turn) for turn in turns]
+
+
+def ending(policy: Policy, limit: int) -> Policy:
+    """The same policy, which ends after `limit` turns whatever it would say: agents loop until it ends."""
+
+    async def limited(request: PolicyRequest) -> Turn:
+        turn = await turn_by(policy, request) if request.step < limit else (Say("Enough."),)
+        return turn if turn and (request.step < limit or ends(turn)) else (Say("Enough."),)
+
+    return limited

@@ -1,0 +1,188 @@
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from gym_mocks.policy import as_chat, as_messages, as_responses
+from gym_mocks.policy.answer import Answer
+from gym_mocks.policy.calls import Calls, PolicyCall
+from gym_mocks.policy.conversation import Api, PolicyRequest
+from gym_mocks.policy.faults import Fault, Faults, Kind, distorted
+from gym_mocks.policy.policies import (
+    Policy,
+    Said,
+    echo,
+    ending,
+    generated,
+    replayed,
+    scripted,
+    turn_by,
+)
+from gym_mocks.policy.routes import Route, Routes
+from gym_mocks.policy.tokens import prompt_tokens, text_tokens
+from gym_mocks.wire import App, Dropped, Refused, Reply, Request, json_body
+from gym_mocks.wire.messages import JSON, to_json
+
+if TYPE_CHECKING:
+    import respx
+
+PATHS: dict[str, Api] = {"/responses": "responses", "/chat/completions": "chat", "/messages": "messages"}
+EVENT_STREAM = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
+
+
+class FakePolicy(App):
+    """A policy behind an OpenAI-compatible server: `/v1/responses`, `/v1/chat/completions`, `/v1/messages`.
+
+    Attributes:
+        default: the policy that answers while no route is bound.
+        calls: the requests it got.
+        faults: what goes wrong.
+        routes: the active routes.
+        token_fields: whether replies carry the trainer's fields (`Tokens.fields`).
+
+    Args:
+        default: see above.
+        token_fields: see above.
+        max_turns: a policy ends a conversation after so many turns, whatever it would say.
+        keep: how many calls are kept.
+        seed: of the faults' choices.
+    """
+
+    def __init__(
+        self,
+        default: Policy = echo,
+        *,
+        token_fields: bool = False,
+        max_turns: int = 64,
+        keep: int = 1000,
+        seed: int = 0,
+    ) -> None:
+        self.default = default
+        self.token_fields = token_fields
+        self.max_turns = max_turns
+        self.calls = Calls(keep)
+        self.faults = Faults(seed)
+        self.routes = Routes()
+        handlers = {("POST", f"/v1{path}"): self._complete for path in PATHS}
+        probes = {("GET", path): self._live for path in ("/", "/health", "/livez", "/readyz", "/healthz")}
+        others = {("GET", "/v1/models"): self._models, ("POST", "/tokenize"): self._tokenize}
+        super().__init__({**handlers, **probes, **others})
+
+    def bind(self, route: str, policy: Policy, *, api_key: str = "") -> Route:
+        """Bind any policy, sync or async, to a route: a model name, or an API key."""
+        return self.routes.bind(route, policy, api_key=api_key)
+
+    def script(self, route: str, turns: Sequence[Said], *, api_key: str = "") -> Route:
+        """Bind a script: what to say at each turn."""
+        return self.bind(route, scripted(turns), api_key=api_key)
+
+    def replay(self, route: str, rollouts: Iterable[Mapping[str, Any]], *, api_key: str = "") -> Route:
+        """Bind what recorded rollouts said."""
+        return self.bind(route, replayed(rollouts), api_key=api_key)
+
+    def generate(self, route: str, *, api_key: str = "", **choices: Any) -> Route:
+        """Bind a policy that calls the request's own tools; `choices` are those of `generated`."""
+        return self.bind(route, generated(**choices), api_key=api_key)
+
+    def fail(self, fault: Fault) -> None:
+        """Let something go wrong from now on."""
+        self.faults.add(fault)
+
+    def mount(self, router: "respx.MockRouter", *, base_url: str) -> "respx.Route":
+        """Answer httpx-based clients of a base URL in process, through respx."""
+        from gym_mocks.policy.mounting import mount  # noqa: PLC0415 - respx is optional
+
+        return mount(self, router, base_url)
+
+    async def dispatch(self, request: Request) -> Reply:
+        """Answer; refusals have the shape that OpenAI's clients read."""
+        try:
+            return await self.find(request)(request)
+        except Refused as refused:
+            return _error(refused.status, refused.detail, refused.headers)
+
+    async def _complete(self, request: Request) -> Reply:
+        api = PATHS[request.path.removeprefix("/v1")]
+        body = json_body(request)
+        if not isinstance(body, dict):
+            raise Refused(400, "the request is no JSON object")
+        key = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
+        asked = PolicyRequest(api, body, key)
+        route = self.routes.find(asked.model, key)
+        if route is None and len(self.routes):
+            self.calls.add(PolicyCall(api, request.body, "", 409))
+            raise Refused(409, f"no active rollout is named {asked.model!r}")
+        asked = PolicyRequest(api, body, key, route.name if route else "")
+        turn, reply = await self._answer(asked, route.policy if route else self.default)
+        self.calls.add(PolicyCall(api, request.body, asked.route, reply.status, turn))
+        return reply
+
+    async def _answer(self, asked: PolicyRequest, policy: Policy) -> tuple[tuple[Any, ...], Reply]:
+        faults = self.faults.strike(asked) if asked.step < self.max_turns else []
+        if delay := self.faults.delay(faults):
+            await asyncio.sleep(delay)
+        for fault in faults:
+            if fault.kind == "status":
+                after = () if fault.retry_after is None else (("retry-after", f"{fault.retry_after:g}"),)
+                return (), _error(fault.status, "a fault on purpose", after)
+        turn = distorted(await turn_by(ending(policy, self.max_turns), asked), faults)
+        kinds = {fault.kind for fault in faults}
+        answer = Answer.of(asked, turn, token_fields=self.token_fields, cut="cut" in kinds)
+        return turn, _rendered(answer, kinds)
+
+    async def _live(self, _: Request) -> Reply:
+        return Reply.json({"status": "ok"})
+
+    async def _models(self, _: Request) -> Reply:
+        names = self.routes.names or ("mock",)
+        models = [{"id": name, "object": "model", "created": 0, "owned_by": "gym-mocks"} for name in names]
+        return Reply.json({"object": "list", "data": models})
+
+    async def _tokenize(self, request: Request) -> Reply:
+        body = json_body(request)
+        if not isinstance(body, dict):
+            raise Refused(400, "the request is no JSON object")
+        prompt = body.get("prompt")
+        tokens = text_tokens(prompt) if isinstance(prompt, str) else prompt_tokens(PolicyRequest("chat", body))
+        return Reply.json({"count": len(tokens), "max_model_len": 131_072, "tokens": tokens})
+
+
+def _rendered(answer: Answer, kinds: set[Kind]) -> Reply:
+    if answer.request.body.get("stream"):
+        lines = [*_lines(answer)]
+        if "truncate" in kinds:
+            return Reply(200, _stream(lines[: len(lines) // 2]), EVENT_STREAM)
+        return Reply(200, _stream(lines, dropped="drop" in kinds), EVENT_STREAM)
+    shapes = {"responses": as_responses.response, "chat": as_chat.completion, "messages": as_messages.message}
+    body = to_json(shapes[answer.request.api](answer))
+    if kinds & {"drop", "truncate"}:
+        half, headers = body[: len(body) // 2], (("content-type", JSON), ("content-length", str(len(body))))
+        return Reply(200, _stream([half], dropped=True), headers)
+    return Reply(200, body[:-1] if "invalid_json" in kinds else body, (("content-type", JSON),))
+
+
+def _lines(answer: Answer) -> Iterable[bytes]:
+    if answer.request.api == "chat":
+        yield from (b"data: %b\n\n" % to_json(chunk) for chunk in as_chat.chunks(answer))
+        yield b"data: [DONE]\n\n"
+        return
+    events = (as_responses if answer.request.api == "responses" else as_messages).events(answer)
+    yield from (b"event: %b\ndata: %b\n\n" % (event["type"].encode(), to_json(event)) for event in events)
+
+
+async def _stream(lines: Sequence[bytes], *, dropped: bool = False) -> AsyncIterator[bytes]:
+    for line in lines[: len(lines) // 2 + 1] if dropped else lines:
+        yield line
+        await asyncio.sleep(0)
+    if dropped:
+        raise Dropped
+
+
+def _error(status: int, detail: Any, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
+    kind = "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        kind = "rate_limit_error"
+    message = detail if isinstance(detail, str) else json.dumps(detail)
+    error = {"message": message, "type": kind, "param": None, "code": None}
+    return Reply.json({"error": error, "detail": detail}, status, headers)

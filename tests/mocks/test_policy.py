@@ -1,0 +1,217 @@
+"""What the fake policy says, by whichever API it is asked."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from gym_mocks.policy import FakePolicy, PolicyRequest, call, echo, generated, raw_call, say, think
+from gym_mocks.reference import ROLLOUTS
+from gym_mocks.serving import serve
+
+RECORDED = [json.loads(line) for line in ROLLOUTS.read_text().splitlines()]
+TOOL = {
+    "type": "function",
+    "name": "add",
+    "strict": True,
+    "parameters": {
+        "type": "object",
+        "properties": {"number": {"type": "integer", "minimum": 1, "maximum": 9}, "of": {"enum": ["a", "b"]}},
+        "required": ["number", "of"],
+        "additionalProperties": False,
+    },
+}
+
+
+@pytest.fixture
+def policy() -> FakePolicy:
+    return FakePolicy()
+
+
+@pytest.fixture
+def client(policy: FakePolicy) -> Iterator[httpx.Client]:
+    with serve(policy) as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
+def respond(client: httpx.Client, given: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    reply = client.post("/v1/responses", json={"input": given, **more})
+    assert reply.status_code == 200, reply.text
+    body: dict[str, Any] = reply.json()
+    return body
+
+
+def played(client: httpx.Client, prompt: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
+    """All output items of a conversation whose every call is answered by `ok`."""
+    output: list[dict[str, Any]] = []
+    for _ in range(100):
+        items = respond(client, prompt + output, **more)["output"]
+        output += items
+        calls = [item for item in items if item["type"] == "function_call"]
+        if not calls and any(item["type"] == "message" for item in items):
+            return output
+        output += [{"type": "function_call_output", "call_id": c["call_id"], "output": "ok"} for c in calls]
+    raise AssertionError("the policy never ends")
+
+
+USER = [{"role": "user", "content": "hello"}]
+
+
+def test_a_script_is_said_turn_by_turn_and_always_ends(policy: FakePolicy, client: httpx.Client) -> None:
+    policy.script("weather", [[think("Hm."), call("get", city="Paris"), call("get", city="Rome")], raw_call("x", "{")])
+    kinds = [item["type"] for item in played(client, USER)]
+    parallel = ["reasoning", "function_call", "function_call", "function_call_output", "function_call_output"]
+    assert kinds == [*parallel, "function_call", "function_call_output", "message"]
+    assert policy.calls.count == 3
+    assert [item.name for item in policy.calls.last.request.entries if hasattr(item, "name")] == [
+        "get",
+        "get",
+        "x",
+    ]
+
+
+def test_a_policy_that_never_ends_is_ended(client: httpx.Client, policy: FakePolicy) -> None:
+    policy.max_turns = 5
+    policy.bind("loop", lambda _: call("again"))
+    assert [item["type"] for item in played(client, USER)].count("function_call") == 5
+
+
+def test_a_prompt_with_an_assistants_example_is_no_turn_of_ours(client: httpx.Client, policy: FakePolicy) -> None:
+    policy.script("any", ["first", "second"])
+    example = [*USER, {"role": "assistant", "content": "an example"}, {"role": "user", "content": "now you"}]
+    assert respond(client, example)["output"][0]["content"][0]["text"] == "first"
+
+
+def test_sync_and_async_functions_are_policies(client: httpx.Client, policy: FakePolicy) -> None:
+    async def later(request: PolicyRequest) -> list[Any]:
+        return [f"{request.step} {request.text} {sorted(request.tools)}"]
+
+    with policy.bind("f", later):
+        assert respond(client, USER, tools=[TOOL])["output"][0]["content"][0]["text"] == "0 hello ['add']"
+    assert respond(client, USER)["output"][0]["content"][0]["text"] == echo(PolicyRequest("chat", {})).text + "hello"
+
+
+@pytest.mark.parametrize("index", range(len(RECORDED)))
+def test_replay_says_what_was_recorded(client: httpx.Client, policy: FakePolicy, index: int) -> None:
+    policy.replay("recorded", RECORDED)
+    rollout = RECORDED[index]
+    said = played(client, rollout["responses_create_params"]["input"])
+    wanted = [(c["name"], c["arguments"]) for c in rollout["response"]["output"] if c["type"] == "function_call"]
+    assert [(c["name"], c["arguments"]) for c in said if c["type"] == "function_call"] == wanted
+    assert said[-1]["content"][0]["text"] == rollout["response"]["output"][-1]["content"][0]["text"]
+
+
+def test_replay_of_an_unknown_prompt_says_so(client: httpx.Client, policy: FakePolicy) -> None:
+    policy.replay("recorded", RECORDED)
+    assert "no recorded rollout" in client.post("/v1/responses", json={"input": USER}).text
+
+
+def test_generated_calls_are_valid_and_repeatable(client: httpx.Client, policy: FakePolicy) -> None:
+    for seed in range(20):
+        with policy.generate("g", calls=4, seed=seed):
+            one, other = (played(client, USER, tools=[TOOL]) for _ in range(2))
+        assert one == other
+        arguments = [json.loads(item["arguments"]) for item in one if item["type"] == "function_call"]
+        assert len(arguments) == 4
+        assert all(1 <= a["number"] <= 9 and a["of"] in {"a", "b"} and len(a) == 2 for a in arguments)
+
+
+def test_hostile_calls_are_not_valid(client: httpx.Client, policy: FakePolicy) -> None:
+    policy.bind("g", generated(hostile=True, calls=30, arguments=lambda _, random: {"number": random.randint(1, 9)}))
+    for item in played(client, USER, tools=[TOOL]):
+        if item["type"] == "function_call":
+            with pytest.raises((ValueError, AssertionError, AttributeError)):
+                assert json.loads(item["arguments"]).keys() == {"number", "of"}
+
+
+def test_routes_by_model_by_key_and_the_only_one(client: httpx.Client, policy: FakePolicy) -> None:
+    def said(model: str, key: str = "") -> str | int:
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        reply = client.post("/v1/responses", json={"input": "hi", "model": model}, headers=headers)
+        return reply.json()["output"][0]["content"][0]["text"] if reply.is_success else reply.status_code
+
+    one = policy.script("rollout-1", [say("one")], api_key="key-1")
+    assert said("whatever") == "one"
+    with policy.script("rollout-2", [say("two")]):
+        assert (said("rollout-1"), said("rollout-2"), said("x"), said("x", "key-1")) == (
+            "one",
+            "two",
+            409,
+            "one",
+        )
+        assert [m["id"] for m in client.get("/v1/models").json()["data"]] == ["rollout-1", "rollout-2"]
+    assert said("rollout-2") == "one"
+    one.release()
+    one.release()
+    assert said("rollout-1") == "hi"
+    assert [call.route for call in policy.calls][-1] == ""
+    assert len(policy.calls.of("rollout-2")) == 1
+
+
+def test_calls_are_kept_within_bounds(client: httpx.Client) -> None:
+    bounded = FakePolicy(keep=3)
+    with serve(bounded) as url:
+        for number in range(5):
+            httpx.post(f"{url}/v1/chat/completions", json={"messages": [{"role": "user", "content": str(number)}]})
+    assert (bounded.calls.count, len(bounded.calls)) == (5, 3)
+    assert bounded.calls.last.request.text == "4"
+    assert [call.request.text for call in bounded.calls] == ["2", "3", "4"]
+    assert client.get("/health").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize("reasoning", [True, False])
+def test_tokens_are_contiguous_over_the_turns(client: httpx.Client, policy: FakePolicy, reasoning: bool) -> None:
+    policy.token_fields = True
+    thought = [think("So.")] if reasoning else []
+    policy.script("t", [[*thought, call("add", number=1)], [*thought, call("add", number=2), call("x")], "Done."])
+    output = played(client, [{"role": "developer", "content": "be brief"}, *USER], tools=[TOOL])
+    bundles = [item for item in output if "prompt_token_ids" in item]
+    assert len(bundles) == 3
+    seen: list[int] = []
+    for bundle in bundles:
+        assert bundle["prompt_token_ids"][: len(seen)] == seen
+        assert len(bundle["prompt_token_ids"]) > len(seen)
+        assert len(bundle["generation_token_ids"]) == len(bundle["generation_log_probs"]) > 0
+        assert all(probability <= 0 for probability in bundle["generation_log_probs"])
+        seen = bundle["prompt_token_ids"] + bundle["generation_token_ids"]
+    assert output == played(client, [{"role": "developer", "content": "be brief"}, *USER], tools=[TOOL])
+
+
+def test_developer_messages_are_system_messages(client: httpx.Client, policy: FakePolicy) -> None:
+    for role in ("system", "developer"):
+        respond(client, [{"role": role, "content": "be brief"}, *USER])
+    one, other = (call.request for call in policy.calls)
+    assert one.entries == other.entries
+
+
+def test_usage_is_on_every_turn_and_counts_the_tokens(client: httpx.Client, policy: FakePolicy) -> None:
+    policy.token_fields = True
+    policy.script("t", [[think("a b c"), call("add", number=1)], "Done."])
+    reply = respond(client, USER)
+    usage, item = reply["usage"], reply["output"][-1]
+    assert usage["input_tokens"] == len(item["prompt_token_ids"])
+    assert usage["output_tokens"] == len(item["generation_token_ids"])
+    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
+    assert 0 < usage["output_tokens_details"]["reasoning_tokens"] < usage["output_tokens"]
+
+
+def test_vllms_form_of_token_ids(client: httpx.Client) -> None:
+    """What nemo-gym's vllm_model asks of the model behind it, and reads back."""
+    messages = {"messages": USER, "tools": [{"type": "function", "function": TOOL}]}
+    chat = client.post(
+        "/v1/chat/completions", json=messages | {"logprobs": True, "return_tokens_as_token_ids": True}
+    ).json()
+    tokens = [entry["token"] for entry in chat["choices"][0]["logprobs"]["content"]]
+    assert [f"token_id:{int(token.removeprefix('token_id:'))}" for token in tokens] == tokens
+    prompt = client.post("/tokenize", json=messages).json()
+    assert len(prompt["tokens"]) == prompt["count"] == chat["usage"]["prompt_tokens"]
+    assert client.post("/tokenize", json={"prompt": "a b"}).json()["count"] == 2
+
+
+def test_a_request_that_is_none_is_refused_as_openai_does(client: httpx.Client) -> None:
+    for body in (b"", b"[]", b"{"):
+        reply = client.post("/v1/responses", content=body, headers={"content-type": "application/json"})
+        assert reply.status_code in {400, 422}
+        assert isinstance(reply.json()["error"]["message"], str)

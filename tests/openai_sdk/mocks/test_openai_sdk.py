@@ -1,0 +1,154 @@
+"""The OpenAI SDK, unmodified, takes the policy for the real thing, and its own types hold every reply."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import openai
+import pytest
+from openai import AsyncOpenAI, OpenAI
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+
+from gym_mocks.policy import FakePolicy, Fault, call, say, think
+from gym_mocks.serving import serve
+
+TOOL: dict[str, Any] = {
+    "type": "function",
+    "name": "get_weather",
+    "strict": True,
+    "parameters": {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
+}
+CHAT_TOOL: dict[str, Any] = {"type": "function", "function": {"name": "get_weather", "parameters": {}}}
+SCRIPT: list[Any] = [
+    [think("Hm, Paris. " * 5), call("get_weather", city="Paris"), call("x")],
+    say("It is sunny. " * 5),
+]
+EVENTS: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "token-fields"])
+def policy(request: pytest.FixtureRequest) -> FakePolicy:
+    policy = FakePolicy(token_fields=request.param)
+    policy.script("weather", SCRIPT)
+    return policy
+
+
+@pytest.fixture
+def url(policy: FakePolicy) -> Iterator[str]:
+    with serve(policy) as url:
+        yield f"{url}/v1"
+
+
+def strict(model: Any, value: Any) -> None:
+    """Hold a reply to the SDK's own types, which the SDK itself does not."""
+    model.model_validate(value.model_dump(by_alias=True), strict=False)
+
+
+def results(response: Response) -> list[Any]:
+    calls = [item for item in response.output if item.type == "function_call"]
+    return [{"type": "function_call_output", "call_id": c.call_id, "output": "sun"} for c in calls]
+
+
+def test_responses(url: str) -> None:
+    with OpenAI(base_url=url, api_key="k") as client:
+        given: Any = [{"role": "user", "content": "Weather?"}]
+        first = client.responses.create(model="m", input=given, tools=[TOOL])
+        strict(Response, first)
+        given += [item.model_dump() for item in first.output] + results(first)
+        last = client.responses.create(model="m", input=given, tools=[TOOL])
+        strict(Response, last)
+    assert last.output_text == "It is sunny. " * 5
+    assert last.usage is not None
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_responses_streamed(url: str, steps: int) -> None:
+    given: Any = [{"role": "user", "content": "Weather?"}]
+    with OpenAI(base_url=url, api_key="k") as client:
+        for _ in range(steps):
+            first = client.responses.create(model="m", input=given)
+            given += [item.model_dump() for item in first.output] + results(first)
+        whole = client.responses.create(model="m", input=given)
+        with client.responses.stream(model="m", input=given) as stream:
+            events = list(stream)
+            final = stream.get_final_response()
+        raw = list(client.responses.create(model="m", input=given, stream=True))
+    for event in raw:
+        EVENTS.validate_python(event.model_dump(by_alias=True))
+    assert [event.sequence_number for event in raw] == list(range(len(raw)))
+    assert events[-1].type == "response.completed"
+    assert [item.model_dump(exclude={"parsed_arguments"}) for item in final.output][-1]["type"] in {
+        "message",
+        "function_call",
+    }
+    assert final.output_text == whole.output_text
+    assert [i.arguments for i in final.output if i.type == "function_call"] == [
+        i.arguments for i in whole.output if i.type == "function_call"
+    ]
+
+
+def test_chat(url: str) -> None:
+    messages: Any = [{"role": "developer", "content": "Brief."}, {"role": "user", "content": "Weather?"}]
+    with OpenAI(base_url=url, api_key="k") as client:
+        first = client.chat.completions.create(model="m", messages=messages, tools=[CHAT_TOOL])
+        strict(ChatCompletion, first)
+        message = first.choices[0].message
+        assert first.choices[0].finish_reason == "tool_calls"
+        calls = message.tool_calls or []
+        messages += [message.model_dump(exclude_none=True)]
+        messages += [{"role": "tool", "tool_call_id": c.id, "content": "sun"} for c in calls]
+        last = client.chat.completions.create(model="m", messages=messages, logprobs=True)
+        strict(ChatCompletion, last)
+    assert last.choices[0].message.content == "It is sunny. " * 5
+    assert last.choices[0].finish_reason == "stop"
+
+
+def test_chat_streamed(url: str) -> None:
+    messages: Any = [{"role": "user", "content": "Weather?"}]
+    with OpenAI(base_url=url, api_key="k") as client:
+        chunks = list(
+            client.chat.completions.create(
+                model="m", messages=messages, stream=True, stream_options={"include_usage": True}
+            )
+        )
+        for chunk in chunks:
+            strict(ChatCompletionChunk, chunk)
+        assert chunks[-1].usage is not None
+        with client.chat.completions.stream(model="m", messages=messages) as stream:
+            final = stream.get_final_completion()
+    calls = final.choices[0].message.tool_calls or []
+    assert [c.function.arguments for c in calls] == ['{"city": "Paris"}', "{}"]
+
+
+def test_async_plain_and_streamed(url: str) -> None:
+    async def ask() -> tuple[str, str]:
+        async with AsyncOpenAI(base_url=url, api_key="k") as client:
+            plain, streamed = await asyncio.gather(
+                client.responses.create(model="m", input="Weather?"),
+                client.responses.create(model="m", input="Weather?", stream=True),
+            )
+            events = [event async for event in streamed]
+            return plain.id, events[-1].response.id
+
+    one, other = asyncio.run(ask())
+    assert one == other
+
+
+def test_models(url: str) -> None:
+    with OpenAI(base_url=url, api_key="k") as client:
+        assert [model.id for model in client.models.list()] == ["weather"]
+
+
+def test_the_sdk_retries_a_429(policy: FakePolicy, url: str) -> None:
+    policy.fail(Fault("status", status=429, retry_after=0.05, times=1))
+    with OpenAI(base_url=url, api_key="k") as client:
+        assert client.responses.create(model="m", input="Weather?").output
+    assert [call.status for call in policy.calls] == [429, 200]
+
+
+def test_an_unknown_rollout_is_a_409(policy: FakePolicy, url: str) -> None:
+    policy.script("other", ["x"])
+    with OpenAI(base_url=url, api_key="k", max_retries=0) as client, pytest.raises(openai.ConflictError):
+        client.responses.create(model="nobody", input="Weather?")
