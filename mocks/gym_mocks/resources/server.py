@@ -87,7 +87,7 @@ class ResourcesServer(App):
         words = re.split(r"[^0-9A-Za-z]+", name)
         class_name = "".join(word[:1].upper() + word[1:] for word in words)
         self.cookie = cookie or SignedCookie(f"{class_name}ResourcesServer___{name}")
-        self.sessions = sessions or SessionStore()
+        self.sessions = SessionStore() if sessions is None else sessions  # an empty store is false
         self._make_state = state
         self._verify = verify
         self._verify_takes = tuple(inspect.signature(verify).parameters)

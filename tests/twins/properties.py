@@ -1,0 +1,207 @@
+"""Twins whose faults need a trajectory, two of them, an order, a value, or a moment."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources.sessions import Session, SessionStore
+from gym_mocks.resources.tools import Tool
+from gym_mocks.wire import Refused, Reply, Request
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.unseen import StateOfTheLastSeed
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PropertyTwin:
+    """A server with one fault.
+
+    Attributes:
+        name: what is wrong with it.
+        make: makes a fresh application.
+        fails: the properties that must see it.
+        calls: at most so many tool calls are in the shortest example.
+        sessions: at most so many sessions are.
+    """
+
+    name: str
+    make: Callable[[], ASGIApp]
+    fails: frozenset[str]
+    calls: int = 3
+    sessions: int = 2
+
+
+class PendingRow(ReferenceServer):
+    """The row of a seed waits in one place until its first call: a seed in between replaces it."""
+
+    pending: Json | None = None
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.pending = row
+        return await super().seed(session_id, row)
+
+    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+        if self.pending is not None:
+            self.sessions.put(session_id, Session(self.new_state(self.pending)))
+            self.pending = None
+        return await super().call(session_id, tool, arguments)
+
+
+class OrderLeaks(ReferenceServer):
+    """Two adds and a list in one session, in this order, open a trap-door for all others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.history: dict[str, list[str]] = {}
+        self.sprung: set[str] = set()
+
+    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+        history = self.history.setdefault(session_id, [])
+        history.append(tool.name)
+        if history[-3:] == ["add_stock", "add_stock", "list_stock"]:
+            self.sprung.add(session_id)
+        result = await super().call(session_id, tool, arguments)
+        return {"lines": []} if tool.name == "list_stock" and self.sprung - {session_id} else result
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Any:
+        self.sprung.discard(session_id)
+        return await super().score(session_id, row, response)
+
+
+class ValueLeaks(ReferenceServer):
+    """What is put into the van is counted for everybody, since the last seed of anybody; other places are private."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.van: dict[str, int] = {}
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.van.clear()
+        return await super().seed(session_id, row)
+
+    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        if tool.name == "add_stock" and arguments["place"] == "van":
+            item = arguments["amount"]["item"]
+            self.van[item] = self.van.get(item, 0) + arguments["amount"]["quantity"]
+            return {"quantity": self.van[item]}
+        return result
+
+
+class CurrentSession(ReferenceServer):
+    """The session's id stands in one place across an await: harmless until two calls run at once."""
+
+    current = ""
+
+    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+        self.current = session_id
+        await asyncio.sleep(0.005)
+        return await super().call(self.current, tool, arguments)
+
+
+class RefusesLate(ReferenceServer):
+    """A call that is refused has already cleared the session it came in."""
+
+    async def dispatch(self, request: Request) -> Reply:
+        reply = await super().dispatch(request)
+        session_id = self.cookie.read(request.header("cookie") or "")
+        session = self.sessions.get(session_id or "")
+        if reply.status == 422 and request.path == "/add_stock" and session is not None:
+            session.state.pieces.clear()
+        return reply
+
+
+class FailsOnLargeQuantities(ReferenceServer):
+    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+        if tool.name == "add_stock" and arguments["amount"]["quantity"] > 500:
+            raise OverflowError("the shelf breaks")
+        return await super().call(session_id, tool, arguments)
+
+
+class RefusesNull(ReferenceServer):
+    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+        if tool.name == "list_stock" and arguments["category"] is None:
+            raise Refused(422, [{"loc": ["body", "category"], "msg": "Input should be a string"}])
+        return await super().call(session_id, tool, arguments)
+
+
+class LooksAtTextBeforeTheModel(ReferenceServer):
+    """Indexes the arguments before they are validated."""
+
+    async def dispatch(self, request: Request) -> Reply:
+        if request.path == "/count_stock" and b'"item":' not in request.body.replace(b" ", b""):
+            raise KeyError("item")
+        return await super().dispatch(request)
+
+
+class RandomReward(ReferenceServer):
+    async def score(self, session_id: str, row: Any, response: Json) -> Any:
+        score = await super().score(session_id, row, response)
+        return type(score)(score.reward + random.choice([0.0, 0.25]), {})  # noqa: S311
+
+
+class VerifyConsumes(ReferenceServer):
+    """verify pays for doing something, and forgets what was done."""
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Any:
+        session = self.sessions.get(session_id)
+        done = bool(session and session.state.reads)
+        if session:
+            session.state.reads = 0
+        score = await super().score(session_id, row, response)
+        return type(score)(float(done), {})
+
+
+class VerifyEmpties(ReferenceServer):
+    """verify clears the stockroom, and remembers the reward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paid: dict[str, Any] = {}
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Any:
+        score = self.paid.setdefault(session_id, await super().score(session_id, row, response))
+        if session := self.sessions.get(session_id):
+            session.state.pieces.clear()
+        return score
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.paid.pop(session_id, None)
+        return await super().seed(session_id, row)
+
+
+class SaysStateless(ReferenceServer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.handlers["GET", "/reverify_mode"] = self._mode
+
+    async def _mode(self, _: Request) -> Reply:
+        return Reply.json("stateless")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_ISOLATION = _words("isolation-interleaved isolation-concurrent isolation-crowded")
+
+TWINS = (
+    PropertyTwin("state shared by all sessions", StateOfTheLastSeed, _ISOLATION - {"isolation-concurrent"}),
+    PropertyTwin("a row that waits in one place", PendingRow, _words("isolation-interleaved")),
+    PropertyTwin("three calls in one order open a trap-door", OrderLeaks, _words("isolation-interleaved"), calls=4),
+    PropertyTwin("one place is shared", ValueLeaks, _words("isolation-interleaved")),
+    PropertyTwin("the current session across an await", CurrentSession, _words("isolation-concurrent")),
+    PropertyTwin("the sixth session evicts the first", lambda: ReferenceServer(sessions=SessionStore(limit=5)), _words("isolation-crowded"), sessions=7),
+    PropertyTwin("a tool that fails on a value its definition allows", FailsOnLargeQuantities, _words("calls-valid"), calls=1),
+    PropertyTwin("a tool that refuses a value its definition allows", RefusesNull, _words("calls-valid"), calls=1),
+    PropertyTwin("a tool that crashes on a call with one thing wrong", LooksAtTextBeforeTheModel, _words("calls-invalid"), calls=2),
+    PropertyTwin("a refused call leaves traces", RefusesLate, _words("calls-refused-harmless"), calls=2),
+    PropertyTwin("a random reward", RandomReward, _words("repeat-deterministic")),
+    PropertyTwin("verify forgets what was done", VerifyConsumes, _words("repeat-verify"), calls=1),
+    PropertyTwin("verify clears the state", VerifyEmpties, _words("repeat-verify-pure"), calls=2),
+    PropertyTwin("a stateless verify that reads the session", SaysStateless, _words("repeat-stateless")),
+)  # fmt: skip

@@ -1,0 +1,53 @@
+"""Each fault that needs a trajectory is found, and shrunk to a few calls; the reference has none."""
+
+import json
+
+import pytest
+
+from gym_conformance.checks.registry import CHECKS
+from gym_conformance.findings import Finding, Verdict
+from gym_conformance.options import Options
+from gym_conformance.plugin.run import Run
+from gym_conformance.trajectories.explore import Profile, Search
+from gym_mocks.reference import reference_app
+from gym_mocks.serving import serve
+from tests.twins.properties import TWINS, PropertyTwin
+from tests.twins.twin import dataset
+
+PROPERTIES = [check for check in CHECKS if check.attempt]
+
+
+def judge(url: str, seed: int, *, examples: int, checks: frozenset[str]) -> dict[str, list[Finding]]:
+    search = Search(Profile("tests", examples, 30.0), seed)
+    run = Run(url, Options(url=url, timeout=5.0, search=search), dataset())
+    try:
+        return {check.id: run.judge(check) for check in PROPERTIES if not checks or check.id in checks}
+    finally:
+        run.close()
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name.replace(" ", "-"))
+def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
+    with serve(twin.make()) as url:
+        findings = judge(url, 1, examples=150, checks=twin.fails)
+    for check in twin.fails:
+        (finding,) = findings[check]
+        assert finding.verdict is Verdict.FAIL, f"{check}: {finding.verdict} {finding.reason}"
+        schedule = json.loads(finding.replay)
+        assert sum(len(each["calls"]) for each in schedule["trajectories"]) <= twin.calls, finding.trajectory
+        assert len(schedule["trajectories"]) <= twin.sessions, finding.trajectory
+        assert finding.expected
+        assert finding.actual
+        assert finding.hint
+        assert finding.reproduce
+
+
+def test_every_property_has_a_twin() -> None:
+    assert frozenset().union(*(twin.fails for twin in TWINS)) == {check.id for check in PROPERTIES}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_reference_has_no_fault_whatever_the_seed(seed: int) -> None:
+    with serve(reference_app()) as url:
+        findings = judge(url, seed, examples=12, checks=frozenset())
+    assert [f for found in findings.values() for f in found if f.verdict in (Verdict.FAIL, Verdict.UNTESTABLE)] == []
