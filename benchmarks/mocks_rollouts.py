@@ -6,6 +6,7 @@ processes of the real stack, which makes them faster than that is). Every rollou
 """
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from typing import Any
 import httpx
 from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
-from gym_mocks.policy import scripted_rows
+from gym_mocks.policy import replayed, scripted_rows
 from gym_mocks.reference import DATA, ROLLOUTS, reference_app
 
 PARALLEL = (1, 16, 64, 256, 1024)
@@ -34,12 +35,13 @@ def lines(path: Path) -> list[Row]:
 
 
 def load(gym: MockGym, rows: list[Row], rollouts: list[Row], count: int, parallel: int) -> Row:
-    """So many rollouts, each on a route that replays its row's recording."""
+    """So many rollouts, each on a route of its own that replays the recordings."""
     sent: list[Row] = []
     routes = []
+    policy = replayed(rollouts)
     for number in range(count):
-        row, rollout = (each[number % len(rows)] for each in (rows, rollouts))
-        routes.append(gym.policy.replay(f"rollout-{number}", [rollout]))
+        row = rows[number % len(rows)]
+        routes.append(gym.policy.bind(f"rollout-{number}", policy))
         params = row["responses_create_params"] | {"model": f"rollout-{number}"}
         sent.append(row | {"responses_create_params": params})
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
@@ -92,10 +94,12 @@ def table(title: str, setup: Callable[[], AbstractContextManager[Any]], *, count
 
 def main() -> None:
     """Print the tables."""
+    sys.path.insert(0, str(LOAD.parents[1]))  # for what is beside this script
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(hard, 65_535)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-
+    files = f"open files: {max(soft, wanted)} (were {soft})"
+    print(f"python {sys.version.split()[0]}, {os.cpu_count()} CPUs, {files}")
     counts = {parallel: max(200, min(2 * parallel, 2048)) for parallel in PARALLEL}
     table("mocks, weather example (5 requests a rollout)", small, counts=counts)
     table("mocks, reference server (8 to 14 requests a rollout)", mocks, counts=counts)
