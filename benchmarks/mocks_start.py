@@ -1,6 +1,6 @@
 """Time to ready, policy answers, memory and threads of the mocks: `python benchmarks/mocks_start.py`.
 
-Each figure stands beside what it is compared with, measured in the same run: a bare uvicorn application, and a
+Each figure stands beside what it is compared with, in the same run: a bare uvicorn application, and a
 bare FastAPI route where fastapi is installed.
 """
 

@@ -68,5 +68,5 @@ def test_vf_eval_earns_full_reward(example: ModuleType, tmp_path: Path) -> None:
     (traces,) = (tmp_path / "out").rglob("traces.jsonl")
     episodes = [json.loads(line) for line in traces.read_text().splitlines()]
     assert [episode["ok"] for episode in episodes] == [True] * len(example.ROWS)
-    rewards = [trace["rewards"]["nemo_gym"] for episode in episodes for trace in episode["traces"]]
+    rewards = [trace["rewards"]["nemo_gym"]["score"] for episode in episodes for trace in episode["traces"]]
     assert rewards == [1.0] * len(example.ROWS)
