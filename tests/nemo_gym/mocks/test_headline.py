@@ -36,7 +36,7 @@ def test_every_rollout_earns_one(gym: tuple[MockGym, list[bytes]], count: int, p
     replies = asyncio.run(run_all(f"{mocks.url('agent')}/run", bodies[:count], parallel))
     assert {status for status, _ in replies} == {200}
     assert [json.loads(body)["reward"] for _, body in replies] == [1.0] * count
-    assert mocks.policy.calls.count >= 2 * count
+    assert mocks.policy.calls.count >= count
     assert {call.status for call in mocks.policy.calls} == {200}
 
 
