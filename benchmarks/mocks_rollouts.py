@@ -1,8 +1,9 @@
-"""Rollouts per second through agent, policy and resources server: `python benchmarks/mocks_rollouts.py`.
+"""Rollouts per second of the mocks: `python benchmarks/mocks_rollouts.py [PARALLEL ...]`.
 
 Always: all mocks. Where nemo-gym is installed also, in the same run: its stock resources servers in a mock
 gym, and its simple_agent and openai_model in the mocks' places (in one process, without Ray and the 20
-processes of the real stack, which makes them faster than that is). Every rollout has a route of its own.
+processes of the real stack, which makes them faster than that is). Every rollout has a route of its own, except
+with openai_model, which sends one model name for all.
 """
 
 import json
@@ -100,7 +101,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
     files = f"open files: {max(soft, wanted)} (were {soft})"
     print(f"python {sys.version.split()[0]}, {os.cpu_count()} CPUs, {files}")
-    counts = {parallel: max(200, min(2 * parallel, 2048)) for parallel in PARALLEL}
+    degrees = tuple(map(int, sys.argv[1:])) or PARALLEL
+    counts = {parallel: max(200, min(2 * parallel, 2048)) for parallel in degrees}
     table("mocks, weather example (5 requests a rollout)", small, counts=counts)
     table("mocks, reference server (8 to 14 requests a rollout)", mocks, counts=counts)
     if find_spec("nemo_gym") is None:
@@ -110,7 +112,7 @@ def main() -> None:
 
     for folder in ("example_single_tool_call", "example_session_state_mgmt"):
         table(f"mocks, stock {folder}", partial(stock, folder), counts=counts)
-        few = {parallel: max(100, min(parallel, 512)) for parallel in PARALLEL}
+        few = {parallel: max(100, min(parallel, 512)) for parallel in degrees}
         real = partial(stock_with_real_agent, folder)
         table(f"real simple_agent and openai_model, stock {folder}", real, counts=few)
 
