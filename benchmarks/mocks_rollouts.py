@@ -2,8 +2,8 @@
 
 Always: all mocks. Where nemo-gym is installed also, in the same run: its stock resources servers in a mock
 gym, and its simple_agent and openai_model in the mocks' places (in one process, without Ray and the 20
-processes of the real stack, which makes them faster than that is). Every rollout has a route of its own, except
-with openai_model, which sends one model name for all.
+processes of the real stack, which makes them faster than that is). Every rollout has a route of its own, but
+not with openai_model, which sends one model name for all.
 """
 
 import json
