@@ -41,6 +41,7 @@ async def seed_accepts_rows(trial: Trial, row: Row) -> None:
     Source: `SimpleAgent.run` posts the whole row and raises for any status but 200 (0.4.0).
     """
     reply = reply_of(await trial.session(row).seed())
+    trial.need_rows(reply)
     expect_status(
         reply,
         [OK],

@@ -14,6 +14,7 @@ from gym_conformance.session.exchange import Exchange, Reply, Request
 
 OK = 200
 _SERVER_ERROR = 500
+_UNPROCESSABLE = 422
 
 
 class Trial:
@@ -39,8 +40,9 @@ class Trial:
         """
         session = self.session(row, client)
         reply = reply_of(await session.seed())
+        self.need_rows(reply)
         if reply.status != OK:
-            raise Untestable(f"a session: /seed_session answered {reply.status} for {row or self.gym.row}")
+            raise Untestable(f"a session: /seed_session answered {reply.status}; see seed-accepts-rows")
         return session
 
     async def call(self, session: Session, call: Call) -> Reply:
@@ -64,6 +66,15 @@ class Trial:
         if not isinstance(verdict, dict):
             raise Untestable("a score: /verify answered no JSON object; see verify-scores-rows")
         return verdict
+
+    def need_rows(self, reply: Reply) -> None:
+        """Look at a reply to a row, which may be the one that we made up; a server may well refuse that.
+
+        Raises:
+            Untestable: no rows were given, and it does.
+        """
+        if not self.gym.rows and reply.status == _UNPROCESSABLE:
+            raise Untestable("dataset rows (--gym-data): the server refuses the row that stands in for them")
 
     async def verify_bare(self, response: Mapping[str, Any], cookies: Cookies = NO_COOKIES) -> Reply:
         """Verify the gym's first row outside of any session of ours."""

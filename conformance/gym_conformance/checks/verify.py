@@ -65,6 +65,7 @@ async def verify_scores_rows(trial: Trial, row: Row) -> None:
         reply = await trial.verify(session, output)
         if output in recorded and _refused_by_type(reply):
             continue  # recorded by an older version, with values that today's OpenAI types refuse
+        trial.need_rows(reply)
         expect_status(reply, [OK], hint)
         expect_object(reply, "verify returns None, or its reply holds NaN, which JSON has not.")
 
