@@ -88,9 +88,7 @@ class Definitions:
             for member in self._members[number]:
                 counts[member] += rows
         for key, one in sorted(self._found.items(), key=lambda pair: pair[1].name):
-            yield Definition(
-                **vars(one) | {"sources": tuple(self._sources[key]), "count": counts[key]}
-            )
+            yield Definition(**vars(one) | {"sources": tuple(self._sources[key]), "count": counts[key]})
 
     def by_name(self) -> dict[str, tuple[Definition, ...]]:
         """All definitions of each name."""

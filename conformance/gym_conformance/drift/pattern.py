@@ -68,7 +68,7 @@ class _Reader:
             return self.choice()
         if char == "\\":
             return self.escaped()
-        return {"^": "", "$": "", ".": "a"}.get(char, char)
+        return "" if char in "^$" else "a" if char == "." else char
 
     def group(self) -> str:
         if self.peek() == "?":
@@ -99,10 +99,10 @@ class _Reader:
         self.at = end + 1
         member = re.compile(f"[{inside}]")
         likely = inside[1:2] if inside[:1] == "\\" else inside[:1]
-        for char in (likely, *"aA0bz-_ .~"):
-            if member.fullmatch(char):
-                return char
-        raise _Unreadable
+        found = next((char for char in (likely, *"aA0bz-_ .~") if char and member.fullmatch(char)), None)
+        if found is None:
+            raise _Unreadable
+        return found
 
 
 def matching(expression: str) -> list[str]:
