@@ -51,7 +51,7 @@ def _combined(inner: Schemas) -> Schemas:
 SCHEMAS = st.recursive(LEAVES, _combined, max_leaves=5)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(SCHEMAS, SCHEMAS)
 def test_no_proof_is_contradicted(narrow: Any, wide: Any) -> None:
     if contained(narrow, wide):
@@ -59,7 +59,7 @@ def test_no_proof_is_contradicted(narrow: Any, wide: Any) -> None:
         assert [value for value in boundary_values(narrow) if not allowed.accepts(value)] == []
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(SCHEMAS)
 def test_the_readings_only_narrow_and_only_widen(schema: Any) -> None:
     taken, loosely = Acceptance(schema), Acceptance(lax(schema))
@@ -96,7 +96,7 @@ def test_what_an_inner_pair_leaned_on_falls_with_it() -> None:
 def test_texts_of_everyday_patterns() -> None:
     for pattern in (
         *("^[A-Z]{3}$", r"^\d{4}-\d{2}-\d{2}$", r"^(foo|ba+r)$", r"^[a-z0-9_.-]+@[a-z]+\.com$", "^a{2,}b?$"),
-        *(r"^(?:x\d)+$", r"^[^/]+$", r"^\+?[1-9]\d{1,14}$", "", r"^#[0-9a-fA-F]{6}$", r"^\w+( \w+)*$"),
+        *(r"^(?:x\d)+$", r"^[^/]+$", r"^\+?[1-9]\d{1,14}$", "", r"^#[0-9a-fA-F]{6}$", r"^\w+( \w+)*$", "^[[]x$"),
     ):
         allowed = Acceptance({"type": "string", "pattern": pattern})
         assert any(allowed.accepts(text) for text in matching(pattern)), pattern

@@ -11,6 +11,8 @@ _CLASSES = {"d": "0", "w": "a", "s": " ", "D": "a", "W": "-", "S": "a", "t": "\t
 _ANCHORS = frozenset("bBAZz")
 _COUNT = re.compile(r"\{(\d+)(,(\d*))?\}")
 _UNION = re.compile(r"^\(\?(?::|P?<[A-Za-z_]\w*>)")
+_BARE_BRACKET = re.compile(r"(?<!\\)\[")
+_SET_OPERATION = re.compile(r"--|&&|~~|\|\|")  # Python warns of them, for they may come to mean something else
 _MOST = 4096
 
 
@@ -97,12 +99,15 @@ class _Reader:
             raise _Unreadable
         inside = self.text[self.at : end]
         self.at = end + 1
-        member = re.compile(f"[{inside}]")
-        likely = inside[1:2] if inside[:1] == "\\" else inside[:1]
-        found = next((char for char in (likely, *"aA0bz-_ .~") if char and member.fullmatch(char)), None)
-        if found is None:
+        if _SET_OPERATION.search(inside):
             raise _Unreadable
-        return found
+        escaped = _BARE_BRACKET.sub(r"\\[", inside)
+        member = re.compile(f"[{escaped}]")
+        likely = inside[1:2] if inside[:1] == "\\" else inside[:1]
+        for char in likely + "aA0bz-_ .~":
+            if member.fullmatch(char):
+                return char
+        raise _Unreadable
 
 
 def matching(expression: str) -> list[str]:
