@@ -68,7 +68,8 @@ def test_names(name: str) -> None:
     ("parameters", "says"),
     [
         (of("a", a=STRING), "additionalProperties"),
-        (shut(a=STRING), "require a"),
+        (shut(a=STRING), "does not require a"),
+        (shut("a", a=of("b", b=of())) | {"additionalProperties": True}, "in 3 places, first at the root"),
         (shut("a", a=of()), "additionalProperties"),
         (shut("a", a={"oneOf": [STRING, INTEGER]}), "oneOf"),
         ({**shut(), "anyOf": [{}]}, "root"),

@@ -30,7 +30,7 @@ def kinds(drifts: tuple[Drift, ...]) -> list[str]:
 
 def test_a_missing_tool_with_a_call_of_it() -> None:
     declared = rows({"name": "get_weather", "parameters": of("city", city=STRING)})
-    (missing,) = survey(declared, {})
+    (missing,) = survey(declared, {}, executed=True)
     assert (missing.kind, missing.weight, str(missing.sources[0])) == (
         Kind.TOOL_MISSING,
         Weight.BREAKING,
@@ -39,12 +39,12 @@ def test_a_missing_tool_with_a_call_of_it() -> None:
     assert missing.witness
     assert missing.witness.value == {"city": ""}
     assert survey(declared, {}, executed=False) == ()
-    assert survey(declared, None) == ()
+    assert survey(declared, None, executed=True) == ()
 
 
 def test_unused_routes_are_notes() -> None:
     declared = rows({"name": "plain", "parameters": of("city", city=STRING, days=INTEGER)})
-    found = survey(declared, SERVED)
+    found = survey(declared, SERVED, executed=True)
     assert {drift.kind for drift in found} == {Kind.ROUTE_UNUSED}
     assert {drift.tool for drift in found} == SERVED.keys() - {"plain"}
 
@@ -58,7 +58,7 @@ def test_rows_disagree() -> None:
         {"name": "c", "parameters": of(x=STRING)},
         {"name": "c", "parameters": of(x=STRING | {"title": "X"})},
     )
-    disagree, differ = survey(declared, None)
+    disagree, differ = survey(declared, None, executed=True)
     assert (disagree.kind, disagree.path) == (Kind.ROWS_DISAGREE, "/parameters/properties/x/type")
     assert [str(source) for source in disagree.sources] == ["rows.jsonl:1", "rows.jsonl:2"]
     assert (differ.kind, differ.tool) == (Kind.DESCRIPTION_DIFFERS, "b")
@@ -66,7 +66,7 @@ def test_rows_disagree() -> None:
 
 def test_breaking_comes_first() -> None:
     declared = rows({"name": "plain", "parameters": of("z", "city", city=INTEGER)}, {"name": "gone"})
-    weights = [drift.weight for drift in survey(declared, SERVED)]
+    weights = [drift.weight for drift in survey(declared, SERVED, executed=True)]
     assert weights == sorted(weights, key=list(Weight).index)
 
 
@@ -80,14 +80,14 @@ def test_a_reply_unlike_its_declaration() -> None:
 
 def test_mcp() -> None:
     tools = mcp_tools([{"name": "a", "description": "e", "inputSchema": of("x", x=INTEGER)}, {"x": 1}, None])
-    found = survey(rows({"name": "a", "parameters": of("x", x=STRING)}), tools)
+    found = survey(rows({"name": "a", "parameters": of("x", x=STRING)}), tools, executed=True)
     assert kinds(found) == ["argument-refused a", "description-differs a"]
     assert mcp_tools(None) == {}
 
 
 def test_every_drift_can_be_told_apart_and_hashed_by_its_json() -> None:
     declared = rows({"name": "plain", "parameters": of("z", "city", city=INTEGER)})
-    for drift in survey(declared, SERVED):
+    for drift in survey(declared, SERVED, executed=True):
         assert json.dumps([drift.message, drift.definition, drift.served, drift.witness and drift.witness.value])
 
 
@@ -119,7 +119,11 @@ def test_every_drift_can_be_told_apart_and_hashed_by_its_json() -> None:
 def test_hostile_definitions_are_answered(hostile: dict[str, Any]) -> None:
     """An answer within the time that a test has, and no exception, whichever side it stands on."""
     served = {"a": Served("a", request=hostile, route="/a"), "b": SERVED["plain"]}
-    survey(rows({"name": "a", "parameters": of("a", a=STRING)}, {"name": "b", "parameters": hostile}), served)
+    survey(
+        rows({"name": "a", "parameters": of("a", a=STRING)}, {"name": "b", "parameters": hostile}),
+        served,
+        executed=True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,4 +139,4 @@ def test_hostile_definitions_are_answered(hostile: dict[str, Any]) -> None:
     ],
 )
 def test_documents_that_are_none(document: Any) -> None:
-    survey(rows({"name": "a", "parameters": of("a", a=STRING)}), served_tools(document))
+    survey(rows({"name": "a", "parameters": of("a", a=STRING)}), served_tools(document), executed=True)
