@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pydantic_core import from_json
+
 from gym_conformance.contract.rows import Source
 from gym_conformance.drift.definitions import Definitions
 from gym_conformance.drift.repeats import Repeats
-from pydantic_core import from_json
 
 
 def _line(number: int, lists: int) -> bytes:

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+
 from gym_conformance.contract.rows import Source
 from gym_conformance.drift.definitions import Definitions
 from gym_conformance.drift.lock import BadLock, Lock, lock_of, parse_lock
 from gym_conformance.drift.served import served_tools
-
 from tests.drift.pairs import INTEGER, STRING, Schema, of
 from tests.drift.test_pydantic import CORPUS
 

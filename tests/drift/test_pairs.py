@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
+
 from gym_conformance.drift.compare import compare
 from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.definitions import read_definition
 from gym_conformance.drift.drift import Drift, Kind, Weight
 from gym_conformance.drift.schema import modern
 from gym_conformance.drift.served import Served
-
 from tests.drift.pairs import CALLS, LEAVES, of
 
 

@@ -2,15 +2,15 @@
 
 from typing import Any
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.lax import closed, lax
 from gym_conformance.drift.pattern import matching
 from gym_conformance.drift.proof import contained
 from gym_conformance.drift.schema import modern
 from gym_conformance.drift.witnesses import boundary_values
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from tests.drift.pairs import OTHER_TREE, TEXT_TREE, TREE
 
 Schemas = st.SearchStrategy[Any]

@@ -10,11 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
+
 from gym_conformance.drift.compare import compare
 from gym_conformance.drift.definitions import read_definition
 from gym_conformance.drift.drift import Drift, Kind
 from gym_conformance.drift.served import Served, served_tools
-
 from tests.drift.pairs import BOOLEAN, INTEGER, NULL, NUMBER, STRING, Schema, either, many, of
 from tests.drift.pydantic_app import app
 

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_core import from_json
+
 from gym_conformance.contract.rows import Source
 from gym_conformance.drift.definitions import Definitions
 from gym_conformance.drift.repeats import IN_VAIN, Repeats
-from pydantic_core import from_json
 
 A = {"type": "function", "name": "a", "parameters": {"type": "object", "properties": {"é": {"const": 1.5}}}}
 B = {"type": "function", "name": "b"}

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from gym_conformance.contract.rows import Source
 from gym_conformance.drift.definitions import Definitions
 from gym_conformance.drift.drift import Drift, Kind, Weight
 from gym_conformance.drift.served import Served, mcp_tools, served_tools
 from gym_conformance.drift.survey import survey, undeclared_result
-
 from tests.drift.pairs import INTEGER, STRING, of
 from tests.drift.pydantic_app import app
 

@@ -39,6 +39,4 @@ def _row(city: str, tools: list[dict[str, Any]]) -> dict[str, Any]:
 
 TOOLS = server().declarations
 ROWS = [_row(city, TOOLS) for city in CITIES]
-SOLUTIONS: list[list[Any]] = [
-    [call("get_weather", city=city), say(f"It is sunny in {city}.")] for city in CITIES
-]
+SOLUTIONS: list[list[Any]] = [[call("get_weather", city=city), say(f"It is sunny in {city}.")] for city in CITIES]

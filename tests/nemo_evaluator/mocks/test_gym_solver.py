@@ -3,11 +3,12 @@
 import asyncio
 
 import pytest
+from nemo_evaluator.environments.base import SeedResult
+from nemo_evaluator.solvers.gym import GymSolver
+
 from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import scripted_rows
-from nemo_evaluator.environments.base import SeedResult
-from nemo_evaluator.solvers.gym import GymSolver
 
 
 @pytest.mark.parametrize("agent", ["Weather_Simple_Agent", "no_such_agent"])

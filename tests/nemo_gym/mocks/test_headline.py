@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from benchmarks.mocks_stock import stock
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import replayed
 from gym_mocks.wire.client import Client
-
-from benchmarks.mocks_stock import stock
 
 pytestmark = pytest.mark.nemo_gym
 

@@ -153,9 +153,7 @@ def test_the_real_vllm_server_gets_contiguous_tokens() -> None:
     """As behind a trainer: log probabilities that carry token ids, and `/tokenize` for the prompt."""
     with MockGym() as gym:
         gym.add_resources("weather", weather.server())
-        gym.policy.script(
-            "policy", [call("get_weather", city="Paris"), call("get_weather", city="Rome"), "Sunny."]
-        )
+        gym.policy.script("policy", [call("get_weather", city="Paris"), call("get_weather", city="Rome"), "Sunny."])
         add_vllm_model(gym, "vllm_model", f"{gym.url('policy_model')}/v1")
         gym.add_agent("agent", resources="weather", model="vllm_model")
         rollout = httpx.post(f"{gym.url('agent')}/run", json=weather.ROWS[0], timeout=60).json()

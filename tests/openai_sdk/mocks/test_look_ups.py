@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import requests
 import yaml
+
 from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import scripted_rows

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from gym_mocks.examples import sandbox, weather
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import scripted_rows
@@ -55,7 +56,7 @@ def test_vf_eval_earns_full_reward(example: ModuleType, tmp_path: Path) -> None:
         config = tmp_path / "eval.toml"
         config.write_text(CONFIG.format(**{name: json.dumps(value) for name, value in values.items()}))
         gym.policy.default = scripted_rows(example.ROWS, example.SOLUTIONS)
-        done = subprocess.run(  # noqa: S603 - Verifiers' own command
+        done = subprocess.run(
             [str(Path(sys.executable).with_name("vf-eval")), "@", str(config)],
             capture_output=True,
             text=True,
