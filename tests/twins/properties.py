@@ -108,7 +108,7 @@ class RefusesLate(ReferenceServer):
 
     async def dispatch(self, request: Request) -> Reply:
         reply = await super().dispatch(request)
-        session_id = self.cookie.read(request.header("cookie") or "")
+        session_id = self.cookie.read(request.headers.get("cookie", ""))
         session = self.sessions.get(session_id or "")
         if reply.status == 422 and request.path == "/add_stock" and session is not None:
             session.state.pieces.clear()

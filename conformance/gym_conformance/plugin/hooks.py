@@ -88,7 +88,7 @@ class Suite:
         self.options = options
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.tally = Tally(options, len(CHECKS))
+        self.tally = Tally(options, CHECKS)
         self.url = options.url or ""
         self._started = ExitStack()
 
@@ -199,7 +199,7 @@ class Suite:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         for path in self.options.reports:
             try:
-                write_json(path, self.tally.target, self.tally.complete(CHECKS))
+                write_json(path, self.tally.target, self.tally.complete)
             except OSError as error:
                 self.tally.unwritten.append(f"--gym-report {str(path)!r}: {error.strerror}; no report was written")
                 session.exitstatus = pytest.ExitCode.USAGE_ERROR

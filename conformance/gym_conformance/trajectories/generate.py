@@ -80,6 +80,10 @@ def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0) -> T
     for name in draw(st.lists(_tool_names(list(tools)), min_size=least, max_size=max(least, CALLS - len(calls)))):
         call = draw(valid_calls(tools[name], knowledge))
         calls.append(Call(name, _with_references(draw, call.arguments, tools[name], calls, knowledge)))
+    reads = [name for name in tools if is_read(name)]
+    look: bool = draw(st.booleans())
+    if reads and look:  # what was written shows in what is read last
+        calls.append(draw(valid_calls(tools[draw(st.sampled_from(reads))], knowledge)))
     return Trajectory(row, tuple(calls))
 
 
@@ -127,7 +131,7 @@ def disturbed(draw: st.DrawFn, knowledge: Knowledge) -> Trajectory:
 @st.composite
 def interleaved(draw: st.DrawFn, knowledge: Knowledge, *, concurrent: bool = False) -> Schedule:
     """Two or three trajectories, each in a session of its own, their steps mixed in any order."""
-    several = draw(st.lists(trajectories(knowledge), min_size=2, max_size=3))
+    several = draw(st.lists(trajectories(knowledge, min_calls=1), min_size=2, max_size=3))
     if concurrent:
         return Schedule(tuple(several), concurrent=True)
     turns = [turn for turn, trajectory in enumerate(several) for _ in range(trajectory.steps)]
