@@ -18,7 +18,7 @@ PROPERTIES = [check for check in CHECKS if check.attempt]
 
 
 def judge(url: str, seed: int, *, examples: int, checks: frozenset[str]) -> dict[str, list[Finding]]:
-    search = Search(Profile("tests", examples, 30.0), seed)
+    search = Search(Profile("tests", examples, 60.0), seed)
     run = Run(url, Options(url=url, timeout=5.0, search=search), dataset())
     try:
         return {check.id: run.judge(check) for check in PROPERTIES if not checks or check.id in checks}
@@ -29,7 +29,7 @@ def judge(url: str, seed: int, *, examples: int, checks: frozenset[str]) -> dict
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name.replace(" ", "-"))
 def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
     with serve(twin.make()) as url:
-        findings = judge(url, 1, examples=150, checks=twin.fails)
+        findings = judge(url, 1, examples=500, checks=twin.fails)
     for check in twin.fails:
         (finding,) = findings[check]
         assert finding.verdict is Verdict.FAIL, f"{check}: {finding.verdict} {finding.reason}"

@@ -1,6 +1,6 @@
 """Strategies for trajectories and schedules: from the rows' tools, and from what recorded rollouts and replies taught."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,12 +26,15 @@ class Knowledge:
         recorded: arguments that recorded rollouts called a tool with, by tool.
         runs: the call sequences of recorded rollouts.
         returned: where in a tool's reply a string or an integer stands, by tool.
+        mined: values seen in recorded arguments and in replies, by the name of the property they stood in: two calls
+            that mean the same thing say it with the same word.
     """
 
     rows: tuple[Row, ...] = field(repr=False)
     recorded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
     runs: tuple[tuple[Row, tuple[Call, ...]], ...] = field(default=(), repr=False)
     returned: Mapping[str, tuple[tuple[type, tuple[str | int, ...]], ...]] = field(default_factory=dict, repr=False)
+    mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
 
     def recorded_calls(self, tool: str) -> tuple[Call, ...]:
         """Calls of the tool with recorded arguments."""
@@ -47,6 +50,18 @@ def places(reply: Any, path: tuple[str | int, ...] = ()) -> list[tuple[type, tup
     return [(type(reply), path)] if type(reply) in (str, int) else []
 
 
+def named_values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Every scalar within a value, with the name of the property it stands in."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from named_values(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from named_values(inner, name)
+    elif name:
+        yield name, value
+
+
 def is_read(tool: str) -> bool:
     """Whether the tool's name sounds like a read."""
     return tool.lower().startswith(_READS)
@@ -54,7 +69,7 @@ def is_read(tool: str) -> bool:
 
 def valid_calls(tool: Tool, knowledge: Knowledge) -> st.SearchStrategy[Call]:
     """Calls that the tool's definition allows: generated, and as recorded."""
-    generated = valid_arguments(tool.parameters).map(lambda arguments: Call(tool.name, arguments))
+    generated = valid_arguments(tool.parameters, knowledge.mined).map(lambda arguments: Call(tool.name, arguments))
     recorded = knowledge.recorded_calls(tool.name)
     return st.one_of(st.sampled_from(recorded), generated) if recorded else generated
 

@@ -6,11 +6,14 @@ from typing import Any
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import run
-from gym_conformance.trajectories.generate import CALLS, Knowledge, places
+from gym_conformance.trajectories.generate import CALLS, Knowledge, named_values, places
 from gym_conformance.trajectories.trajectory import Trajectory
 
 #: Recorded rollouts that are run to learn from.
 _RUNS = 4
+
+#: Values kept for each name: few, so that they meet.
+_MINED = 6
 
 
 async def learn(gym: Gym) -> Knowledge:
@@ -25,13 +28,25 @@ async def learn(gym: Gym) -> Knowledge:
             recorded[call.name][repr(call.arguments)] = call.arguments
     runs = tuple((row, calls[:CALLS]) for row, calls in gym.recorded_calls)
     returned: dict[str, dict[Any, None]] = defaultdict(dict)
+    seen = [value for _, calls in gym.recorded_calls for call in calls for value in named_values(call.arguments)]
     for row, calls in runs[:_RUNS]:
         outcome = await run(gym, Channel(gym.line), Trajectory(row, calls))
         for step in outcome.calls:
             returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
+            seen += named_values(step.body)
     return Knowledge(
         rows=tuple(row for row in gym.rows if row.tools) or (gym.row,),
         recorded={tool: tuple(found.values()) for tool, found in recorded.items()},
         runs=runs,
         returned={tool: tuple(found) for tool, found in returned.items()},
+        mined=_by_name(seen),
     )
+
+
+def _by_name(seen: list[tuple[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """A few different values for each name, as they came."""
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    for name, value in seen:
+        if len(found[name]) < _MINED:
+            found[name].setdefault(repr(value), value)
+    return {name: tuple(values.values()) for name, values in found.items()}
