@@ -170,7 +170,8 @@ def _new_loop() -> asyncio.AbstractEventLoop:
         from uvloop import new_event_loop  # noqa: PLC0415 - optional: faster where it is there
     except ImportError:
         return asyncio.new_event_loop()
-    return new_event_loop()
+    loop: asyncio.AbstractEventLoop = new_event_loop()
+    return loop
 
 
 @contextmanager
