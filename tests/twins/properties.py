@@ -31,8 +31,8 @@ class PropertyTwin:
     name: str
     make: Callable[[], ASGIApp]
     fails: frozenset[str]
-    calls: int = 3
-    sessions: int = 2
+    calls: int = 6
+    sessions: int = 3
 
 
 class PendingRow(ReferenceServer):
@@ -70,26 +70,6 @@ class OrderLeaks(ReferenceServer):
     async def score(self, session_id: str, row: Any, response: Json) -> Any:
         self.sprung.discard(session_id)
         return await super().score(session_id, row, response)
-
-
-class ValueLeaks(ReferenceServer):
-    """What is put into the van is counted for everybody, since the last seed of anybody; other places are private."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.van: dict[str, int] = {}
-
-    async def seed(self, session_id: str, row: Json) -> Json:
-        self.van.clear()
-        return await super().seed(session_id, row)
-
-    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
-        result = await super().call(session_id, tool, arguments)
-        if tool.name == "add_stock" and arguments["place"] == "van":
-            item = arguments["amount"]["item"]
-            self.van[item] = self.van.get(item, 0) + arguments["amount"]["quantity"]
-            return {"quantity": self.van[item]}
-        return result
 
 
 class CurrentSession(ReferenceServer):
@@ -192,8 +172,7 @@ _ISOLATION = _words("isolation-interleaved isolation-concurrent isolation-crowde
 TWINS = (
     PropertyTwin("state shared by all sessions", StateOfTheLastSeed, _ISOLATION - {"isolation-concurrent"}),
     PropertyTwin("a row that waits in one place", PendingRow, _words("isolation-interleaved")),
-    PropertyTwin("three calls in one order open a trap-door", OrderLeaks, _words("isolation-interleaved"), calls=4),
-    PropertyTwin("one place is shared", ValueLeaks, _words("isolation-interleaved")),
+    PropertyTwin("three calls in one order open a trap-door", OrderLeaks, _words("isolation-interleaved"), calls=9),
     PropertyTwin("the current session across an await", CurrentSession, _words("isolation-concurrent")),
     PropertyTwin("the sixth session evicts the first", lambda: ReferenceServer(sessions=SessionStore(limit=5)), _words("isolation-crowded"), sessions=7),
     PropertyTwin("a tool that fails on a value its definition allows", FailsOnLargeQuantities, _words("calls-valid"), calls=1),

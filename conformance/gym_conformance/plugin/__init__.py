@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--gym-profile",
         metavar="NAME",
-        help="how many trajectories a property is tried on: quick (default), ci (the same ones each time), thorough",
+        help="preview: try properties on generated trajectories too: quick, ci (the same ones each time), or thorough",
     )
     group.addoption("--gym-seed", metavar="N", help="try the same trajectories each time, those of this seed")
     group.addoption(

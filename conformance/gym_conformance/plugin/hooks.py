@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.registry import CHECKS
+from gym_conformance.checks.registry import CHECKS, PREVIEW
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import BadOption, Options, read_options
@@ -19,7 +19,7 @@ from gym_conformance.reports.json_report import write_json
 from gym_conformance.session.printable import printable
 
 #: What can be chosen by node id: a section, or a check in it.
-_NODES = frozenset(node for check in CHECKS for node in (section_id(check), node_id(check)))
+_NODES = frozenset(node for check in CHECKS + PREVIEW for node in (section_id(check), node_id(check)))
 
 
 def activate(config: pytest.Config) -> None:
@@ -30,7 +30,7 @@ def activate(config: pytest.Config) -> None:
     """
     try:
         options = _read_options(config)
-        replays = tuple(read_replay(path, CHECKS) for path in options.replay)
+        replays = tuple(read_replay(path, PREVIEW) for path in options.replay)
     except BadOption as bad:
         raise pytest.UsageError(str(bad)) from None
     _choose_paths(config)
@@ -88,7 +88,8 @@ class Suite:
         self.options = options
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.tally = Tally(options, CHECKS)
+        self.checks = CHECKS + (PREVIEW if options.preview or replays else ())
+        self.tally = Tally(options, self.checks)
         self.url = options.url or ""
         self._started = ExitStack()
 
@@ -130,10 +131,10 @@ class Suite:
         """Put the checks first; after this, pytest's own -k, -m and --lf choose among them."""
         chosen = set(self.config.option.gym_chosen)
         if self.replays:
-            self.tally.deselected |= {check.id for check in CHECKS} - {replay.check.id for replay in self.replays}
+            self.tally.deselected |= {check.id for check in self.checks} - {replay.check.id for replay in self.replays}
             items[:0] = collect_replays(session, self.replays)
             return
-        checks = collect_checks(session, CHECKS)
+        checks = collect_checks(session, self.checks)
         wanted = [item for item in checks if not chosen or {node_id(item.check), section_id(item.check)} & chosen]
         self.tally.deselected |= {item.check.id for item in checks} - {item.check.id for item in wanted}
         items[:0] = wanted

@@ -145,8 +145,14 @@ def disturbed(draw: st.DrawFn, knowledge: Knowledge) -> Trajectory:
 
 @st.composite
 def interleaved(draw: st.DrawFn, knowledge: Knowledge, *, concurrent: bool = False) -> Schedule:
-    """Two or three trajectories, each in a session of its own, their steps mixed in any order."""
+    """Two or three trajectories, each in a session of its own, their steps mixed in any order.
+
+    Every other time they are one and the same, as the rollouts of one row are: what is shared then meets itself.
+    """
     several = draw(st.lists(trajectories(knowledge, min_calls=1), min_size=2, max_size=3))
+    alike: bool = draw(st.booleans())
+    if alike:
+        several = several[:1] * len(several)
     if concurrent:
         return Schedule(tuple(several), concurrent=True)
     turns = [turn for turn, trajectory in enumerate(several) for _ in range(trajectory.steps)]
