@@ -1,6 +1,6 @@
 """Judging: run a check on a gym, subject by subject, and say what was found."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gym_conformance.checks.check import Check, Need
 from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
@@ -38,7 +38,7 @@ class Judge:
             return [unmet]
         findings = []
         for subject in check.subjects(self.gym):
-            findings.append(await self._try(check, subject))
+            findings.append(self._placed(await self._try(check, subject), subject))
             if self.silent:
                 return findings
         findings += await self._afterwards(check)
@@ -139,6 +139,11 @@ class Judge:
             reason=self._show(reason),
             reproduce=reproduce,
         )
+
+    def _placed(self, finding: Finding, subject: object) -> Finding:
+        """The finding with the place in the dataset that its subject comes from."""
+        source = self.gym.source(subject)
+        return replace(finding, file=self._show(str(source.path)), line=source.line) if source else finding
 
     def _show(self, text: str) -> str:
         return printable(redact(text, self.gym.line.secrets))

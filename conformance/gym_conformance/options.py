@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 #: Seconds a request may take: what the most impatient known client (Unsloth's notebook) grants a verify.
 TIMEOUT = 30.0
 
-#: What `--gym-report` can write, by suffix.
-REPORTS = (".json",)
+#: What `--gym-report` can write, by suffix; `.xml` is pytest's own JUnit.
+REPORTS = (".json", ".md", ".html", ".sarif", ".xml")
 
 
 class BadOption(Exception):
@@ -26,6 +26,8 @@ class Options:
     reports: tuple[Path, ...] = ()
     timeout: float = TIMEOUT
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    baseline: Path | None = None
+    baseline_write: Path | None = None
 
 
 def read_options(
@@ -37,6 +39,8 @@ def read_options(
     reports: Sequence[str],
     timeout: str | float | None,
     headers: Sequence[str],
+    baseline: str | Path | None = None,
+    baseline_write: str | None = None,
 ) -> Options:
     """Check what was given.
 
@@ -52,6 +56,8 @@ def read_options(
         reports=tuple(_read_report(path) for path in reports),
         timeout=_read_timeout(timeout),
         headers=dict(_read_header(header) for header in headers),
+        baseline=Path(baseline) if baseline else None,
+        baseline_write=_read_new_baseline(baseline_write) if baseline_write else None,
     )
 
 
@@ -79,6 +85,15 @@ def _read_report(given: str) -> Path:
         raise BadOption(f"--gym-report {given!r}: unknown suffix {path.suffix!r}; give one of {', '.join(REPORTS)}")
     if not path.absolute().parent.is_dir():
         raise BadOption(f"--gym-report {given!r}: its folder does not exist; make it first")
+    return path
+
+
+def _read_new_baseline(given: str) -> Path:
+    path = Path(given)
+    if path.exists():
+        raise BadOption(f"--gym-baseline-write {given!r}: it exists, with reasons perhaps; remove it, or give another")
+    if not path.absolute().parent.is_dir():
+        raise BadOption(f"--gym-baseline-write {given!r}: its folder does not exist; make it first")
     return path
 
 

@@ -25,7 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="dataset rows: a JSONL file or a folder of them; recorded rollouts beside it are read too (repeatable)",
     )
     group.addoption("--gym-strict", action="store_true", help="SHOULD findings fail the run too")
-    group.addoption("--gym-report", metavar="FILE", action="append", help="write a report: FILE.json (repeatable)")
+    group.addoption(
+        "--gym-report",
+        metavar="FILE",
+        action="append",
+        help="write a report; the suffix decides its form: .json, .md, .html, .sarif or .xml (repeatable)",
+    )
     group.addoption("--gym-timeout", metavar="SECONDS", help="how long one request may take (default: 30)")
     group.addoption(
         "--gym-header",
@@ -33,6 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         help="a header for every request; its value is never shown (repeatable)",
     )
+    group.addoption("--gym-baseline", metavar="FILE", help="findings that are accepted, with reasons (TOML)")
+    group.addoption("--gym-baseline-write", metavar="FILE", help="write what fails the run as a first baseline")
     parser.addini("gym_url", "the same as --gym-url")
     parser.addini("gym_demo", "the same as --gym-demo", type="bool", default=False)
     parser.addini("gym_data", "the same as --gym-data, one PATH a line", type="paths")
@@ -40,6 +47,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("gym_report", "the same as --gym-report, one FILE a line", type="linelist")
     parser.addini("gym_timeout", "the same as --gym-timeout")
     parser.addini("gym_header", "the same as --gym-header, one a line", type="linelist")
+    parser.addini("gym_baseline", "the same as --gym-baseline", type="paths")
+    parser.addini(
+        "gym_github", "under GitHub Actions, annotate and write the step's summary", type="bool", default=True
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

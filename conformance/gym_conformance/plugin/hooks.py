@@ -2,18 +2,25 @@
 
 from collections.abc import Generator
 from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gym_conformance.baseline import Stale
+from gym_conformance.baseline_toml import write_baseline
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import BadOption, Options, read_options
+from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
+from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.items import RUN, CheckItem, collect_checks
 from gym_conformance.plugin.run import Run, Unreachable, ensure_reachable
 from gym_conformance.plugin.summary import Tally, write_summary
-from gym_conformance.reports.json_report import write_json
+from gym_conformance.reports.report import Report
+from gym_conformance.reports.writing import write_report
 
 _PREFIX = "gym/"
 
@@ -34,11 +41,31 @@ def activate(config: pytest.Config) -> None:
             reports=option.gym_report or config.getini("gym_report"),
             timeout=option.gym_timeout or config.getini("gym_timeout"),
             headers=option.gym_header or config.getini("gym_header"),
+            baseline=option.gym_baseline or _one_path(config, "gym_baseline"),
+            baseline_write=option.gym_baseline_write,
         )
     except BadOption as bad:
         raise pytest.UsageError(str(bad)) from None
+    config.stash[BASELINE] = load_baseline(options.baseline)
+    _write_junit(config, options)
     _choose_paths(config)
     config.pluginmanager.register(Suite(config, options), "gym-conformance-suite")
+
+
+def _one_path(config: pytest.Config, name: str) -> Path | None:
+    paths: list[Path] = config.getini(name)
+    if len(paths) > 1:
+        raise BadOption(f"{name}: {len(paths)} paths; give one")
+    return paths[0] if paths else None
+
+
+def _write_junit(config: pytest.Config, options: Options) -> None:
+    """`--gym-report FILE.xml` is `--junitxml FILE.xml`, whose plugin is configured after ours."""
+    for path in options.reports:
+        if path.suffix == ".xml":
+            if getattr(config.option, "xmlpath", None) not in (None, str(path)):
+                raise pytest.UsageError(f"--gym-report '{path}': pytest writes one JUnit file; give one .xml")
+            config.option.xmlpath = str(path)
 
 
 def _choose_paths(config: pytest.Config) -> None:
@@ -99,9 +126,11 @@ class Suite:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Put the checks first; after this, pytest's own -k, -m and --lf choose among them."""
-        chosen = set(self.config.option.gym_chosen)
+        config = self.config
+        chosen = set(config.option.gym_chosen)
         checks = collect_checks(session, CHECKS)
-        items[:0] = [item for item in checks if not chosen or {item.nodeid, item.nodeid.partition("::")[0]} & chosen]
+        ours = [*checks, *collect_unknown(session, config.stash[BASELINE], {check.id for check in CHECKS})]
+        items[:0] = [item for item in ours if not chosen or {item.nodeid, item.nodeid.partition("::")[0]} & chosen]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -120,22 +149,28 @@ class Suite:
                 "effort": [self.worker["workerid"] if self.worker else "", effort.requests, effort.seconds],
                 "own_fault": ours,
             }
+        if isinstance(item, CheckItem | StaleItem) and call.when == "call":
+            report.gym_stale = [asdict(stale) for stale in item.stale]  # type: ignore[attr-defined]
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather what was found; runs in the controller for every worker's report."""
         if (found := getattr(report, "gym", None)) is not None:
             self.tally.add(found)
+        self.tally.stale += [Stale(**stale) for stale in getattr(report, "gym_stale", ())]
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """A check that passes with a finding below MUST shows as one."""
         found = getattr(report, "gym", None)
         if not found or not report.passed:
             return None
-        failed = [finding for finding in found["findings"] if finding["verdict"] == Verdict.FAIL.value]
+        failed = [one for one in found["findings"] if one["verdict"] in (Verdict.FAIL, Verdict.UNTESTABLE)]
         if not failed:
             return None
-        level = failed[0]["level"]
+        open_ones = [finding for finding in failed if not finding.get("accepted")]
+        if not open_ones:
+            return "accepted", "a", "ACCEPTED"
+        level = open_ones[0]["level"]
         return ("warned", "w", "SHOULD") if level == "SHOULD" else ("informed", "i", "MAY")
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
@@ -145,7 +180,9 @@ class Suite:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say what the server is and what was found."""
         if self.worker is None and not self.config.option.collectonly:
-            write_summary(terminalreporter, self.tally)
+            write_summary(terminalreporter, self.tally, self._report())
+            if self.config.getini("gym_github"):
+                tell_github(terminalreporter, self._report())
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -153,10 +190,18 @@ class Suite:
         self._started.close()
         if self.worker is not None or self.config.option.collectonly:
             return
+        report = self._report()
         for path in self.options.reports:
-            write_json(path, self.tally.target, self.tally.complete(CHECKS))
+            if path.suffix != ".xml":
+                write_report(path, report)
+        if (new := self.options.baseline_write) and not self.tally.own_fault:
+            found = [finding for check in CHECKS for finding in self.tally.found.get(check.id, ())]
+            write_baseline(new, [finding for finding in found if finding.breaks(strict=self.options.strict)])
         if self.tally.own_fault:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+    def _report(self) -> Report:
+        return self.tally.report(CHECKS, self.config.stash[BASELINE].file)
 
     def pytest_unconfigure(self) -> None:
         """Stop what was started also where the session never began."""

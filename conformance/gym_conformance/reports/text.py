@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from textwrap import indent
 
 from gym_conformance.findings import Finding, Verdict
+from gym_conformance.reports.groups import alike
 
 #: More subjects than this with one and the same finding are counted, not named.
 _NAMED = 6
@@ -11,13 +12,8 @@ _NAMED = 6
 
 def explain(findings: Iterable[Finding]) -> Iterator[str]:
     """A paragraph for each finding that did not pass; subjects that fail alike share one, the first's."""
-    alike: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in findings:
-        if finding.verdict in (Verdict.FAIL, Verdict.UNTESTABLE):
-            key = (finding.verdict, finding.expected, finding.actual, finding.hint, finding.reason)
-            alike.setdefault(key, []).append(finding)
-    for group in alike.values():
-        yield _paragraph(group[0], _and_also([finding.subject for finding in group[1:]]))
+    for group in alike(finding for finding in findings if finding.red):
+        yield _paragraph(group.first, _and_also([finding.subject for finding in group.findings[1:]]))
 
 
 def _paragraph(finding: Finding, also: str) -> str:
