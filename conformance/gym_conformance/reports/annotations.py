@@ -18,7 +18,7 @@ _COMMANDS: Final = {"MUST": "error", "untestable": "error", "SHOULD": "warning",
 def annotations(report: Report, root: Path) -> Iterator[str]:
     """One line each, the gravest first, with files named from `root`; what the baseline accepts is left out."""
     for stale in report.stale:
-        yield _command("error", "Stale baseline entry", str(stale), _file(stale.file, root), stale.line)
+        yield _command("error", "Stale baseline entry", shown(stale), _file(stale.file, root), stale.line)
     app = str(report.target.get("app", ""))
     for group in report.groups:
         if not group.first.accepted:

@@ -90,6 +90,11 @@ def _mend_first(report: Report) -> Markup | None:
         )
         for finding in first
     ]
+    if report.breaking_drift:
+        link = element("a", f"{report.breaking_drift:,} breaking differences", href="#drift")
+        items.append(
+            element("li", link, element("span", "between the tools that rows declare and those that are served"))
+        )
     more = len(breaking) - len(first)
     after = element("p", f"and {more} more checks below", class_="more") if more else None
     return element("div", element("h2", "Mend first"), element("ol", *items), after, class_="first") if items else None

@@ -51,6 +51,8 @@ def _blocks(report: Report) -> Iterator[str]:
         first = breaking[0].first
         what = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else first.hint or first.title
         yield f"**Mend first:** [`{first.check}`]({DOCS}#{first.check}): {prose(what)}"
+    if report.breaking_drift:
+        yield f"**Drift:** {report.breaking_drift:,} breaking differences between rows and server; see below."
     if report.stale:
         yield "### The baseline"
         yield "\n".join(f"- {prose(str(stale))}" for stale in report.stale)

@@ -95,13 +95,17 @@ class Report:
     @cached_property
     def outcome(self) -> Outcome:
         """What it comes to."""
-        breaking = any(row.weight is Weight.BREAKING for row in self.drift or ())
-        if breaking or self.stale or any(finding.breaks(strict=self.strict) for finding in self.findings):
+        if self.breaking_drift or self.stale or any(finding.breaks(strict=self.strict) for finding in self.findings):
             return Outcome.UNFIT
         judged = any(_about_training(finding) for finding in self.findings)
         if not judged:
             return Outcome.NOTHING
         return Outcome.FIT if all(check.selected for check in self.checks) else Outcome.PARTLY
+
+    @property
+    def breaking_drift(self) -> int:
+        """How many differences between schemas fail the run."""
+        return sum(row.weight is Weight.BREAKING for row in self.drift or ())
 
     def breaks(self, group: Group) -> bool:
         """Whether this group fails the run."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import Any, Final
 
 from gym_conformance.reports.drift import Drift
@@ -33,7 +34,7 @@ def _row(row: Drift, *, schemas: bool) -> Markup:
             if row.sources
             else None,
         ),
-        ("Witness", element("code", _compact(row.witness)) if row.witness is not None else None),
+        ("Witness", element("code", json.dumps(row.witness, ensure_ascii=False)) if row.witness is not None else None),
         (
             "Live",
             element("span", row.live, f": {row.detail}" if row.detail else None) if row.live else text(row.detail),
@@ -57,31 +58,37 @@ def _row(row: Drift, *, schemas: bool) -> Markup:
 def _both(row: Drift) -> Markup | None:
     if row.declared is None and row.served is None:
         return None
-    head = element("tr", element("th", "Rows declare", scope="col"), element("th", "Server takes", scope="col"))
-    lines = [
-        element("tr", _cell("del", left, differ=differ), _cell("ins", right, differ=differ))
-        for left, right, differ in _aligned(_lines(row.declared), _lines(row.served))
+    one_sided = row.declared is None or row.served is None
+    head = [
+        element("th", name if schema is not None else f"{name}: nothing", scope="col")
+        for name, schema in (("Rows declare", row.declared), ("Server takes", row.served))
     ]
-    table = element("table", element("thead", head), element("tbody", *lines), class_="schemas")
+    lines = [
+        element("tr", _cell("del", left, marked=differ), _cell("ins", right, marked=differ))
+        for left, right, differ in _aligned(_lines(row.declared), _lines(row.served), one_sided=one_sided)
+    ]
+    table = element("table", element("thead", element("tr", *head)), element("tbody", *lines), class_="schemas")
     return element("div", table, class_="wide", tabindex="0", role="region", aria_label=f"Both schemas of {row.tool}")
 
 
-def _cell(tag: str, line: str | None, *, differ: bool) -> Markup:
+def _cell(tag: str, line: str | None, *, marked: bool) -> Markup:
     if line is None:
-        return element("td", class_="gap")
+        return element("td")
     code = element("code", line)
-    return element("td", element(tag, code) if differ else code)
+    return element("td", element(tag, code) if marked else code)
 
 
-def _aligned(left: list[str], right: list[str]) -> Iterator[tuple[str | None, str | None, bool]]:
-    """Pairs of lines, and whether they differ; None where one side has no such line."""
-    for tag, left_from, left_to, right_from, right_to in SequenceMatcher(
-        None, left, right, autojunk=False
-    ).get_opcodes():
-        for offset in range(max(left_to - left_from, right_to - right_from)):
-            one = left[left_from + offset] if left_from + offset < left_to else None
-            other = right[right_from + offset] if right_from + offset < right_to else None
-            yield one, other, tag != "equal"
+def _aligned(left: list[str], right: list[str], *, one_sided: bool) -> Iterator[tuple[str | None, str | None, bool]]:
+    """Pairs of lines, and whether to mark them as different; None where one side has no such line."""
+    matcher = SequenceMatcher(None, [_bare(line) for line in left], [_bare(line) for line in right], autojunk=False)
+    for tag, left_from, left_to, right_from, right_to in matcher.get_opcodes():
+        for one, other in zip_longest(left[left_from:left_to], right[right_from:right_to]):
+            yield one, other, tag != "equal" and not one_sided
+
+
+def _bare(line: str) -> str:
+    """A line is not another because one more comes after it."""
+    return line.removesuffix(",")
 
 
 def _lines(schema: Any) -> list[str]:
@@ -89,12 +96,4 @@ def _lines(schema: Any) -> list[str]:
         return []
     lines = json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False).split("\n")
     cut = [f"… {len(lines) - _LINES:,} more lines"] if len(lines) > _LINES else []
-    return [_indented(line) for line in lines[:_LINES]] + cut
-
-
-def _indented(line: str) -> str:
-    return shown(line, 200)
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return [shown(line, 200) for line in lines[:_LINES]] + cut

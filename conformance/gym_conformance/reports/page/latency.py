@@ -76,7 +76,7 @@ def _plot(one: Latency, low: int, high: int) -> Markup:
         element("line", x1=median, x2=median, y1=4, y2=_HEIGHT - 4, class_="median"),
         element("line", x1=most, x2=most, y1=10, y2=_HEIGHT - 10, class_="most"),
     ]
-    label = f"{one.endpoint}: median {_time(one.quantile(0.5))}, 95 % within {_time(one.quantile(0.95))}"
+    label = f"Latency of {one.endpoint}: median {_time(one.quantile(0.5))}, 95 % within {_time(one.quantile(0.95))}"
     return element("svg", *grid, *dots, *marks, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=label)
 
 

@@ -40,16 +40,9 @@ def matrix(checks: tuple[Judged, ...]) -> Markup:
         )
         for section, group in groupby(checks, key=lambda check: check.check.partition("-")[0])
     ]
-    present = Counter(map(state, checks))
-    legend = [
-        element("li", _sign(name), f"{present[name]} {word}", class_=name)
-        for name, word in _WORDS.items()
-        if present[name]
-    ]
     return element(
         "section",
         element("h2", "Checks", id="checks"),
-        element("ul", *legend, class_="legend", aria_label="Legend"),
         element("table", *rows, class_="matrix"),
         _all(checks),
         aria_labelledby="checks",
@@ -110,7 +103,7 @@ def counts(checks: tuple[Judged, ...]) -> Markup:
     """How many checks stand how, in a line."""
     present = Counter(map(state, checks))
     return join(
-        element("li", element("b", str(present[name])), f" {word}", class_=name)
+        element("li", _sign(name), element("b", str(present[name])), f" {word}", class_=name)
         for name, word in _WORDS.items()
         if present[name]
     )

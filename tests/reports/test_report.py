@@ -1,0 +1,70 @@
+"""The report as a value: what it comes to, and what is to be mended first."""
+
+from dataclasses import replace
+
+import pytest
+
+from gym_conformance.findings import Finding
+from gym_conformance.reports.drift import Drift, Weight
+from gym_conformance.reports.latency import Latency
+from gym_conformance.reports.report import NOT_SELECTED, Outcome, Report
+from gym_conformance.reports.shown import SCRIPT, named, script
+from tests.reports.samples import ACCEPTED, DRIFT, FAILED, FULL, PASSED, SKIPPED, TARGET, UNTESTABLE, WARNED
+
+LIVE = replace(PASSED, check="live-root")
+LEFT_OUT = replace(SKIPPED, reason=NOT_SELECTED)
+
+
+@pytest.mark.parametrize(
+    ("findings", "outcome"),
+    [
+        ([PASSED, SKIPPED], Outcome.FIT),
+        ([PASSED, WARNED], Outcome.FIT),
+        ([PASSED, ACCEPTED], Outcome.FIT),
+        ([PASSED, replace(FAILED, accepted="known")], Outcome.FIT),
+        ([PASSED, LEFT_OUT], Outcome.PARTLY),
+        ([PASSED, FAILED], Outcome.UNFIT),
+        ([PASSED, UNTESTABLE], Outcome.UNFIT),
+        ([LIVE, SKIPPED], Outcome.NOTHING),
+    ],
+)
+def test_what_it_comes_to(findings: list[Finding], outcome: Outcome) -> None:
+    assert Report(TARGET, tuple(findings)).outcome is outcome
+
+
+def test_a_should_fails_a_strict_run() -> None:
+    assert Report(TARGET, (PASSED, WARNED), strict=True).outcome is Outcome.UNFIT
+
+
+def test_breaking_drift_and_stale_entries_are_not_fit() -> None:
+    fit = Report(TARGET, (PASSED,))
+    assert replace(fit, drift=(DRIFT,)).outcome is Outcome.UNFIT
+    assert replace(fit, drift=(Drift("widening", Weight.NOTE, "t", "more"),)).outcome is Outcome.FIT
+    assert replace(fit, stale=FULL.stale).outcome is Outcome.UNFIT
+
+
+def test_the_gravest_come_first() -> None:
+    assert [group.label for group in FULL.groups] == ["MUST", "untestable", "SHOULD", "accepted"]
+
+
+def test_alike_findings_of_one_check_share_a_group() -> None:
+    other = replace(FAILED, subject="example.jsonl:4")
+    elsewhere = replace(FAILED, check="verify-degenerate")
+    groups = Report(TARGET, (FAILED, elsewhere, other)).groups
+    assert [group.subjects for group in groups] == [["example.jsonl:3", "example.jsonl:4"], ["example.jsonl:3"]]
+
+
+def test_a_reproduction_is_shown_whole_or_not_at_all() -> None:
+    assert script(FAILED) == "\n".join(FAILED.reproduce)
+    long = script(replace(FAILED, reproduce=("x" * SCRIPT, "y")))
+    assert long.startswith("# 2 commands, too long to show")
+    assert script(replace(FAILED, reproduce=("curl '\x1b'",))).startswith("# a command holds characters")
+
+
+def test_many_names_are_counted() -> None:
+    assert named([str(number) for number in range(20)])[-1] == "and 8 more"
+
+
+def test_quantiles_are_samples() -> None:
+    latency = Latency("GET /", (1.0, 2.0, 3.0, 4.0))
+    assert [latency.quantile(part) for part in (0, 0.5, 0.95, 1)] == [1.0, 3.0, 4.0, 4.0]
