@@ -123,6 +123,11 @@ class Suite:
         """Tell an xdist worker where the server is."""
         node.workerinput["gym_url"] = self.url
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Learn from an xdist worker what was left out: only workers collect."""
+        self.tally.deselected |= set(getattr(node, "workeroutput", {}).get("gym_deselected", ()))
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Put the checks first; after this, pytest's own -k, -m and --lf choose among them."""
@@ -188,6 +193,8 @@ class Suite:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Stop what was started and write the reports, also when the run was interrupted."""
         self._started.close()
+        if self.worker is not None:
+            self.config.workeroutput["gym_deselected"] = sorted(self.tally.deselected)  # type: ignore[attr-defined]
         if self.worker is not None or self.config.option.collectonly:
             return
         report = self._report()

@@ -73,7 +73,7 @@ def test_searching_and_filtering(show: Show) -> None:
     assert page.run(VISIBLE) == 4
     page.press("/")
     assert page.run("document.activeElement.id") == "search"
-    page.type("KEYERROR example.jsonl:3 score")
+    page.type("KEYERROR example.jsonl:3 DATASET row MUST")
     assert page.run(VISIBLE) == 1
     assert page.run("document.getElementById('count').textContent") == "1 of 4 findings"
     page.type(" nonsense")
