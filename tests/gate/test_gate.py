@@ -67,7 +67,17 @@ def test_an_entry_whose_date_has_passed_is_red(run: Run, grumpy_url: str, baseli
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_an_entry_for_no_check_is_red(run: Run, good_url: str, baseline: Path, workers: tuple[str, ...]) -> None:
     baseline.write_text('[[accepted]]\ncheck = "verify-flour"\nreason = "a slip"\n')
-    result = run("--gym-url", good_url, "-k", "verify-floor or flour", "--gym-data", "data", "--gym-baseline", str(baseline), *workers)
+    result = run(
+        "--gym-url",
+        good_url,
+        "-k",
+        "verify-floor or flour",
+        "--gym-data",
+        "data",
+        "--gym-baseline",
+        str(baseline),
+        *workers,
+    )
     assert result.returncode == 1, result.stdout
     assert "gym-baseline.toml:1: verify-flour, *: there is no such check" in result.stdout
 
