@@ -103,3 +103,12 @@ def test_the_first_baseline(run: Run, repo: Path, grumpy_url: str, workers: tupl
     new.write_text(new.read_text().replace('reason = ""', 'reason = "known"'))
     again = run("--gym-url", grumpy_url, *SCORING, "--gym-baseline", "new.toml")
     assert again.returncode == 0, again.stdout
+
+
+def test_a_fault_of_ours_is_exit_status_3_and_no_baseline(run: Run, repo: Path, good_url: str) -> None:
+    fault = "import gym_conformance.judge\n\nasync def judge(self, check):\n    raise RuntimeError('ours')\n\n"
+    repo.joinpath("conftest.py").write_text(fault + "gym_conformance.judge.Judge.judge = judge\n")
+    result = run("--gym-url", good_url, *SCORING, "--gym-baseline-write", "new.toml")
+    assert result.returncode == 3, result.stdout
+    assert "this is no finding about the server" in result.stdout
+    assert not repo.joinpath("new.toml").exists()
