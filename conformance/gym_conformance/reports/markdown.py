@@ -52,7 +52,7 @@ def _blocks(report: Report) -> Iterator[str]:
         what = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else first.hint or first.title
         yield f"**Mend first:** [`{first.check}`]({DOCS}#{first.check}): {prose(what)}"
     if report.breaking_drift:
-        yield f"**Drift:** {report.breaking_drift:,} breaking differences between rows and server; see below."
+        yield f"**Breaking drift:** {report.breaking_drift:,}; rows declare tools unlike those that the server serves. See below."
     if report.stale:
         yield "### The baseline"
         yield "\n".join(f"- {prose(str(stale))}" for stale in report.stale)

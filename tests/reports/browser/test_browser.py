@@ -137,13 +137,14 @@ def test_it_says_the_same_without_its_script(show: Show) -> None:
 
 
 def test_on_paper_everything_is_open_and_nothing_is_for_clicking(show: Show) -> None:
-    page = show(FULL)
+    page = show(FULL, width=700)  # A4 between margins
     page.send("Emulation.setEmulatedMedia", media="print")
     page.run("dispatchEvent(new Event('beforeprint'))")
     assert page.run("document.querySelectorAll('details:not([open])').length") == 0
     assert (
         page.run("[...document.querySelectorAll('nav, #filter, .copy')].some((one) => one.checkVisibility())") is False
     )
+    assert page.run("document.documentElement.scrollWidth") <= 700
     page.run("dispatchEvent(new Event('afterprint'))")
     assert page.run("document.querySelectorAll('details:not([open])').length") > 0
     assert len(page.send("Page.printToPDF")["data"]) > 1000
