@@ -39,7 +39,7 @@ def load(paths: Iterable[Path], bound: int = BOUND) -> Dataset:
     A folder stands for its `*.jsonl` files; beside `NAME.jsonl`, `NAME_rollouts.jsonl` is read too where it is.
 
     Raises:
-        BadData: a file is missing, empty, or has a line that is no row.
+        BadData: a file is missing, empty, or has a line that is no row; or there is no row in any of them.
     """
     rows: _Choice[Row] = _Choice(bound)
     rollouts: _Choice[Rollout] = _Choice(bound)
@@ -52,6 +52,8 @@ def load(paths: Iterable[Path], bound: int = BOUND) -> Dataset:
                 rows.offer(item, item.shape)
         if before == rows.offered + rollouts.offered:
             raise BadData(f"{path}: the file is empty; give a JSONL file with one row a line")
+    if rollouts.offered and not rows.offered:
+        raise BadData(f"{path}: recorded rollouts only; give the dataset rows that they were recorded of too")
     return Dataset(rows.chosen, rollouts.chosen, rows.offered)
 
 
@@ -116,8 +118,15 @@ def _read_line(line: bytes, source: Source) -> Row | Rollout:
     where = f"{source.path}, line {source.line}"
     try:
         data = _parse(line)
-    except ValueError as error:
-        raise BadData(f"{where}: not JSON ({error}); each line must be one JSON object") from None
+    except UnicodeDecodeError as error:
+        raise BadData(
+            f"{where}: not UTF-8 ({error.reason} at byte {error.start + 1}); save the file as UTF-8"
+        ) from None
+    except json.JSONDecodeError as error:
+        at = f"{error.msg} at column {error.colno}"
+        raise BadData(f"{where}: not JSON ({at}); each line must be one JSON object") from None
+    except RecursionError:
+        raise BadData(f"{where}: nested too deep to be read; each line must be one JSON object") from None
     if not isinstance(data, dict):
         raise BadData(f"{where}: not a JSON object; each line must be one row")
     if not isinstance(data.get("responses_create_params"), dict):
@@ -129,4 +138,5 @@ def _parse(line: bytes) -> Any:
     try:
         return from_json(line)
     except ValueError:
-        return json.loads(line)  # slower; takes what the other does not (lone surrogates), and says where the fault is
+        # slower; takes what the other does not (lone surrogates), and says where the fault is
+        return json.loads(line.decode().strip())

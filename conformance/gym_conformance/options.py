@@ -1,5 +1,6 @@
 """The command line: what the user asked for, checked before anything is sent."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,9 @@ TIMEOUT = 30.0
 
 #: What `--gym-report` can write, by suffix; `.xml` is pytest's own JUnit.
 REPORTS = (".json", ".md", ".html", ".sarif", ".xml")
+
+#: Headers that each request sets for itself: given by the user, they would replace what is tested.
+_OWN_HEADERS = frozenset({"cookie", "content-length", "transfer-encoding", "connection"})
 
 
 class BadOption(Exception):
@@ -47,8 +51,10 @@ def read_options(
     Raises:
         BadOption: a value cannot be used.
     """
-    if url and demo:
+    if demo and url is not None:
         raise BadOption("--gym-url and --gym-demo: give one of them")
+    if demo and data:
+        raise BadOption("--gym-data: --gym-demo has data of its own; leave out one of them")
     return Options(
         url=None if demo else _read_url(url or ""),
         data=tuple(Path(path) for path in data),
@@ -62,16 +68,16 @@ def read_options(
 
 
 def _read_url(url: str) -> str:
+    if "@" in url.partition("://")[2].partition("/")[0]:  # first, so that no other message shows the password
+        raise BadOption("--gym-url: it holds a user name or password; give --gym-header 'Authorization: ...' instead")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
         raise BadOption(f"--gym-url {url!r}: {error}; give a URL such as http://127.0.0.1:8000") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not _is_plain(url):
         raise BadOption(f"--gym-url {url!r}: not an http or https URL; give one such as http://127.0.0.1:8000")
-    if parts.username or parts.password:
-        raise BadOption("--gym-url: it holds a user name or password; give --gym-header 'Authorization: ...' instead")
-    if parts.query or parts.fragment:
+    if "?" in url or "#" in url:
         raise BadOption(
             f"--gym-url {url!r}: it has a query or a fragment; give the URL that /seed_session is appended to"
         )
@@ -83,8 +89,13 @@ def _read_report(given: str) -> Path:
     path = Path(given)
     if path.suffix not in REPORTS:
         raise BadOption(f"--gym-report {given!r}: unknown suffix {path.suffix!r}; give one of {', '.join(REPORTS)}")
-    if not path.absolute().parent.is_dir():
+    folder = path.absolute().parent
+    if not folder.is_dir():
         raise BadOption(f"--gym-report {given!r}: its folder does not exist; make it first")
+    if path.is_dir():
+        raise BadOption(f"--gym-report {given!r}: that is a folder; give a file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BadOption(f"--gym-report {given!r}: its folder cannot be written to; give one that can")
     return path
 
 
@@ -112,5 +123,15 @@ def _read_header(given: str) -> tuple[str, str]:
     name, value = name.strip(), value.strip()
     legal = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     if not colon or not legal or not value.isascii() or not value.isprintable():
-        raise BadOption("--gym-header: not of the form 'Name: value' (the value is not shown here)")
+        raise BadOption(
+            "--gym-header: not of the form 'Name: value', in printable ASCII; give one such as "
+            "'Authorization: Bearer ...' (what was given is not shown here)"
+        )
+    if name.lower() in _OWN_HEADERS:
+        raise BadOption(f"--gym-header {name}: every request sets that itself; leave it out")
     return name, value
+
+
+def _is_plain(url: str) -> bool:
+    """Whether it can stand in a request and in a shell command as it is."""
+    return url.isprintable() and not any(character.isspace() or character in '"<>\\^`{|}' for character in url)

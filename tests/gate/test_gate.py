@@ -34,7 +34,7 @@ def test_an_accepted_finding_does_not(run: Run, grumpy_url: str, baseline: Path,
     assert result.returncode == 0, result.stdout
     assert "accepted: verify-scores-rows, example.jsonl:3: the row is to be mended" in result.stdout
     assert "1 accepted" in result.stdout
-    assert "Fit to train on, as far as it was judged." in result.stdout
+    assert "No rule broken, as far as the 2 checks that ran can tell." in result.stdout
 
 
 def test_the_baseline_can_stand_in_the_ini_file(run: Run, repo: Path, grumpy_url: str, baseline: Path) -> None:
@@ -49,7 +49,7 @@ def test_an_entry_that_no_longer_fails_is_red(
     result = run("--gym-url", good_url, *SCORING, "--gym-baseline", str(baseline), *workers)
     assert result.returncode == 1, result.stdout
     assert "gym-baseline.toml:2: verify-scores-rows, example.jsonl:3: it no longer fails; remove" in result.stdout
-    assert "The baseline is stale." in result.stdout
+    assert "The baseline is stale: mend its entries." in result.stdout
 
 
 def test_an_entry_for_a_deselected_check_is_not_stale(run: Run, good_url: str, baseline: Path) -> None:

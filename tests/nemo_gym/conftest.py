@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,42 +46,56 @@ def _tail(log: Path) -> str:
     return "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
 
 
-def _announcement(process: subprocess.Popen[bytes], deadline: float) -> bytes:
-    """What the child said on standard output up to its first line end, its end, or the deadline."""
-    assert process.stdout is not None
-    said = b""
-    while not said.endswith(b"\n"):
-        ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
-        chunk = os.read(process.stdout.fileno(), 4096) if ready else b""
-        if not chunk:
-            break
-        said += chunk
-    return said
+class Nursery:
+    """A process that has nemo-gym imported, and forks a server for each name; each server is a process group."""
 
+    def __init__(self, python: str, log: Path) -> None:
+        command = [python, str(Path(__file__).with_name("serve.py"))]
+        with log.open("wb") as sink:
+            self.process = subprocess.Popen(  # our own script
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sink, start_new_session=True
+            )
+        self.log = log
 
-@contextmanager
-def serving(python: str, folder: Path, log: Path) -> Iterator[RealServer]:
-    """Serve `folder`'s server in a process group of its own, which does not outlive the block.
+    @contextmanager
+    def serving(self, folder: Path, log: Path) -> Iterator[RealServer]:
+        """Serve `folder`'s server, which does not outlive the block.
 
-    Raises:
-        RuntimeError: it ended, or was not ready within START_SECONDS; the last log lines are in the message.
-    """
-    command = [python, str(Path(__file__).with_name("serve.py")), folder.name]
-    with log.open("wb") as sink:
-        process = subprocess.Popen(  # our own script
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=sink, start_new_session=True
-        )
-    try:
+        Raises:
+            RuntimeError: it ended, or was not ready within START_SECONDS; the last log lines are in the message.
+        """
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{folder.name} {log}\n".encode())
+        self.process.stdin.flush()
         deadline = time.monotonic() + START_SECONDS
-        said = _announcement(process, deadline).decode()
-        if not said.startswith("READY "):
-            how = "ended" if time.monotonic() < deadline else f"was not ready within {START_SECONDS:.0f} s"
-            raise RuntimeError(f"{folder.name} {how}; its log's last lines:\n{_tail(log)}")
-        yield RealServer(folder.name, said.split()[1], folder, log)
-    finally:
-        # Nothing has reaped the leader yet, so its group's number cannot belong to anyone else.
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        child = self._line(deadline)
+        if not child.isdigit():
+            raise RuntimeError(f"nemo-gym cannot be imported:\n{_tail(self.log)}")
+        try:
+            said = self._line(deadline)
+            if not said.startswith("READY "):
+                raise RuntimeError(f"{folder.name} does not start; its log's last lines:\n{_tail(log)}")
+            yield RealServer(folder.name, said.split()[1], folder, log)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(int(child), signal.SIGKILL)
+
+    def close(self) -> None:
+        """End the process that forks; the servers ended with their blocks."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+    def _line(self, deadline: float) -> str:
+        """What was said next, up to a line end, the end, or the deadline."""
+        assert self.process.stdout is not None
+        said = b""
+        while not said.endswith(b"\n"):
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            byte = os.read(self.process.stdout.fileno(), 1) if ready else b""
+            if not byte:
+                break
+            said += byte
+        return said.decode().strip()
 
 
 @pytest.fixture(scope="session")
@@ -113,12 +127,14 @@ def real_server(
     """Serve a bundled server by name; each is started once and killed, with its group, at the end."""
     logs = tmp_path_factory.mktemp("real-servers")
     running: dict[str, RealServer] = {}
+    nursery = Nursery(gym_python, logs / "nursery.log")
     with ExitStack() as started:
+        started.callback(nursery.close)
 
         def serve(name: str) -> RealServer:
             if name not in running:
                 folder = gym_bundle / "resources_servers" / name
-                running[name] = started.enter_context(serving(gym_python, folder, logs / f"{name}.log"))
+                running[name] = started.enter_context(nursery.serving(folder, logs / f"{name}.log"))
             return running[name]
 
         yield serve

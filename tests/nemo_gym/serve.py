@@ -1,6 +1,7 @@
 """Serve one of NeMo Gym's bundled resources servers, unmodified, on loopback and without Ray.
 
     python serve.py SERVER_NAME
+    python serve.py              # forks one for each `NAME LOG` on standard input
 
 `python` must have nemo-gym. The server's own entry point runs as `gym env start` runs it (nemo-gym 0.4.0
 and 0.7.0, `nemo_gym/cli/setup_command.py`): as `__main__`, in its own folder, with its YAML in the
@@ -18,8 +19,10 @@ import importlib
 import importlib.util
 import os
 import runpy
+import signal
 import socket
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -78,25 +81,20 @@ class ReadyServer(uvicorn.Server):
                 out.write(f"READY http://{host}:{port}\n")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("server", metavar="SERVER_NAME", help="a folder of resources_servers/")
-    folder = bundle() / "resources_servers" / parser.parse_args().server
+def serve(name: str, announcement: int) -> None:
+    """Serve one bundled server in this process until it is killed; its address goes to the descriptor `announcement`."""
+    folder = bundle() / "resources_servers" / name
     if not folder.is_dir():
         sys.exit(f"no such server: {folder}")
-
-    announcement = os.dup(1)
-    os.dup2(2, 1)
-
-    name, config = instance(folder)
+    key, config = instance(folder)
     # The protocol is named: asyncio turns Nagle's delay off only where it is, as it is where uvicorn binds itself.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind((LOOPBACK, 0))
-    server = config[name]["resources_servers"][folder.name]
+    server = config[key]["resources_servers"][folder.name]
     server |= {"host": LOOPBACK, "port": listener.getsockname()[1]}
     head = {"head_server": {"host": LOOPBACK, "port": 1}, "dry_run": False}
     os.environ["NEMO_GYM_CONFIG_DICT"] = yaml.safe_dump(NO_MODEL | head | config)
-    os.environ["NEMO_GYM_CONFIG_PATH"] = name
+    os.environ["NEMO_GYM_CONFIG_PATH"] = key
 
     def run(**options: Any) -> None:  # whatever this nemo-gym passes to uvicorn.run
         ReadyServer(uvicorn.Config(**options), announcement).run(sockets=[listener])
@@ -106,6 +104,42 @@ def main() -> None:
     vars(uvicorn)["run"] = run
     vars(importlib.import_module("nemo_gym.server_utils"))["initialize_ray"] = lambda: None
     runpy.run_path(server["entrypoint"], run_name="__main__")
+
+
+def serve_many(out: int) -> None:
+    """Fork a server for each line of standard input, `NAME LOG`, and answer `PID` before its own announcement.
+
+    nemo-gym's imports cost ten seconds of processor time; forked, a server has them already.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    importlib.import_module("nemo_gym.base_resources_server")
+    for line in sys.stdin:
+        name, log = line.split(maxsplit=1)
+        if child := os.fork():
+            os.write(out, f"{child}\n".encode())
+            continue
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.dup2(os.open(log.strip(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        try:
+            serve(name, out)
+        except BaseException:  # noqa: BLE001 - the child ends here whatever happens; its log says why
+            traceback.print_exc()
+            sys.stderr.flush()
+            os.write(out, b"FAILED\n")
+        os._exit(1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("server", metavar="SERVER_NAME", nargs="?", help="a folder of resources_servers/")
+    name = parser.parse_args().server
+    announcement = os.dup(1)
+    os.dup2(2, 1)
+    if name:
+        serve(name, announcement)
+    else:
+        serve_many(announcement)
 
 
 if __name__ == "__main__":

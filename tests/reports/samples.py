@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from gym_conformance.baseline import Stale
+from gym_conformance.drift.drift import Weight
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.reports.drift import Drift, Weight
+from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.report import Report
 
@@ -46,8 +47,8 @@ ACCEPTED = replace(
 
 DECLARED = {"type": "object", "properties": {"unit": {"enum": ["celsius", "fahrenheit"]}}, "required": ["unit"]}
 SERVED = {"type": "object", "properties": {"unit": {"enum": ["celsius"]}}, "required": ["unit", "city"]}
-DRIFT = Drift(
-    "argument refused",
+DRIFT = DriftRow(
+    "argument-refused",
     Weight.BREAKING,
     "get_weather",
     "the row allows a value that the server refuses",
@@ -65,7 +66,7 @@ FULL = Report(
     (PASSED, FAILED, WARNED, UNTESTABLE, SKIPPED, ACCEPTED),
     baseline="gym-baseline.toml",
     stale=(Stale("verify-floor", "*", "gym-baseline.toml", 7, "it no longer fails; remove the entry"),),
-    drift=(DRIFT, Drift("widening", Weight.NOTE, "get_weather", "the server takes more")),
+    drift=(DRIFT, DriftRow("argument-widened", Weight.NOTE, "get_weather", "the server takes more")),
     latency=(Latency("POST /verify", (0.001, 0.002, 0.2)), Latency("POST /seed_session", (0.0,))),
 )
 FIT = Report(TARGET, (PASSED, SKIPPED))

@@ -1,11 +1,14 @@
 """The report as a value: what it comes to, and what is to be mended first."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from gym_conformance.contract.rows import Source
+from gym_conformance.drift.drift import Certainty, Drift, Kind, Weight, Witness
 from gym_conformance.findings import Finding
-from gym_conformance.reports.drift import Drift, Weight
+from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.report import NOT_SELECTED, Outcome, Report
 from gym_conformance.reports.shown import SCRIPT, named, script
@@ -24,7 +27,7 @@ LEFT_OUT = replace(SKIPPED, reason=NOT_SELECTED)
         ([PASSED, replace(FAILED, accepted="known")], Outcome.FIT),
         ([PASSED, LEFT_OUT], Outcome.PARTLY),
         ([PASSED, FAILED], Outcome.UNFIT),
-        ([PASSED, UNTESTABLE], Outcome.UNFIT),
+        ([PASSED, UNTESTABLE], Outcome.UNTESTABLE),
         ([LIVE, SKIPPED], Outcome.NOTHING),
     ],
 )
@@ -39,8 +42,38 @@ def test_a_should_fails_a_strict_run() -> None:
 def test_breaking_drift_and_stale_entries_are_not_fit() -> None:
     fit = Report(TARGET, (PASSED,))
     assert replace(fit, drift=(DRIFT,)).outcome is Outcome.UNFIT
-    assert replace(fit, drift=(Drift("widening", Weight.NOTE, "t", "more"),)).outcome is Outcome.FIT
-    assert replace(fit, stale=FULL.stale).outcome is Outcome.UNFIT
+    assert replace(fit, drift=(DriftRow("argument-widened", Weight.NOTE, "t", "more"),)).outcome is Outcome.FIT
+    assert replace(fit, stale=FULL.stale).outcome is Outcome.STALE
+
+
+@pytest.mark.parametrize(
+    ("certainty", "live", "breaks"),
+    [
+        (Certainty.SHOWN, "", True),
+        (Certainty.SHOWN, "not tried", True),
+        (Certainty.SHOWN, "not confirmed", False),
+        (Certainty.UNKNOWN, "", False),
+        (Certainty.UNKNOWN, "confirmed", True),
+    ],
+)
+def test_drift_breaks_where_schemas_or_the_live_server_bear_it_out(
+    certainty: Certainty, live: str, breaks: bool
+) -> None:
+    drift = Drift(Kind.ARGUMENT_REFUSED, "get_weather", "it is refused", "/unit", certainty=certainty)
+    assert DriftRow.of(drift, live).breaks is breaks
+
+
+def test_a_row_of_the_table_is_made_of_a_drift() -> None:
+    drift = Drift(
+        Kind.ARGUMENT_REFUSED,
+        "get_weather",
+        "it is refused",
+        "/unit",
+        sources=(Source(Path("data/example.jsonl"), 3),),
+        witness=Witness({"unit": None}),
+    )
+    row = DriftRow.of(drift, "confirmed", "status 422")
+    assert (row.kind, row.sources, row.witness) == ("argument-refused", ("data/example.jsonl:3",), {"unit": None})
 
 
 def test_the_gravest_come_first() -> None:

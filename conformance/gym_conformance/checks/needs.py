@@ -5,7 +5,7 @@ from typing import Final
 
 from gym_conformance.checks.check import Need
 from gym_conformance.checks.outcome import NotApplicable, Untestable
-from gym_conformance.checks.trial import OK, Trial, describe
+from gym_conformance.checks.trial import OK, Trial, describe, refuse_made_up
 from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.rows import Row, Tool
@@ -23,7 +23,8 @@ async def _score(gym: Gym) -> None:
     """A server that scores nothing at all has one finding, of verify-scores-rows, and not one for every check."""
     trial = Trial(gym)
     reply = await trial.verify(await trial.open(), DO_NOTHING.response)
-    if reply.status != OK:
+    refuse_made_up(gym.row, reply)
+    if reply.status != OK or not reply.is_json or not isinstance(reply.json(), dict):
         raise Untestable(f"a verify that scores a plain message (verify-scores-rows): {describe(reply)}")
 
 

@@ -16,6 +16,7 @@ from gym_conformance.checks.trial import (
     expect_no_crash,
     expect_object,
     expect_status,
+    refuse_made_up,
     reply_of,
 )
 from gym_conformance.contract.cookies import SetCookie, parse_set_cookie
@@ -41,6 +42,7 @@ async def seed_accepts_rows(trial: Trial, row: Row) -> None:
     Source: `SimpleAgent.run` posts the whole row and raises for any status but 200 (0.4.0).
     """
     reply = reply_of(await trial.session(row).seed())
+    refuse_made_up(row, reply)
     expect_status(
         reply,
         [OK],
@@ -88,6 +90,7 @@ async def seed_replies_object(trial: Trial, _: object) -> None:
     """
     session = trial.session()
     reply = reply_of(await session.seed())
+    refuse_made_up(trial.gym.row, reply)
     expect_status(reply, [OK], "See seed-accepts-rows.")
     expect_object(reply, "seed_session returns None: return BaseSeedSessionResponse().")
 

@@ -7,13 +7,14 @@ from gym_conformance.checks.outcome import Untestable, Violation
 from gym_conformance.contract.cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.rows import Call, Row
 from gym_conformance.contract.wire import VERIFY
-from gym_conformance.gym import Gym
+from gym_conformance.gym import BARE_ROW, Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session, post
 from gym_conformance.session.exchange import Exchange, Reply, Request
 
 OK = 200
 _SERVER_ERROR = 500
+_REFUSALS = range(400, 500)
 
 
 class Trial:
@@ -39,6 +40,7 @@ class Trial:
         """
         session = self.session(row, client)
         reply = reply_of(await session.seed())
+        refuse_made_up(row or self.gym.row, reply)
         if reply.status != OK:
             raise Untestable(f"a session: /seed_session answered {reply.status} for {row or self.gym.row}")
         return session
@@ -59,7 +61,7 @@ class Trial:
         """
         reply = await self.verify(session, response, **fields)
         if reply.status != OK:
-            raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows")
+            raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows and verify-degenerate")
         verdict = reply.json() if reply.is_json else None
         if not isinstance(verdict, dict):
             raise Untestable("a score: /verify answered no JSON object; see verify-scores-rows")
@@ -88,6 +90,16 @@ def expect_no_crash(reply: Reply, hint: str, given: str = "") -> None:
     """Hold a reply, to what was given, to any status but a 5xx."""
     if reply.status >= _SERVER_ERROR:
         raise Violation("any status below 500" + (f" to {given}" if given else ""), describe(reply), hint)
+
+
+def refuse_made_up(row: Row, reply: Reply) -> None:
+    """End the trial where the server wants more of a row than the one that we made up has.
+
+    Raises:
+        Untestable: it refused the made-up row, as it should.
+    """
+    if row is BARE_ROW and reply.status in _REFUSALS:
+        raise Untestable(f"dataset rows (--gym-data); to a made-up one the server answers {describe(reply)}")
 
 
 def expect_object(reply: Reply, hint: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from gym_conformance.checks.trial import (
     expect_no_crash,
     expect_object,
     expect_status,
+    refuse_made_up,
     reply_of,
 )
 from gym_conformance.contract.cookies import NO_COOKIES, Cookies
@@ -65,6 +66,8 @@ async def verify_scores_rows(trial: Trial, row: Row) -> None:
         reply = await trial.verify(session, output)
         if output in recorded and _refused_by_type(reply):
             continue  # recorded by an older version, with values that today's OpenAI types refuse
+        if not _refused_by_type(reply):
+            refuse_made_up(row, reply)
         expect_status(reply, [OK], hint)
         expect_object(reply, "verify returns None, or its reply holds NaN, which JSON has not.")
 
@@ -126,38 +129,41 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     Level.MUST,
     "verify MUST score malformed calls of every tool",
     why="the agent survives them and goes on to verify: there the whole rollout is lost, with all its tokens.",
-    needs=[RESOURCES_SERVER, SCORE, TOOLS],
+    needs=[RESOURCES_SERVER, TOOLS, SCORE],
     subjects=lambda gym: [row for row in gym.rows if row.tools],
 )
 async def verify_malformed_calls(trial: Trial, row: Row) -> None:
     """Verifies, for each row, calls of all its tools with arguments that are no JSON, empty, a list, null, and so on.
 
-    Where that is no 200, each tool is tried alone, to name the one that matters.
+    Where that is no 200, each tool is tried alone, to name the one that matters. A row of which verify scores nothing is
+    the finding of verify-scores-rows.
     Source: simple_agent/app.py (0.4.0) answers malformed arguments with an error for the policy, and goes on.
     """
     for slip, arguments in SLIPS.items():
-        if await _scores(trial, row, [tool.name for tool in row.tools], arguments) is None:
+        names = [tool.name for tool in row.tools]
+        if (together := await _refusal(trial, row, names, arguments)) is None:
             continue
-        for name in (tool.name for tool in row.tools):
-            if reply := await _scores(trial, row, [name], arguments):
-                raise Violation(
-                    f"status 200 for a call of {name} whose arguments are {slip}",
-                    describe(reply),
-                    "verify parses the arguments, or picks a key from them, without a guard.",
-                )
+        await trial.scored(await trial.open(row), DO_NOTHING.response)
+        alone = [(name, reply) for name in names if (reply := await _refusal(trial, row, [name], arguments))]
+        name, reply = next(iter(alone), ("all its tools", together))
+        raise Violation(
+            f"status 200 for a call of {name} whose arguments are {slip}",
+            describe(reply),
+            "verify parses the arguments, or picks a key from them, without a guard.",
+        )
 
 
-async def _scores(trial: Trial, row: Row, names: list[str], arguments: str) -> Reply | None:
-    """None where such calls are scored, and then leaves no trace; else the reply."""
+async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> Reply | None:
+    """The reply to such calls; None where they are scored, and then it leaves no trace."""
     calls = [function_call(name, arguments, f"call_{at}") for at, name in enumerate(names)]
     before = len(trial.channel.exchanges)
     session = await trial.open(row)
     reply = await trial.verify(session, response([*calls, message("Done.")]))
-    if reply.status != OK and len(names) == 1:
+    if reply.status != OK:
         return reply
     for exchange in trial.channel.exchanges[before:]:
         trial.channel.forget(exchange)
-    return None if reply.status == OK else reply
+    return None
 
 
 @check(
@@ -354,7 +360,7 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
     if (played := await play(trial, row)).status == OK and played.is_json:
         verdicts.append(played.json())
     verdicts = [verdict for verdict in verdicts if verdict]
-    if not any("reward_components" in verdict for verdict in verdicts):
+    if all(verdict.get("reward_components") is None for verdict in verdicts):
         raise NotApplicable("the reply has no reward_components")
     keys: set[str] | None = None
     for verdict in verdicts:
@@ -402,7 +408,7 @@ async def verify_without_session(trial: Trial, subject: str) -> None:
     Level.SHOULD,
     "Doing nothing SHOULD NOT earn what the best recorded rollout earns",
     why="the shortest way to that reward is to do nothing: that is what the policy will learn.",
-    needs=[RESOURCES_SERVER, SCORE, ROLLOUTS],
+    needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
     subjects=lambda gym: list(gym.recorded),
 )
 async def verify_floor(trial: Trial, row: Row) -> None:

@@ -15,7 +15,7 @@ _LEVELS = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options, each an ini option of the same name with underscores."""
-    group = parser.getgroup("gym conformance", "judge a NeMo Gym resources server")
+    group = parser.getgroup("gym", "gym conformance (judge a NeMo Gym resources server)")
     group.addoption("--gym-url", metavar="URL", help="the server to judge, such as http://127.0.0.1:8000")
     group.addoption("--gym-demo", action="store_true", help="judge an embedded reference server instead")
     group.addoption(
@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("gym_demo", "the same as --gym-demo", type="bool", default=False)
     parser.addini("gym_data", "the same as --gym-data, one PATH a line", type="paths")
     parser.addini("gym_strict", "the same as --gym-strict", type="bool", default=False)
-    parser.addini("gym_report", "the same as --gym-report, one FILE a line", type="linelist")
+    parser.addini("gym_report", "the same as --gym-report, one FILE a line", type="paths")
     parser.addini("gym_timeout", "the same as --gym-timeout")
     parser.addini("gym_header", "the same as --gym-header, one a line", type="linelist")
     parser.addini("gym_baseline", "the same as --gym-baseline", type="paths")
@@ -58,7 +58,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for level, meaning in _LEVELS.items():
         config.addinivalue_line("markers", f"{level}: {meaning} (gym-conformance)")
     option = config.option
-    if option.gym_url or option.gym_demo or config.getini("gym_url") or config.getini("gym_demo"):
+    if option.gym_url is not None or option.gym_demo or config.getini("gym_url") or config.getini("gym_demo"):
         from gym_conformance.plugin.hooks import activate  # noqa: PLC0415 - heavy, and only needed here
 
         activate(config)
+    elif given := [arg for arg in config.invocation_params.args if str(arg).startswith("--gym-")]:
+        name = str(given[0]).partition("=")[0]
+        raise pytest.UsageError(f"{name}: there is nothing to judge; give --gym-url URL or --gym-demo too")

@@ -1,8 +1,10 @@
 """The suite inside pytest: loaded only when an option asks for a gym to be judged."""
 
-from collections.abc import Generator
+import os
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,15 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import BadOption, Options, read_options
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
-from gym_conformance.plugin.items import RUN, CheckItem, collect_checks
+from gym_conformance.plugin.items import RUN, CheckItem, collect_checks, node_id, section_id
 from gym_conformance.plugin.run import Run, Unreachable, ensure_reachable
 from gym_conformance.plugin.summary import Tally, write_summary
 from gym_conformance.reports.report import Report
 from gym_conformance.reports.writing import write_report
+from gym_conformance.session.printable import printable
 
-_PREFIX = "gym/"
+#: What can be chosen by node id: a section, or a check in it.
+_NODES = frozenset(node for check in CHECKS for node in (section_id(check), node_id(check)))
 
 
 def activate(config: pytest.Config) -> None:
@@ -31,25 +35,33 @@ def activate(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: an option's value cannot be used.
     """
-    option = config.option
     try:
-        options = read_options(
-            url=option.gym_url or config.getini("gym_url"),
-            demo=bool(option.gym_demo or (config.getini("gym_demo") and not option.gym_url)),
-            data=option.gym_data or config.getini("gym_data"),
-            strict=option.gym_strict or config.getini("gym_strict"),
-            reports=option.gym_report or config.getini("gym_report"),
-            timeout=option.gym_timeout or config.getini("gym_timeout"),
-            headers=option.gym_header or config.getini("gym_header"),
-            baseline=option.gym_baseline or _one_path(config, "gym_baseline"),
-            baseline_write=option.gym_baseline_write,
-        )
+        options = _read_options(config)
     except BadOption as bad:
         raise pytest.UsageError(str(bad)) from None
     config.stash[BASELINE] = load_baseline(options.baseline)
     _write_junit(config, options)
     _choose_paths(config)
     config.pluginmanager.register(Suite(config, options), "gym-conformance-suite")
+
+
+def _read_options(config: pytest.Config) -> Options:
+    """The command line's options, and the ini file's where it is silent."""
+    option = config.option
+    url, demo = option.gym_url, option.gym_demo
+    if url is None and not demo:
+        url, demo = config.getini("gym_url") or None, config.getini("gym_demo")
+    return read_options(
+        url=url,
+        demo=demo,
+        data=option.gym_data or ([] if option.gym_demo else config.getini("gym_data")),
+        strict=option.gym_strict or config.getini("gym_strict"),
+        reports=option.gym_report or config.getini("gym_report"),
+        timeout=option.gym_timeout or config.getini("gym_timeout"),
+        headers=option.gym_header or config.getini("gym_header"),
+        baseline=option.gym_baseline or _one_path(config, "gym_baseline"),
+        baseline_write=option.gym_baseline_write,
+    )
 
 
 def _one_path(config: pytest.Config, name: str) -> Path | None:
@@ -70,13 +82,23 @@ def _write_junit(config: pytest.Config, options: Options) -> None:
 
 def _choose_paths(config: pytest.Config) -> None:
     """Asked for a gym and given no path, collect no tests but ours; node ids of ours are no paths."""
-    chosen = [arg for arg in config.args if arg.startswith(_PREFIX)]
-    config.option.gym_chosen = getattr(config.option, "gym_chosen", []) + chosen  # travels to xdist workers
+    chosen = {arg: node for arg in config.args if (node := _own_node(config, arg))}
+    # travels to xdist workers
+    config.option.gym_chosen = [*getattr(config.option, "gym_chosen", []), *chosen.values()]
     asked = config.option.gym_url or config.option.gym_demo
     if config.args_source is pytest.Config.ArgsSource.ARGS:
-        config.args = [arg for arg in config.args if not arg.startswith(_PREFIX)]
+        config.args = [arg for arg in config.args if arg not in chosen]
     elif asked:
         config.args = []
+
+
+def _own_node(config: pytest.Config, arg: str) -> str | None:
+    """The node id that an argument names, if it is one of ours; below the root pytest shows them with `../`."""
+    path, colons, check = arg.partition("::")
+    for node in (path, os.path.relpath(config.invocation_params.dir / path, config.rootpath)):
+        if node + colons + check in _NODES:
+            return node + colons + check
+    return None
 
 
 class Suite:
@@ -86,7 +108,7 @@ class Suite:
         self.config = config
         self.options = options
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.tally = Tally(options)
+        self.tally = Tally(options, len(CHECKS))
         self.url = options.url or ""
         self._started = ExitStack()
 
@@ -123,19 +145,15 @@ class Suite:
         """Tell an xdist worker where the server is."""
         node.workerinput["gym_url"] = self.url
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Learn from an xdist worker what was left out: only workers collect."""
-        self.tally.deselected |= set(getattr(node, "workeroutput", {}).get("gym_deselected", ()))
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Put the checks first; after this, pytest's own -k, -m and --lf choose among them."""
-        config = self.config
-        chosen = set(config.option.gym_chosen)
+        chosen = set(self.config.option.gym_chosen)
         checks = collect_checks(session, CHECKS)
-        ours = [*checks, *collect_unknown(session, config.stash[BASELINE], {check.id for check in CHECKS})]
-        items[:0] = [item for item in ours if not chosen or {item.nodeid, item.nodeid.partition("::")[0]} & chosen]
+        wanted = [item for item in checks if not chosen or {node_id(item.check), section_id(item.check)} & chosen]
+        self.tally.deselected |= {item.check.id for item in checks} - {item.check.id for item in wanted}
+        unknown = collect_unknown(session, self.config.stash[BASELINE], {check.id for check in CHECKS})
+        items[:0] = [*wanted, *([] if chosen else unknown)]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -145,14 +163,13 @@ class Suite:
         report = yield
         if isinstance(item, CheckItem) and call.when == "call":
             run = self.config.stash[RUN]
-            ours = call.excinfo is not None and not item.findings
-            findings = [_own_fault(item, str(call.excinfo.value))] if ours and call.excinfo else item.findings
+            findings = item.findings or [_cut_off(item, call.excinfo)]
             effort = run.effort()
             report.gym = {  # type: ignore[attr-defined]
                 "findings": [finding.as_json() for finding in findings],
                 "target": run.target(),
                 "effort": [self.worker["workerid"] if self.worker else "", effort.requests, effort.seconds],
-                "own_fault": ours,
+                "own_fault": not item.findings and not _stopped(call.excinfo),
             }
         if isinstance(item, CheckItem | StaleItem) and call.when == "call":
             report.gym_stale = [asdict(stale) for stale in item.stale]  # type: ignore[attr-defined]
@@ -169,13 +186,13 @@ class Suite:
         found = getattr(report, "gym", None)
         if not found or not report.passed:
             return None
-        failed = [one for one in found["findings"] if one["verdict"] in (Verdict.FAIL, Verdict.UNTESTABLE)]
-        if not failed:
+        red = [one for one in found["findings"] if one["verdict"] in (Verdict.FAIL, Verdict.UNTESTABLE)]
+        if not red:
             return None
-        open_ones = [finding for finding in failed if not finding.get("accepted")]
-        if not open_ones:
+        unaccepted = [finding for finding in red if not finding.get("accepted")]
+        if not unaccepted:
             return "accepted", "a", "ACCEPTED"
-        level = open_ones[0]["level"]
+        level = unaccepted[0]["level"]
         return ("warned", "w", "SHOULD") if level == "SHOULD" else ("informed", "i", "MAY")
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
@@ -185,9 +202,14 @@ class Suite:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say what the server is and what was found."""
         if self.worker is None and not self.config.option.collectonly:
-            write_summary(terminalreporter, self.tally, self._report())
+            write_summary(terminalreporter, self.tally)
             if self.config.getini("gym_github"):
                 tell_github(terminalreporter, self._report())
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take in what an xdist worker left out; one that crashed says nothing."""
+        self.tally.deselected |= set(getattr(node, "workeroutput", {}).get("gym_deselected", ()))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -195,17 +217,26 @@ class Suite:
         self._started.close()
         if self.worker is not None:
             self.config.workeroutput["gym_deselected"] = sorted(self.tally.deselected)  # type: ignore[attr-defined]
-        if self.worker is not None or self.config.option.collectonly:
             return
+        if self.config.option.collectonly:
+            return
+        if self.tally.own_fault:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
         report = self._report()
         for path in self.options.reports:
             if path.suffix != ".xml":
-                write_report(path, report)
+                self._write(session, f"--gym-report {str(path)!r}", partial(write_report, path, report))
         if (new := self.options.baseline_write) and not self.tally.own_fault:
             found = [finding for check in CHECKS for finding in self.tally.found.get(check.id, ())]
-            write_baseline(new, [finding for finding in found if finding.breaks(strict=self.options.strict)])
-        if self.tally.own_fault:
-            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+            breaking = [finding for finding in found if finding.breaks(strict=self.options.strict)]
+            self._write(session, f"--gym-baseline-write {str(new)!r}", partial(write_baseline, new, breaking))
+
+    def _write(self, session: pytest.Session, option: str, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self.tally.unwritten.append(f"{option}: {error.strerror}; no report was written")
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def _report(self) -> Report:
         return self.tally.report(CHECKS, self.config.stash[BASELINE].file)
@@ -215,9 +246,15 @@ class Suite:
         self._started.close()
 
 
-def _own_fault(item: CheckItem, message: str) -> Finding:
+def _stopped(excinfo: pytest.ExceptionInfo[BaseException] | None) -> bool:
+    """Whether pytest or a plugin of the user's, such as a time limit, ended the item: that is no fault of ours."""
+    return excinfo is not None and isinstance(excinfo.value, pytest.fail.Exception | pytest.skip.Exception)
+
+
+def _cut_off(item: CheckItem, excinfo: pytest.ExceptionInfo[BaseException] | None) -> Finding:
     check = item.check
-    reason = f"gym-conformance itself failed: {message}"
+    who = "it was stopped" if _stopped(excinfo) else "gym-conformance itself failed"
+    reason = printable(item.redacted(f"{who}: {excinfo.exconly(tryshort=True) if excinfo else 'it found nothing'}"))
     return Finding(check.id, check.level.value, check.title, Verdict.UNTESTABLE, "server", reason=reason)
 
 

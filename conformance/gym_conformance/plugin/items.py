@@ -13,6 +13,7 @@ from gym_conformance.plugin.gate import BASELINE, today
 from gym_conformance.plugin.run import Run
 from gym_conformance.reports.report import DOCS
 from gym_conformance.reports.text import explain
+from gym_conformance.session.printable import credentials, redact
 
 
 class Fails(Exception):
@@ -62,13 +63,19 @@ class CheckItem(pytest.Item):
         if worst(self.findings) is Verdict.NOT_APPLICABLE:
             raise pytest.skip.Exception(self.findings[0].reason, _use_item_location=True)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What is shown of a failure: the findings, or our own traceback where the fault is ours."""
         if isinstance(excinfo.value, Fails):
             stale = [f"stale: {entry}" for entry in self.stale]
             return "\n\n".join([*explain(finding for finding in self.findings if not finding.accepted), *stale])
-        trace = super().repr_failure(excinfo, style)
+        if isinstance(excinfo.value, pytest.fail.Exception):
+            return super().repr_failure(excinfo, style)
+        trace = self.redacted(str(super().repr_failure(excinfo, style)))
         return f"gym-conformance itself failed; this is no finding about the server. Please report it.\n\n{trace}"
+
+    def redacted(self, text: str) -> str:
+        """A text of our own, such as a traceback with locals, without what the user's headers say."""
+        return redact(text, credentials(self.config.stash[RUN].options.headers.values()))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the check stands: no file, but its section."""
@@ -76,6 +83,16 @@ class CheckItem(pytest.Item):
 
 
 RUN = pytest.StashKey[Run]()
+
+
+def section_id(check: Check) -> str:
+    """The node id of the collector that a check is in."""
+    return f"gym/{check.section}"
+
+
+def node_id(check: Check) -> str:
+    """The node id of a check's item."""
+    return f"{section_id(check)}::{check.id}"
 
 
 def collect_checks(session: pytest.Session, checks: tuple[Check, ...]) -> list[CheckItem]:

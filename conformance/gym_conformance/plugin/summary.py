@@ -8,21 +8,27 @@ from gym_conformance.baseline import Stale
 from gym_conformance.checks.check import Check
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
-from gym_conformance.reports.report import NOT_SELECTED, Outcome, Report
+from gym_conformance.reports.groups import alike
+from gym_conformance.reports.report import NOT_SELECTED, Report
 from gym_conformance.reports.shown import named
 from gym_conformance.reports.text import explain
 
 
 @dataclass
 class Tally:
-    """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process."""
+    """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process.
+
+    `checks` is how many there are, run or not; `unwritten` says of each report that could not be written why.
+    """
 
     options: Options
+    checks: int
     target: dict[str, Any] = field(default_factory=dict)
     found: dict[str, list[Finding]] = field(default_factory=dict)
     deselected: set[str] = field(default_factory=set)
     effort: dict[str, tuple[int, float]] = field(default_factory=dict)
     own_fault: bool = False
+    unwritten: list[str] = field(default_factory=list)
     stale: list[Stale] = field(default_factory=list)
 
     def add(self, report: dict[str, Any]) -> None:
@@ -48,35 +54,44 @@ class Tally:
         if check.id in self.deselected:
             verdict, reason = Verdict.NOT_APPLICABLE, NOT_SELECTED
         else:
-            verdict, reason = Verdict.UNTESTABLE, "a run that lasts: this one ended before it"
+            verdict, reason = Verdict.UNTESTABLE, "the run ended before it"
         return Finding(check.id, check.level.value, check.title, verdict, "server", reason=reason)
 
 
-def write_summary(terminal: Any, tally: Tally, report: Report) -> None:
+def write_summary(terminal: Any, tally: Tally) -> None:
     """Say what the server is, what was found below MUST, and what to mend next."""
-    if not tally.found and not tally.stale:
-        return
-    terminal.section("gym conformance")
-    findings = [finding for found in tally.found.values() for finding in found if not finding.accepted]
-    shown = [] if report.strict else [finding for finding in findings if finding.level == "SHOULD"]
-    for paragraph in explain([finding for finding in shown if finding.verdict is Verdict.FAIL]):
-        terminal.write_line("SHOULD: " + paragraph + "\n", yellow=True)
-    for finding in findings:
-        if finding.level == "MAY" and finding.verdict is Verdict.FAIL:
-            terminal.write_line(f"MAY: {finding.title}: {finding.actual}. {finding.hint}")
-    _write_gate(terminal, tally, report)
-    _write_target(terminal, tally)
-    _write_verdict(terminal, report)
+    findings = [finding for found in tally.found.values() for finding in found]
+    if findings or tally.stale:
+        terminal.write_sep("=", "gym conformance")
+        _write_warnings(terminal, tally, [finding for finding in findings if not finding.accepted])
+        _write_gate(terminal, tally, findings)
+        _write_target(terminal, tally)
+        verdict, colour = _verdict(tally, findings)
+        terminal.write_line(verdict, bold=True, **{colour: True})
+    for message in tally.unwritten:
+        terminal.write_line(message, red=True, bold=True)
 
 
-def _write_gate(terminal: Any, tally: Tally, report: Report) -> None:
-    for group in report.groups:
-        if group.first.accepted:
-            subjects = ", ".join(named(group.subjects))
-            terminal.write_line(f"accepted: {group.first.check}, {subjects}: {group.first.accepted}")
+def _write_warnings(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
+    """The violations that do not fail the run; those that do stand among pytest's failures."""
+    failed = [finding for finding in findings if finding.verdict is Verdict.FAIL]
+    for text in explain(() if tally.options.strict else (finding for finding in failed if finding.level == "SHOULD")):
+        terminal.write_line(text + "\n", yellow=True)
+    for finding in failed:
+        if finding.level == "MAY":
+            terminal.write_line(f"{finding.title}: {finding.actual}. {finding.hint}\n")
+
+
+def _write_gate(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
+    """What the baseline accepts, and what is wrong with it."""
+    for group in alike(finding for finding in findings if finding.accepted):
+        terminal.write_line(
+            f"accepted: {group.first.check}, {', '.join(named(group.subjects))}: {group.first.accepted}"
+        )
     for stale in tally.stale:
         terminal.write_line(f"stale: {stale}", red=True)
-    if (new := tally.options.baseline_write) and not tally.own_fault:
+    new = tally.options.baseline_write
+    if new and new.exists() and not tally.own_fault:
         terminal.write_line(f"{new} is written: fill in each reason, then give it as --gym-baseline.")
 
 
@@ -89,18 +104,38 @@ def _write_target(terminal: Any, tally: Tally) -> None:
     requests = sum(count for count, _ in tally.effort.values())
     seconds = sum(spent for _, spent in tally.effort.values())
     terminal.write_line(
-        f"{len(tally.found)} checks, {requests} requests, {seconds:.1f} s of them waiting for the server."
+        f"{len(tally.found)} of {tally.checks} checks, {requests} requests, {seconds:.1f} s of them waiting for the server."
     )
 
 
-def _write_verdict(terminal: Any, report: Report) -> None:
-    good = report.outcome in (Outcome.FIT, Outcome.PARTLY)
-    breaking = {group.first.check: group.first for group in reversed(report.groups) if report.breaks(group)}
-    if not breaking:
-        because = " The baseline is stale." if report.stale else ""
-        terminal.write_line(f"{report.outcome}.{because}", green=good, red=bool(report.stale), bold=True)
-        return
-    first = list(breaking.values())[-1]
-    rest = f" ({len(breaking) - 1} more checks after it)" if len(breaking) > 1 else ""
-    what = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else f"{first.hint or first.title}"
-    terminal.write_line(f"{report.outcome}. Mend first: {first.check}{rest}: {what}", red=True, bold=True)
+def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
+    """One line, fit or not and where to begin, and its colour."""
+    if tally.own_fault:
+        return "gym-conformance itself failed: no verdict. Please report it.", "red"
+    strict = tally.options.strict
+    fatal = {finding.check: finding for finding in reversed(findings) if finding.breaks(strict=strict)}
+    if fatal:
+        return _what_to_mend(list(fatal.values())[::-1]), "red"
+    if tally.stale:
+        return "The baseline is stale: mend its entries.", "red"
+    if len(tally.found) < tally.checks:
+        return f"No rule broken, as far as the {len(tally.found)} checks that ran can tell.", "green"
+    if all(finding.check.startswith("live-") for finding in findings if finding.verdict is Verdict.PASS):
+        return "Nothing here to judge.", "yellow"
+    warned = len(
+        {
+            finding.check
+            for finding in findings
+            if finding.verdict is Verdict.FAIL and finding.level == "SHOULD" and not finding.accepted
+        }
+    )
+    return "Fit to train on" + (f", with {warned} warning{'s'[: warned - 1]}." if warned else "."), "green"
+
+
+def _what_to_mend(fatal: list[Finding]) -> str:
+    """Where to begin, given one finding of each check that fails the run: a violation, where there is any."""
+    more = f" ({len(fatal) - 1} more after it)" if len(fatal) > 1 else ""
+    first = next((finding for finding in fatal if finding.verdict is Verdict.FAIL), None)
+    if first is None:
+        return f"Not testable as it runs. Mend first: {fatal[0].check}{more}: it needs {fatal[0].reason}"
+    return f"Not fit to train on. Mend first: {first.check}{more}: {first.hint or first.title}"

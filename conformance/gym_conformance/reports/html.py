@@ -15,7 +15,14 @@ from gym_conformance.reports.page.matrix import counts, matrix
 from gym_conformance.reports.report import HOME, Outcome, Report
 
 _PAGE: Final = files("gym_conformance.reports.page")
-_CLASSES: Final = {Outcome.FIT: "fit", Outcome.PARTLY: "fit", Outcome.UNFIT: "unfit", Outcome.NOTHING: "neutral"}
+_CLASSES: Final = {
+    Outcome.FIT: "fit",
+    Outcome.PARTLY: "fit",
+    Outcome.UNFIT: "unfit",
+    Outcome.STALE: "unfit",
+    Outcome.UNTESTABLE: "unfit",
+    Outcome.NOTHING: "neutral",
+}
 
 #: Of the findings that fail the run, so many stand at the top.
 _FIRST: Final = 3

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from gym_conformance.findings import Verdict
-from gym_conformance.reports.drift import Drift
+from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.groups import Group
 from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.marks import code, fenced, prose
@@ -19,7 +19,14 @@ from gym_conformance.reports.shown import named, script
 #: Characters: GitHub takes 65,536 in a comment.
 LIMIT: Final = 60_000
 
-_SIGNS: Final = {Outcome.FIT: "✅", Outcome.PARTLY: "☑️", Outcome.UNFIT: "❌", Outcome.NOTHING: "⚪"}
+_SIGNS: Final = {
+    Outcome.FIT: "✅",
+    Outcome.PARTLY: "☑️",
+    Outcome.UNFIT: "❌",
+    Outcome.STALE: "❌",
+    Outcome.UNTESTABLE: "❌",
+    Outcome.NOTHING: "⚪",
+}
 _LABELS: Final = {"MUST": "🔴", "untestable": "🟣", "SHOULD": "🟡", "MAY": "🔵", "accepted": "⚪"}
 
 #: Characters of a reproduction: a longer one would fill the comment.
@@ -110,7 +117,7 @@ def _finding(group: Group) -> str:
     return "\n".join([f"#### {_LABELS[group.label]} {group.label}: {prose(first.title)}", "", *lines])
 
 
-def _drift(rows: Iterable[Drift]) -> str:
+def _drift(rows: Iterable[DriftRow]) -> str:
     lines = [
         f"| {row.weight} | {prose(row.kind)} | {code(row.tool)} | {code(row.argument)} | {prose(row.message)} "
         f"| {prose(row.live)} | {', '.join(map(code, row.sources[:3]))} |"

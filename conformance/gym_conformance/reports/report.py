@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gym_conformance.baseline import Stale
 from gym_conformance.findings import Finding, Verdict, worst
-from gym_conformance.reports.drift import Drift, Weight
+from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.groups import Group, alike
 from gym_conformance.reports.latency import Latency
 
@@ -24,7 +24,9 @@ class Outcome(StrEnum):
     """What a run says of a gym."""
 
     FIT = "Fit to train on"
-    PARTLY = "Fit to train on, as far as it was judged"
+    PARTLY = "No rule broken, as far as the checks that ran can tell"
+    STALE = "The baseline is stale"
+    UNTESTABLE = "Not testable as it runs"
     UNFIT = "Not fit to train on"
     NOTHING = "Nothing here to judge"
 
@@ -75,7 +77,7 @@ class Report:
     strict: bool = False
     baseline: str = ""
     stale: tuple[Stale, ...] = ()
-    drift: tuple[Drift, ...] | None = None
+    drift: tuple[DriftRow, ...] | None = None
     latency: tuple[Latency, ...] | None = None
 
     @cached_property
@@ -95,8 +97,13 @@ class Report:
     @cached_property
     def outcome(self) -> Outcome:
         """What it comes to."""
-        if self.breaking_drift or self.stale or any(finding.breaks(strict=self.strict) for finding in self.findings):
+        breaking = {finding.verdict for finding in self.findings if finding.breaks(strict=self.strict)}
+        if self.breaking_drift or Verdict.FAIL in breaking:
             return Outcome.UNFIT
+        if breaking:
+            return Outcome.UNTESTABLE
+        if self.stale:
+            return Outcome.STALE
         judged = any(_about_training(finding) for finding in self.findings)
         if not judged:
             return Outcome.NOTHING
@@ -105,16 +112,17 @@ class Report:
     @property
     def breaking_drift(self) -> int:
         """How many differences between schemas fail the run."""
-        return sum(row.weight is Weight.BREAKING for row in self.drift or ())
+        return sum(row.breaks for row in self.drift or ())
 
     def breaks(self, group: Group) -> bool:
         """Whether this group fails the run."""
         return group.first.breaks(strict=self.strict)
 
-    def _gravity(self, finding: Finding) -> tuple[bool, bool, int]:
+    def _gravity(self, finding: Finding) -> tuple[bool, bool, bool, int]:
         levels = ("MUST", "SHOULD", "MAY")
         rank = levels.index(finding.level) if finding.level in levels else len(levels)
-        return bool(finding.accepted), not finding.breaks(strict=self.strict), rank
+        untestable = finding.verdict is Verdict.UNTESTABLE
+        return bool(finding.accepted), not finding.breaks(strict=self.strict), untestable, rank
 
 
 def _about_training(finding: Finding) -> bool:

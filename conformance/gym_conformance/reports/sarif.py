@@ -7,8 +7,9 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from gym_conformance import __version__
+from gym_conformance.drift.drift import Weight
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.reports.drift import Drift, Weight
+from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.place import relative
 from gym_conformance.reports.report import DOCS, HOME, Report
 from gym_conformance.reports.shown import script, shown
@@ -48,7 +49,7 @@ def _rule(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _kind(row: Drift) -> dict[str, Any]:
+def _kind(row: DriftRow) -> dict[str, Any]:
     return {
         "id": _drift_id(row),
         "shortDescription": {"text": f"Rows and server differ: {shown(row.kind)}"},
@@ -56,7 +57,7 @@ def _kind(row: Drift) -> dict[str, Any]:
     }
 
 
-def _drift_id(row: Drift) -> str:
+def _drift_id(row: DriftRow) -> str:
     return "drift-" + shown(row.kind).replace(" ", "-")
 
 
@@ -84,7 +85,7 @@ def _finding(finding: Finding, app: str) -> dict[str, Any]:
     return result | _place(finding.file, finding.line, finding.subject, app)
 
 
-def _drift(row: Drift, app: str) -> dict[str, Any]:
+def _drift(row: DriftRow, app: str) -> dict[str, Any]:
     file, line = next(filter(None, map(_file_and_line, row.sources)), ("", 0))
     subject = f"{row.tool}.{row.argument}" if row.argument else row.tool
     return {

@@ -4,31 +4,50 @@ from collections.abc import Iterable, Iterator
 from textwrap import indent
 
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.reports.groups import alike
 
 #: More subjects than this with one and the same finding are counted, not named.
 _NAMED = 6
 
+#: More different findings of one check than this are counted, not shown.
+_SHOWN = 3
+
 
 def explain(findings: Iterable[Finding]) -> Iterator[str]:
-    """A paragraph for each finding that did not pass; subjects that fail alike share one, the first's."""
-    for group in alike(finding for finding in findings if finding.red):
-        yield _paragraph(group.first, _and_also([finding.subject for finding in group.findings[1:]]))
+    """A text for each check with findings that did not pass: the rule once, then each finding once.
+
+    Subjects that fail alike share a paragraph; of many different findings the first few are shown.
+    """
+    checks: dict[str, dict[tuple[str, ...], list[Finding]]] = {}
+    for finding in findings:
+        if finding.verdict in (Verdict.FAIL, Verdict.UNTESTABLE):
+            said = (finding.verdict, finding.expected, finding.actual, finding.hint, finding.reason)
+            checks.setdefault(finding.check, {}).setdefault(said, []).append(finding)
+    for alike in checks.values():
+        yield _text(sorted(alike.values(), key=lambda group: group[0].verdict is Verdict.UNTESTABLE))
 
 
-def _paragraph(finding: Finding, also: str) -> str:
-    if finding.verdict is Verdict.UNTESTABLE:
-        return f"{finding.title}\n\n  subject:   {finding.subject}{also}\n  untestable: needs {finding.reason}"
+def _text(groups: list[list[Finding]]) -> str:
+    """One check: `groups` are findings that say the same, violations first."""
+    first = groups[0][0]
+    rule = [first.title, *([f"It hurts: {first.why}"] if first.why else [])]
+    more = sum(len(group) for group in groups[_SHOWN:])
+    rest = [f"  ... and {more} more findings of this rule; --gym-report FILE.json has all"] if more else []
+    return "\n\n".join(["\n".join(rule), *map(_paragraph, groups[:_SHOWN]), *rest])
+
+
+def _paragraph(group: list[Finding]) -> str:
+    finding, subject = group[0], group[0].subject + _and_also([finding.subject for finding in group[1:]])
     facts = {
-        "subject": finding.subject + also,
+        "subject": "" if subject == "server" else subject,
         "expected": finding.expected,
         "actual": finding.actual,
-        "it hurts": finding.why,
         "likely": finding.hint,
+        "untestable": f"needs {finding.reason}" if finding.reason else "",
     }
-    lines = [f"  {name + ':':<10} {value}" for name, value in facts.items() if value]
-    reproduce = indent("\n".join(finding.reproduce), "    ")
-    return "\n".join([finding.title, "", *lines, "", "  reproduce (bash):", reproduce])
+    width = max(len(name) for name, value in facts.items() if value) + 1
+    lines = [f"  {name + ':':<{width}} {value}" for name, value in facts.items() if value]
+    reproduce = ["  reproduce (bash):", indent("\n".join(finding.reproduce), "    ")]
+    return "\n".join([*lines, *(reproduce if finding.reproduce else [])])
 
 
 def _and_also(others: list[str]) -> str:

@@ -1,13 +1,16 @@
 """The line to one target, and the channels on it: one for each trial, each keeping a record of its own."""
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import httpx
 
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.printable import credentials
 
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
 _HANGS = 2
@@ -24,16 +27,15 @@ class Line:
     url: str
     transport: httpx.AsyncBaseTransport
     timeout: float
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     hangs: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     seconds: float = 0.0
 
-    @property
+    @cached_property
     def secrets(self) -> frozenset[str]:
         """What must never be shown: the values of the user's headers, and the parts of them that are credentials."""
-        values = self.headers.values()
-        return frozenset(values) | {value.rpartition(" ")[2] for value in values}
+        return credentials(self.headers.values())
 
 
 class Channel:
@@ -70,15 +72,21 @@ class Channel:
         self.exchanges.remove(exchange)
 
     async def _exchange(self, request: Request) -> Reply:
-        headers = {"Accept": "*/*", "User-Agent": "gym-conformance", **self.line.headers, **request.headers}
+        headers = {"accept": "*/*", "user-agent": "gym-conformance"}
+        headers |= {
+            name.lower(): value for given in (self.line.headers, request.headers) for name, value in given.items()
+        }
         if request.cookies:
-            headers["Cookie"] = request.cookies.header
+            headers["cookie"] = request.cookies.header
         encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
         sent = httpx.Request(request.method, self.line.url + request.path, headers=encoded, content=request.body)
-        response = await self.line.transport.handle_async_request(sent)
-        elapsed = float(response.extensions["elapsed"])
         self.line.requests += 1
-        self.line.seconds += elapsed
+        started = time.monotonic()
+        try:
+            response = await self.line.transport.handle_async_request(sent)
+        finally:
+            elapsed = time.monotonic() - started
+            self.line.seconds += elapsed
         # As Latin-1, which any bytes are: httpx guesses, and what it guesses may not be sent back as it came
         raw = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]
         received = tuple((name.lower(), value) for name, value in raw)

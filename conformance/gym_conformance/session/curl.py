@@ -15,6 +15,9 @@ from gym_conformance.session.exchange import Exchange, Request
 #: Longer bodies are packed: a shell argument may have 128 KiB, and a reader has less patience.
 _INLINE_BYTES = 4_000
 
+#: Bytes that stand for themselves between $' and '.
+_PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b"'\\")
+
 _PREAMBLE = 'cd "$(mktemp -d)"'
 
 
@@ -32,7 +35,7 @@ def curl_script(
     """
     exchanges = list(exchanges)
     wanted = {exchange.request.cookies.origin for exchange in exchanges} - {None}
-    shared = [f'-H "{name}: ${environment_name(name)}"' for name in header_names]
+    shared = [f'-H "{name}: ${{{environment_name(name)}:?}}"' for name in header_names]  # says so where it is not set
     commands = [_curl(exchange, base_url, shared, timeout, dump=exchange.number in wanted) for exchange in exchanges]
     return [_PREAMBLE, *commands] if wanted else commands
 
@@ -61,14 +64,22 @@ def _curl(exchange: Exchange, base_url: str, shared: list[str], timeout: float, 
 def _cookies(request: Request) -> list[str]:
     if request.cookies.origin is not None:
         return [f"-b {request.cookies.origin}.head"]
-    return [f"-H {quote('Cookie: ' + request.cookies.header)}"] if request.cookies else []
+    return [f"-H {_quoted('Cookie: ' + request.cookies.header)}"] if request.cookies else []
+
+
+def _quoted(text: str) -> str:
+    """For bash, which sends what is no printable ASCII as the bytes that were sent, and shows none of it to a terminal."""
+    if text.isascii() and text.isprintable():
+        return quote(text)
+    escaped = (chr(byte) if byte in _PLAIN else f"\\x{byte:02x}" for byte in text.encode("latin-1"))
+    return f"$'{''.join(escaped)}'"
 
 
 def _body(request: Request) -> tuple[str, list[str]]:
     """What stands before curl and what after it: a short text body inline, any other unpacked through a pipe."""
     if request.body is None:
         return "", []
-    if len(request.body) <= _INLINE_BYTES and request.body.isascii() and b"\0" not in request.body:
+    if len(request.body) <= _INLINE_BYTES and request.body.isascii() and request.body.decode().isprintable():
         return "", [f"--data-binary {quote(request.body.decode())}"]
     packed = base64.b64encode(gzip.compress(request.body, mtime=0)).decode()
     return f"printf %s {packed} | base64 -d | gunzip | ", ["--data-binary @-"]

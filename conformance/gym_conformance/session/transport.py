@@ -8,6 +8,7 @@ twice the CPU with it. Why not aiohttp: slower than this too, and it lets bad HT
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from typing import TYPE_CHECKING
 
@@ -168,6 +169,8 @@ class Transport(httpx.AsyncBaseTransport):
                 return ServerFault(Fault.TLS, f"{where}: closed during the handshake", request=request)
             case TimeoutError():
                 detail = f"{where}: not connected within {self._deadline:g} s"
+            case _ if error.errno and error.errno > 0:  # getaddrinfo's are negative
+                detail = f"{where}: {os.strerror(error.errno).lower()}"  # asyncio's own text repeats the address
             case _:
                 detail = f"{where}: {error.strerror or error}"
         return ServerFault(Fault.UNREACHABLE, detail, request=request)

@@ -6,7 +6,8 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, Final
 
-from gym_conformance.reports.drift import Drift
+from gym_conformance.drift.drift import Certainty
+from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.page.markup import Markup, element, text
 from gym_conformance.reports.shown import named, shown
 
@@ -17,17 +18,18 @@ _LINES: Final = 300
 _SCHEMAS: Final = 200
 
 
-def drift(rows: Sequence[Drift]) -> Markup:
+def drift(rows: Sequence[DriftRow]) -> Markup:
     """The section of the page."""
     items = [_row(row, schemas=number < _SCHEMAS) for number, row in enumerate(rows)]
     agree = element("p", "None: rows and server agree.")
     return element("section", element("h2", "Drift", id="drift"), *(items or [agree]), aria_labelledby="drift")
 
 
-def _row(row: Drift, *, schemas: bool) -> Markup:
+def _row(row: DriftRow, *, schemas: bool) -> Markup:
     where = f"{row.tool}.{row.argument}" if row.argument else row.tool
     facts = [
         ("Difference", text(row.message)),
+        ("Certainty", text("" if row.certainty is Certainty.SHOWN else "the schemas alone cannot tell")),
         (
             "Where",
             element("ul", *(element("li", element("code", name)) for name in named(row.sources)), class_="subjects")
@@ -55,7 +57,7 @@ def _row(row: Drift, *, schemas: bool) -> Markup:
     )
 
 
-def _both(row: Drift) -> Markup | None:
+def _both(row: DriftRow) -> Markup | None:
     if row.declared is None and row.served is None:
         return None
     one_sided = row.declared is None or row.served is None

@@ -1,0 +1,289 @@
+"""One definition against one served tool: where the definition allows what the server refuses, drops or does not know.
+
+The definition is read as what it offers by name (`lax.closed`). A claim is shown only with a witness that satisfies
+the definition, and that the server's schema refuses even after any conversion pydantic might make. Everything that
+is neither shown nor proven to be no drift is said to be unknown.
+"""
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from gym_conformance.drift.containment import Acceptance, Refusal
+from gym_conformance.drift.definitions import Definition
+from gym_conformance.drift.drift import Certainty, Drift, Kind, Witness
+from gym_conformance.drift.lax import closed, lax
+from gym_conformance.drift.place import Places, Way, without
+from gym_conformance.drift.proof import contained
+from gym_conformance.drift.schema import Schema, modern
+from gym_conformance.drift.search import Refused, candidates, nearest, refused
+from gym_conformance.drift.served import Served
+from gym_conformance.drift.soundness import not_json_schema
+from gym_conformance.drift.witnesses import Witnesses, boundary_values
+
+#: An argument that no definition names.
+UNNAMED = "no_such_argument_conformance"
+
+_SHORT = 120
+
+
+def compare(definition: Definition, served: Served, witnesses: Witnesses = boundary_values) -> tuple[Drift, ...]:
+    """All drift between the two, breaking first; () for a definition that is no JSON Schema, which `unsound` reports.
+
+    Args:
+        definition: as rows declare the tool.
+        served: as the server declares it.
+        witnesses: yields values that a schema allows; the more it knows, the less stays unknown.
+    """
+    if not_json_schema(definition):
+        return ()
+    found = list(_elsewhere(definition, served))
+    if served.request is None:
+        if not found:
+            found += _no_body(definition, served, witnesses)
+    else:
+        try:
+            comparison = _Comparison(definition, served, witnesses)
+        except ValueError as error:
+            message = f"the server's own schema cannot be read: {error}"
+            found.append(_drift(definition, Kind.ARGUMENT_REFUSED, message, certainty=Certainty.UNKNOWN))
+        else:
+            found += comparison.drifts()
+    return tuple(found)
+
+
+def offered(definition: Definition) -> Schema:
+    """The calls that a sound definition offers by name, as a modern schema."""
+    return closed({"type": "object", **modern(definition.schema)})
+
+
+def first_call(definition: Definition, witnesses: Witnesses = boundary_values) -> Witness | None:
+    """The smallest call that a sound definition offers, None where none is found."""
+    calls = (value for value in witnesses(offered(definition)) if isinstance(value, dict))
+    return next((Witness(value) for value in calls), None)
+
+
+class _Comparison:
+    """The readings of both sides, and what is found with them.
+
+    Raises:
+        ValueError: the server's schema cannot be read.
+    """
+
+    def __init__(self, definition: Definition, served: Served, witnesses: Witnesses) -> None:
+        self.definition, self.served, self.witnesses = definition, served, witnesses
+        self.open = {"type": "object", **modern(definition.schema)}
+        self.offered = closed(self.open)
+        self.strict = served.arguments
+        self.by_name = closed(self.strict)
+        self.strictly = Acceptance(self.strict)
+        self.laxly = Acceptance(lax(self.strict))
+        self.laxly_by_name = Acceptance(lax(self.by_name))
+        self.theirs = Places(self.strict)
+        self.ours = Places(self.offered, self.theirs)
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """Calls that the definition offers."""
+        return candidates(self.offered, (lax(self.strict), self.strict), self.witnesses)
+
+    @cached_property
+    def agreed(self) -> list[Any]:
+        """Those of them that the server takes by its letter, and whole where there are such."""
+        by_name = Acceptance(self.by_name)
+        whole = [value for value in self.values if by_name.accepts(value)]
+        return whole or [value for value in self.values if self.strictly.accepts(value)]
+
+    def drifts(self) -> list[Drift]:
+        """Everything, breaking first."""
+        shown = refused(self.values, self.offered, self.ours, self.laxly.refusals)
+        found = [self._refused(one) for one in shown.values()]
+        if not contained(self.offered, self.strict):
+            found += self._unproven(set(shown))
+        found += self._ignored(set(shown))
+        return [*found, *self._more({drift.path for drift in found}), *self._unnamed(), *self._descriptions()]
+
+    def _refused(self, one: Refused, certainty: Certainty = Certainty.SHOWN) -> Drift:
+        # The letter of the schema says best why; the lax reading is full of alternatives.
+        letter = (refusal for refusal in self.strictly.refusals(one.value) if refusal.way == one.way)
+        why = _why_refused(one, next(letter, one.refusal), self.ours, self.theirs)
+        maybe = "" if certainty is Certainty.SHOWN else ", unless it converts it, as pydantic's lax mode may"
+        return self._drift(
+            Kind.ARGUMENT_REFUSED,
+            f"{why}{maybe}",
+            one,
+            certainty=certainty,
+            counterpart=self._counterpart(one.value),
+        )
+
+    def _unproven(self, shown: set[str]) -> Iterator[Drift]:
+        """What a conversion might mend, and then what could not be told at all."""
+        maybe = refused(self.values, self.offered, self.ours, self.strictly.refusals)
+        maybe = {path: one for path, one in maybe.items() if not _touches(path, shown)}
+        yield from (self._refused(one, Certainty.UNKNOWN) for one in maybe.values())
+        told = {refusal.way[0] for value in self.values for refusal in self.strictly.refusals(value) if refusal.way}
+        untold = [name for name in self.ours.arguments() if name not in told and not self._holds(name)]
+        message = "it could not be told whether the server takes every value that the definition allows"
+        for name in untold:
+            yield self._unknown((name,), f"{name}: {message}")
+        if not shown and not maybe and not untold:
+            yield self._unknown((), message)
+
+    def _holds(self, name: str) -> bool:
+        ours, theirs = self.ours.alone((name,)), self.theirs.alone((name,))
+        return ours is None or theirs is None or contained(ours, theirs)
+
+    def _unknown(self, way: Way, message: str) -> Drift:
+        counterpart = nearest({}, self.agreed)
+        return _drift(
+            self.definition,
+            Kind.ARGUMENT_REFUSED,
+            message,
+            path=self.ours.path(way),
+            certainty=Certainty.UNKNOWN,
+            definition=self.ours.at(way),
+            served=self.theirs.at(way),
+            counterpart=None if counterpart is None else Witness(counterpart),
+        )
+
+    def _ignored(self, shown: set[str]) -> Iterator[Drift]:
+        def dropped(value: Any) -> list[Refusal]:
+            refused_anyway = {refusal.way for refusal in self.laxly.refusals(value)}
+            return [
+                refusal
+                for refusal in self.laxly_by_name.refusals(value)
+                if refusal.way not in refused_anyway and (not refusal.unexpected or self.ours.names(refusal.way))
+            ]
+
+        for one in refused(self.values, self.offered, self.ours, dropped).values():
+            if one.path in shown:
+                continue
+            unknown = [name for name in self.theirs.arguments() if name not in self.ours.arguments()]
+            renamed = f"; renamed? the server reads {', '.join(unknown)}" if unknown else ""
+            message = f"the definition offers {_argument(one.path)}, which the server drops unread{renamed}"
+            yield self._drift(Kind.ARGUMENT_IGNORED, message, one, counterpart=self._twin(one))
+
+    def _twin(self, one: Refused) -> Witness | None:
+        """Another call that differs only in the ignored argument: in its value, else in its absence."""
+        bare = without(one.value, one.way)
+        absent = [bare] if one.way and Acceptance(self.offered).accepts(bare) else []
+        others = [v for v in self.values if v not in (one.value, bare) and without(v, one.way) == bare] or absent
+        taken = [value for value in others if self.laxly.accepts(value)]
+        return Witness(nearest(one.value, taken)) if taken else None
+
+    def _more(self, told: set[str]) -> Iterator[Drift]:
+        """What the server takes beyond the definition."""
+        values = candidates(self.by_name, (self.offered,), self.witnesses)
+        for one in refused(values, self.by_name, self.ours, Acceptance(self.offered).refusals).values():
+            if one.path in told or not self.theirs.names_all(one.way):
+                continue
+            kind = Kind.ARGUMENT_UNOFFERED if one.refusal.unexpected else Kind.ARGUMENT_WIDENED
+            message = (
+                f"the server takes {_argument(one.path)}, which the definition does not offer"
+                if one.refusal.unexpected
+                else f"the server also takes {_short(one.value)}, which the definition does not allow: {one.refusal.reason}"
+            )
+            yield self._drift(kind, message, one, counterpart=self._counterpart(one.value))
+
+    def _unnamed(self) -> Iterator[Drift]:
+        open_ = Acceptance(self.open)
+        for value in self.agreed[:1]:
+            more = {**value, UNNAMED: "a"}
+            if open_.accepts(more) and not self.laxly.accepts(more):
+                message = "the server refuses arguments that it does not know, and the definition does not forbid them"
+                one = Refused("", (), Refusal((), "additionalProperties", ""), more)
+                yield self._drift(Kind.UNNAMED_REFUSED, message, one, counterpart=Witness(value))
+
+    def _descriptions(self) -> Iterator[Drift]:
+        pairs = [(name, self.ours.at((name,)), self.theirs.at((name,))) for name in self.ours.arguments()]
+        told = [name for name, ours, theirs in pairs if _told_apart(ours, theirs)]
+        if told:
+            message = f"the descriptions of {', '.join(told)} differ"
+            yield _drift(self.definition, Kind.DESCRIPTION_DIFFERS, message)
+        if not self.served.route and _told_apart(vars(self.definition), vars(self.served)):
+            yield _drift(self.definition, Kind.DESCRIPTION_DIFFERS, "the descriptions of the tool differ")
+
+    def _counterpart(self, value: Any) -> Witness | None:
+        return Witness(nearest(value, self.agreed)) if self.agreed else None
+
+    def _drift(self, kind: Kind, message: str, one: Refused, **more: Any) -> Drift:
+        return _drift(
+            self.definition,
+            kind,
+            message,
+            path=one.path,
+            definition=self.ours.at(one.way),
+            served=self.theirs.at(one.way),
+            witness=Witness(one.value),
+            **more,
+        )
+
+
+def _elsewhere(definition: Definition, served: Served) -> Iterator[Drift]:
+    """What the server wants, and no agent sends: every call is refused."""
+    call = first_call(definition)
+    for name, where in served.elsewhere:
+        message = f"the server reads {name} from the {where}; an agent sends arguments as a JSON body: use a model"
+        yield _drift(definition, Kind.ARGUMENT_REFUSED, message, path=Places({}).path(()) + f"/{name}", witness=call)
+    if served.other_body:
+        message = f"the server wants a body of {served.other_body}; an agent sends JSON"
+        yield _drift(definition, Kind.ARGUMENT_REFUSED, message, witness=call)
+
+
+def _no_body(definition: Definition, served: Served, witnesses: Witnesses) -> Iterator[Drift]:
+    """The document knows of no body: the handler ignores it, or reads the request itself."""
+    places = Places(offered(definition))
+    values = list(witnesses(offered(definition)))
+    for name in places.arguments():
+        call = next((value for value in values if isinstance(value, dict) and name in value), None)
+        others = [value for value in values if call and value != call and without(value, (name,)) == without(call, (name,))]
+        yield _drift(
+            definition,
+            Kind.ARGUMENT_IGNORED,
+            f"{served.route} declares no body: {name} is dropped, unless the handler reads the request itself",
+            path=places.path((name,)),
+            certainty=Certainty.UNKNOWN,
+            definition=places.at((name,)),
+            witness=None if call is None else Witness(call),
+            counterpart=Witness(others[0]) if others else None,
+        )
+
+
+def _drift(declared: Definition, kind: Kind, message: str, **more: Any) -> Drift:
+    return Drift(
+        kind,
+        declared.name,
+        f"{declared.name}: {message}",
+        **{"weight": kind.weight, "sources": declared.sources, "count": declared.count, **more},
+    )
+
+
+def _why_refused(one: Refused, refusal: Refusal, ours: Places, theirs: Places) -> str:
+    if refusal.missing:
+        name = _argument(one.path)
+        if ours.names(one.way):
+            return f"the server requires {name}, and the definition makes it optional"
+        unknown = [known for known in ours.arguments() if known not in theirs.arguments()]
+        renamed = f"; renamed? it offers {', '.join(unknown)}" if unknown else ""
+        return f"the server requires {name}, which the definition does not offer{renamed}"
+    return f"the definition allows {_short(one.value)}, and the server refuses it: {_short(refusal.reason)}"
+
+
+def _argument(path: str) -> str:
+    return path.removeprefix("/").replace("~1", "/").replace("~0", "~") or "the call"
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."
+
+
+def _told_apart(ours: Any, theirs: Any) -> bool:
+    texts = [str(one.get("description") or "") if isinstance(one, dict) else "" for one in (ours, theirs)]
+    return all(texts) and texts[0].split() != texts[1].split()
+
+
+def _touches(path: str, others: set[str]) -> bool:
+    """Whether one of the others is the path, inside it, or around it."""
+    return any(other == path or not other or f"{other}/".startswith(f"{path}/") or path.startswith(f"{other}/") for other in others)

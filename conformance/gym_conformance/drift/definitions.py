@@ -1,0 +1,144 @@
+"""Tool definitions of a dataset, deduplicated by content while its rows stream by."""
+
+import json
+import marshal
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from gym_conformance.contract.rows import Source
+from gym_conformance.drift.drift import SOURCES
+
+#: How many different lists of tools, and different definitions, are kept apart; what comes after is only counted.
+BOUND = 10_000
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function tool as rows declare it.
+
+    `parameters` is as given, a JSON Schema if the definition is sound, and None where there is none. `nested` is the
+    Chat Completions form, `{"type": "function", "function": {...}}`. `key` is equal for equal definitions.
+    """
+
+    name: str
+    parameters: Any = None
+    description: str = ""
+    strict: bool = False
+    nested: bool = False
+    key: bytes = b""
+    sources: tuple[Source, ...] = ()
+    count: int = 1
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """The parameters as a schema; a tool without any takes no argument."""
+        if isinstance(self.parameters, dict) and self.parameters:
+            return self.parameters
+        return {"type": "object", "properties": {}}
+
+
+class Definitions:
+    """All definitions of a dataset: fed one row at a time, bounded in memory however long the dataset.
+
+    A list of tools that came before costs one serialisation and one look-up. `left_out` counts tools beyond the
+    bound, which no comparison sees.
+    """
+
+    def __init__(self, bound: int = BOUND) -> None:
+        self.bound = bound
+        self.left_out = 0
+        self._lists: dict[bytes, int] = {}
+        self._members: list[tuple[bytes, ...]] = []
+        self._rows: Counter[int] = Counter()
+        self._loose: Counter[bytes] = Counter()
+        self._found: dict[bytes, Definition] = {}
+        self._sources: defaultdict[bytes, list[Source]] = defaultdict(list)
+
+    def add(self, tools: object, source: Source) -> int:
+        """Take the `responses_create_params.tools` of one row; anything but a list is no tools.
+
+        Returns:
+            A number that stands for this list, to be given to `again` where the caller knows that it came back;
+            -1 where the list is not kept.
+        """
+        if not isinstance(tools, list):
+            return -1
+        key = blake2b(marshal.dumps(tools, 2), digest_size=16).digest()  # version 2 is the same for equal values
+        known = self._lists.get(key)
+        if known is None:
+            return self._add_new(key, tools, source)
+        self.again(known, source)
+        return known
+
+    def again(self, number: int, source: Source) -> None:
+        """Count one more row with a list of tools that `add` has seen; -1 is no list."""
+        if number < 0:
+            return
+        self._rows[number] += 1
+        if self._rows[number] <= SOURCES:
+            self._remember(self._members[number], source)
+
+    def __iter__(self) -> Iterator[Definition]:
+        """The definitions, by name and then in the order in which they came."""
+        counts: Counter[bytes] = Counter(self._loose)
+        for number, rows in self._rows.items():
+            for member in self._members[number]:
+                counts[member] += rows
+        for key, one in sorted(self._found.items(), key=lambda pair: pair[1].name):
+            yield Definition(
+                **vars(one) | {"sources": tuple(self._sources[key]), "count": counts[key]}
+            )
+
+    def by_name(self) -> dict[str, tuple[Definition, ...]]:
+        """All definitions of each name."""
+        found: defaultdict[str, list[Definition]] = defaultdict(list)
+        for one in self:
+            found[one.name].append(one)
+        return {name: tuple(several) for name, several in found.items()}
+
+    def _add_new(self, key: bytes, tools: list[Any], source: Source) -> int:
+        members = []
+        for entry in tools:
+            one = read_definition(entry)
+            if one is None:
+                continue
+            if one.key not in self._found and len(self._found) >= self.bound:
+                self.left_out += 1
+                continue
+            self._found.setdefault(one.key, one)
+            members.append(one.key)
+        self._remember(tuple(members), source)
+        if len(self._members) >= self.bound:
+            self._loose.update(members)
+            return -1
+        self._lists[key] = number = len(self._members)
+        self._members.append(tuple(members))
+        self._rows[number] = 1
+        return number
+
+    def _remember(self, members: tuple[bytes, ...], source: Source) -> None:
+        for member in members:
+            if len(self._sources[member]) < SOURCES:
+                self._sources[member].append(source)
+
+
+def read_definition(entry: object) -> Definition | None:
+    """One entry of a tools list, flat or nested; None for a hosted tool, and for what is no object."""
+    if not isinstance(entry, dict) or entry.get("type", "function") != "function":
+        return None
+    inner = entry.get("function")
+    nested = isinstance(inner, dict)
+    data = inner if isinstance(inner, dict) else entry
+    name, parameters, description = data.get("name"), data.get("parameters"), data.get("description")
+    content = (name, parameters, description, data.get("strict") is True, nested)
+    return Definition(
+        name=name if isinstance(name, str) else "",
+        parameters=parameters,
+        description=description if isinstance(description, str) else "",
+        strict=data.get("strict") is True,
+        nested=nested,
+        key=blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).digest(),
+    )

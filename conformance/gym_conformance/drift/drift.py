@@ -1,0 +1,103 @@
+"""Drift: one difference between the tools that rows declare and the tools that a server serves, as a value."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from gym_conformance.contract.rows import Source
+
+#: How many places a drift or a definition remembers; the rest is counted.
+SOURCES = 3
+
+
+class Weight(StrEnum):
+    """How much a drift matters: a breaking one spoils rollouts, a note only explains."""
+
+    BREAKING = "breaking"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Certainty(StrEnum):
+    """Whether both schemas, read by a validator, bear the drift out; a live trial is a further step.
+
+    SHOWN: the witness satisfies one schema and not the other, even after every conversion that pydantic's lax mode
+    might make. UNKNOWN: it could be neither shown nor ruled out; no gate should turn red for it untried.
+    """
+
+    SHOWN = "shown"
+    UNKNOWN = "unknown"
+
+
+class Kind(StrEnum):
+    """What sort of drift; the ids are permanent."""
+
+    TOOL_MISSING = "tool-missing"
+    ARGUMENT_REFUSED = "argument-refused"
+    ARGUMENT_IGNORED = "argument-ignored"
+    LOCK_OUTDATED = "lock-outdated"
+    RESULT_UNDECLARED = "result-undeclared"
+    ROWS_DISAGREE = "rows-disagree"
+    DEFINITION_UNSOUND = "definition-unsound"
+    ARGUMENT_WIDENED = "argument-widened"
+    ARGUMENT_UNOFFERED = "argument-unoffered"
+    UNNAMED_REFUSED = "unnamed-argument-refused"
+    ROUTE_UNUSED = "route-unused"
+    DESCRIPTION_DIFFERS = "description-differs"
+
+    @property
+    def weight(self) -> Weight:
+        """The weight of this kind; only an unsound definition may weigh less."""
+        if self in (Kind.TOOL_MISSING, Kind.ARGUMENT_REFUSED, Kind.ARGUMENT_IGNORED, Kind.LOCK_OUTDATED):
+            return Weight.BREAKING
+        if self in (Kind.RESULT_UNDECLARED, Kind.ROWS_DISAGREE, Kind.DEFINITION_UNSOUND):
+            return Weight.WARNING
+        return Weight.NOTE
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A JSON value in a box, because a JSON value may itself be None."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One difference.
+
+    Attributes:
+        kind: what sort; its id is permanent.
+        tool: the tool's name.
+        message: what differs, in an env author's words. It quotes schemas and values as they came: escape it.
+        path: the argument, as a JSON pointer into the call's arguments with `*` for any index or key; "" is the call.
+            For an unsound definition it points into its `parameters`.
+        weight: breaking, warning or note.
+        certainty: shown, or unknown where the comparison could not tell.
+        sources: the first places that declare the tool.
+        count: how many rows declare it.
+        definition: the declared schema at `path`, None where there is none.
+        served: the server's schema at `path`, None where there is none.
+        witness: a call's arguments. Refused: the definition allows them, the server refuses them. Ignored: they carry
+            the argument. Widened, unoffered: the server takes them, the definition does not allow them. None if none.
+        counterpart: arguments that both sides take and that differ as little as can be; for an ignored argument only
+            in it.
+    """
+
+    kind: Kind
+    tool: str
+    message: str
+    path: str = ""
+    weight: Weight = Weight.BREAKING
+    certainty: Certainty = Certainty.SHOWN
+    sources: tuple[Source, ...] = ()
+    count: int = 0
+    definition: Any = None
+    served: Any = None
+    witness: Witness | None = None
+    counterpart: Witness | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether the schemas bear it out."""
+        return self.certainty is Certainty.SHOWN

@@ -1,0 +1,86 @@
+"""Two readings of a schema that are not its letter: what pydantic's lax mode may take, and what is offered by name.
+
+Source: pydantic's conversion table (https://docs.pydantic.dev/latest/concepts/conversion_table/), Python input, since
+FastAPI parses the JSON body first. `lax` goes further than pydantic wherever its rules are intricate: it exists so
+that a value refused even by `lax` is refused by every pydantic model of that schema.
+"""
+
+from typing import Any
+
+from gym_conformance.drift.schema import Schema, rewrite, walk
+
+_NUMERIC_TEXT = {"type": "string", "pattern": r"^\s*[+-]?([0-9._eE+-]+|[iI][nN][fF].*|[nN][aA][nN])\s*$"}
+_BOOLEAN_TEXT = {"type": "string", "pattern": r"^\s*(?:[01]|[fFnNtTyY]|[oO][nN]|[oO][fF][fF]|[tT]rue|TRUE|[fF]alse|FALSE|[yY]es|YES|[nN]o|NO)\s*$"}
+_ZERO_ONE = {"enum": [0, 1]}
+
+#: Text of a format that pydantic may read though the format's own rule does not allow it.
+_LOOSE_FORMATS: dict[str, list[Schema]] = {
+    **dict.fromkeys(
+        ("date", "date-time", "time", "duration"),
+        [{"type": ["number", "boolean"]}, {"type": "string", "pattern": "[0-9]"}],
+    ),
+    **dict.fromkeys(("ipv4", "ipv6"), [{"type": "integer"}, {"type": "string", "pattern": "[0-9a-fA-F:]"}]),
+    "uuid": [{"type": "string", "pattern": "[0-9a-fA-F]{8}"}],
+    "email": [{"type": "string", "pattern": "@"}],
+    "uri": [{"type": "string", "pattern": ":"}],
+}
+_SHUT = ("additionalProperties", "unevaluatedProperties", "patternProperties")
+_COMBINING = ("allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas", "not")
+
+
+def lax(document: Schema) -> Schema:
+    """A schema that takes whatever pydantic might take for this modern one, and more."""
+    return rewrite(document, _lax)
+
+
+def closed(document: Schema) -> Schema:
+    """The modern schema where an object that names its properties allows no others, unless it says so itself."""
+    if not isinstance(document, dict):
+        return document
+    combines = any(keyword in node for _, node in walk(document) for keyword in ("allOf", "if", "not"))
+    defs = document.get("$defs", {})
+    made = _close(document)
+    return {**made, "$defs": defs if combines else {name: _close(one) for name, one in defs.items()}} if defs else made
+
+
+def _close(node: Schema) -> Any:
+    """Close objects where nothing beside or above them can name further properties."""
+    if not isinstance(node, dict):
+        return node
+    made = dict(node)
+    for key in ("items", "additionalProperties"):
+        if key in node:
+            made[key] = _close(node[key])
+    if isinstance(node.get("properties"), dict):
+        made["properties"] = {name: _close(inner) for name, inner in node["properties"].items()}
+    if "prefixItems" in node:
+        made["prefixItems"] = [_close(inner) for inner in node["prefixItems"]]
+    combined = any(key in node for key in _COMBINING)
+    if "properties" in node:
+        if not combined and not any(key in node for key in _SHUT):
+            made["additionalProperties"] = False
+    elif not {"allOf", "if", "not", "$ref"} & node.keys():
+        for key in ("anyOf", "oneOf"):
+            if key in node:
+                made[key] = [_close(inner) for inner in node[key]]
+    return made
+
+
+def _lax(node: dict[str, Any]) -> Schema:
+    node.pop("uniqueItems", None)  # a set takes duplicates, and drops them
+    if "oneOf" in node and "anyOf" not in node:
+        node["anyOf"] = node.pop("oneOf")  # a union takes the first that fits
+    also = _conversions(node)
+    return {"anyOf": [node, *also]} if also else node
+
+
+def _conversions(node: dict[str, Any]) -> list[Schema]:
+    given = node.get("type")
+    types = set(given) if isinstance(given, list) else {given}
+    values = node["enum"] if isinstance(node.get("enum"), list) else [node["const"]] if "const" in node else []
+    also: list[Schema] = []
+    if types & {"integer", "number"} or any(isinstance(value, (int, float)) for value in values):
+        also += [{"type": "boolean"}, _NUMERIC_TEXT]
+    if "boolean" in types or any(isinstance(value, bool) for value in values):
+        also += [_ZERO_ONE, _BOOLEAN_TEXT]
+    return also + _LOOSE_FORMATS.get(str(node.get("format")), [])

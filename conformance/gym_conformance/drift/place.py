@@ -1,0 +1,131 @@
+"""Places inside a call's arguments: names for them, and the schemas that stand there."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from gym_conformance.drift.schema import Schema, alone, pointer, resolve, split
+
+Way = tuple[str | int, ...]
+
+#: Stands for any index of an array, and for any key that the schema does not name.
+ANY = "*"
+
+_LEVELS = 6
+
+
+class Places:
+    """One modern schema, asked by places; `beside` lends its names where this one has none."""
+
+    def __init__(self, document: Schema, beside: "Places | None" = None) -> None:
+        self._node, self._defs = split(document)
+        self._beside = beside
+
+    def path(self, way: Way, *, literal: bool = False) -> str:
+        """The place as a pointer, with `*` for indices and for keys that the schema does not name.
+
+        `literal` keeps the last key as it is. A way that goes round in a recursive schema is the way that does not.
+        """
+        way = self._folded(way)
+        known = self._known(way)
+        also = self._beside._known(way) if self._beside else known  # noqa: SLF001 - another of its own kind
+        steps = [str(step) if here or there else ANY for step, here, there in zip(way, known, also, strict=True)]
+        if literal and steps:
+            steps[-1] = str(way[-1])
+        return pointer(tuple(steps))
+
+    def _folded(self, way: Way) -> Way:
+        """The way without the loops that lead back to the same schema, on both sides."""
+        met: dict[str, int] = {}
+        for end in range(len(way) + 1):
+            here = repr((self.at(way[:end]), self._beside.at(way[:end]) if self._beside else None))
+            if here in met and end < len(way):
+                return self._folded(way[: met[here]] + way[end:])
+            met.setdefault(here, end)
+        return way
+
+    def names(self, way: Way) -> bool:
+        """Whether the schema names the property that the way ends in."""
+        return bool(way) and any(way[-1] in self._named(node) for node in self._at(way[:-1]))
+
+    def names_all(self, way: Way) -> bool:
+        """Whether the schema names every property on the way."""
+        return all(known for step, known in zip(way, self._known(way), strict=True) if isinstance(step, str))
+
+    def at(self, way: Way) -> Schema | None:
+        """The first schema that stands there, its reference resolved; None where there is none."""
+        return next((resolve(node, self._defs) for node in self._at(way)), None)
+
+    def alone(self, way: Way) -> Schema | None:
+        """As `at`, as a document of its own."""
+        node = self.at(way)
+        return None if node is None else alone(node, self._defs)
+
+    def arguments(self) -> tuple[str, ...]:
+        """The names of the arguments."""
+        return tuple(dict.fromkeys(self._named(self._node)))
+
+    def _known(self, way: Way) -> list[bool]:
+        """For each step, whether the schema names it."""
+        nodes: list[Schema] = [self._node]
+        known = []
+        for step in way:
+            known.append(isinstance(step, str) and any(step in self._named(node) for node in nodes))
+            nodes = [inner for node in nodes for inner in self._step(node, step)]
+        return known
+
+    def _at(self, way: Way) -> list[Schema]:
+        nodes: list[Schema] = [self._node]
+        for step in way:
+            nodes = [inner for node in nodes for inner in self._step(node, step)]
+        return nodes
+
+    def _step(self, node: Schema, step: str | int) -> Iterator[Schema]:
+        for one in self._alternatives(node, _LEVELS):
+            yield from _inner(one, step)
+
+    def _named(self, node: Schema) -> Iterator[str]:
+        for one in self._alternatives(node, _LEVELS):
+            yield from one.get("properties", {})
+
+    def _alternatives(self, node: Schema, levels: int) -> Iterator[dict[str, Any]]:
+        """The schema objects that may speak of this place: itself, and what it combines."""
+        node = resolve(node, self._defs)
+        if not isinstance(node, dict) or levels == 0:
+            return
+        yield node
+        for key in ("allOf", "anyOf", "oneOf"):
+            for inner in node.get(key, ()):
+                yield from self._alternatives(inner, levels - 1)
+
+
+def _inner(node: dict[str, Any], step: str | int) -> Iterable[Schema]:
+    if isinstance(step, int):
+        first = node.get("prefixItems", ())
+        return (first[step],) if step < len(first) else (node["items"],) if "items" in node else ()
+    if step in node.get("properties", {}):
+        return (node["properties"][step],)
+    rest = node.get("additionalProperties")
+    return (rest,) if isinstance(rest, dict) else ()
+
+
+def changed(value: Any, other: Any) -> int:
+    """How far two JSON values are apart: the number of places that differ, twice for what only one has."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return sum(
+            changed(value[key], other[key]) if key in value and key in other else 2 for key in {**value, **other}
+        )
+    if isinstance(value, list) and isinstance(other, list):
+        return sum(map(changed, value, other)) + abs(len(value) - len(other))
+    return int(type(value) is not type(other) or value != other)
+
+
+def without(value: Any, way: Way) -> Any:
+    """The value with nothing at that place."""
+    if not way or not isinstance(value, (dict, list)):
+        return None
+    step, rest = way[0], way[1:]
+    if isinstance(value, list):
+        return [without(inner, rest) if index == step else inner for index, inner in enumerate(value)]
+    if rest:
+        return {key: without(inner, rest) if key == step else inner for key, inner in value.items()}
+    return {key: inner for key, inner in value.items() if key != step}

@@ -1,0 +1,48 @@
+"""Do the rows agree? One name should stand for one tool, whatever the row."""
+
+from collections.abc import Sequence
+
+from gym_conformance.drift.changes import changes
+from gym_conformance.drift.definitions import Definition
+from gym_conformance.drift.drift import SOURCES, Drift, Kind, Witness
+from gym_conformance.drift.spelling import plain
+
+_NAMED = 4
+
+
+def disagreement(definitions: Sequence[Definition]) -> Drift | None:
+    """What differs between definitions of one name, None where nothing does.
+
+    Descriptions that differ are a note; a nested beside a flat form, strict beside not, and schemas are a warning.
+    """
+    first, *others = definitions
+    for kind, descriptions in ((Kind.ROWS_DISAGREE, False), (Kind.DESCRIPTION_DIFFERS, True)):
+        for other in others:
+            found = list(changes(_spelled(first, descriptions), _spelled(other, descriptions)))
+            if not found:
+                continue
+            named = ", ".join(str(change) for change in found[:_NAMED])
+            more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+            return Drift(
+                kind,
+                first.name,
+                f"{first.name}: rows declare it in {len(definitions)} ways; between the first two that differ, {named}{more}",
+                path=found[0].path,
+                weight=kind.weight,
+                sources=tuple(one.sources[0] for one in (first, other, *others) if one.sources)[:SOURCES],
+                count=sum(one.count for one in definitions),
+                definition=first.parameters,
+                served=None,
+                counterpart=Witness(other.parameters),
+            )
+    return None
+
+
+def _spelled(definition: Definition, descriptions: bool) -> object:
+    parameters = definition.parameters
+    return {
+        "parameters": plain(parameters, descriptions=descriptions) if isinstance(parameters, dict) else parameters,
+        "strict": definition.strict,
+        "nested": definition.nested,
+        "description": definition.description if descriptions else "",
+    }

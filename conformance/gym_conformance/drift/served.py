@@ -1,0 +1,132 @@
+"""The tools that a server serves, as its OpenAPI document or its MCP `tools/list` describes them.
+
+FastAPI of any version (OpenAPI 3.0 with pydantic 1, 3.1 with pydantic 2) says: a JSON body as `requestBody`, none where
+the handler takes no model (it may still read the request itself), and `parameters` where a plain argument of the
+handler is read from the query string.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gym_conformance.contract.openapi import read_openapi
+from gym_conformance.drift.schema import Schema, modern, rewrite, split, walk
+
+_COMPONENTS = "#/components/schemas/"
+_JSON_REPLY = ("200", "201", "2XX", "default")
+
+
+@dataclass(frozen=True)
+class Served:
+    """One tool of the server.
+
+    Attributes:
+        name: as a tool call would name it.
+        request: the modern JSON Schema of the body, None where the document declares no JSON body.
+        response: the modern JSON Schema of a reply, None where it declares none.
+        description: of the route.
+        other_body: the media type of the body that is asked instead of JSON, such as a form.
+        elsewhere: required parameters that are read from the query, a header or a cookie, by where they are read.
+        route: the path; "" for a tool of an MCP server.
+    """
+
+    name: str
+    request: Schema | None = None
+    response: Schema | None = None
+    description: str = ""
+    other_body: str = ""
+    elsewhere: tuple[tuple[str, str], ...] = ()
+    route: str = ""
+
+    @property
+    def arguments(self) -> Schema:
+        """What is known of a call's arguments: an object, and of the request schema."""
+        node, defs = split(self.request if self.request is not None else {})
+        branches = node.get("anyOf") if isinstance(node, dict) else None
+        if isinstance(branches, list):  # an optional body: a call always sends an object
+            kept = [one for one in branches if not (isinstance(one, dict) and one.get("type") == "null")]
+            node = {**node, "anyOf": kept} if len(kept) != 1 else kept[0]
+        return {**node, "$defs": defs} if isinstance(node, dict) and defs else node
+
+
+def served_tools(document: object) -> dict[str, Served]:
+    """The tools of an OpenAPI document, by name; neither framework routes nor routes with a path parameter."""
+    api = read_openapi(document)
+    schemas = _object(_object(api.document.get("components")).get("schemas"))
+    tools = {}
+    for name in sorted(api.tools):
+        route = f"/{name}"
+        post = _object(_object(api.document["paths"])[route]["post"])
+        tools[name] = _read(name, route, post, schemas)
+    return tools
+
+
+def mcp_tools(tools: object) -> dict[str, Served]:
+    """The tools of an MCP server, by name; `tools` is the list in the result of `tools/list`."""
+    found = {}
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
+            result = tool.get("outputSchema")
+            found[name] = Served(
+                name,
+                request=modern(tool.get("inputSchema", {})),
+                response=None if result is None else modern(result),
+                description=str(tool.get("description") or ""),
+            )
+    return found
+
+
+def _read(name: str, route: str, post: Mapping[str, Any], schemas: Mapping[str, Any]) -> Served:
+    content = _object(_object(post.get("requestBody")).get("content"))
+    request = _json(content)
+    replies = _object(post.get("responses"))
+    reply = next((_object(replies[status]) for status in _JSON_REPLY if status in replies), {})
+    response = _json(_object(reply.get("content")))
+    parameters = [_object(one) for one in post.get("parameters") or ()]
+    return Served(
+        name,
+        request=None if request is None else embedded(request, schemas),
+        response=None if response is None else embedded(response, schemas),
+        description=str(post.get("description") or ""),
+        other_body=next(iter(content), "") if request is None else "",
+        elsewhere=tuple((str(one.get("name")), str(one.get("in"))) for one in parameters if one.get("required")),
+        route=route,
+    )
+
+
+def _json(content: Mapping[str, Any]) -> Schema | None:
+    """The schema of the JSON media type, if there is one."""
+    for media, entry in content.items():
+        kind = media.partition(";")[0].strip()
+        if kind in ("application/json", "*/*", "application/*") or kind.endswith("+json"):
+            return _object(entry).get("schema", True)
+    return None
+
+
+def embedded(schema: Schema, schemas: Mapping[str, Any]) -> Schema:
+    """The schema as a modern document of its own, with the components that it uses in its `$defs`."""
+    used: dict[str, Any] = {}
+    waiting = [schema]
+    while waiting:
+        for _, node in walk(waiting.pop()):
+            name = _component(node)
+            if name in schemas and name not in used:
+                used[name] = schemas[name]
+                waiting.append(schemas[name])
+    document = {**schema, "$defs": used} if isinstance(schema, dict) and used else schema
+    return modern(rewrite(document, _to_defs))
+
+
+def _component(node: Mapping[str, Any]) -> str:
+    ref = node.get("$ref")
+    if not isinstance(ref, str) or not ref.startswith(_COMPONENTS):
+        return ""
+    return ref[len(_COMPONENTS) :].partition("/")[0].replace("~1", "/").replace("~0", "~")
+
+
+def _to_defs(node: dict[str, Any]) -> Schema:
+    return {**node, "$ref": "#/$defs/" + node["$ref"][len(_COMPONENTS) :]} if _component(node) else node
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,150 @@
+"""Is a tool definition sound in itself? What a policy is shown should be JSON Schema, and should mean what it says."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+
+from gym_conformance.contract.wire import RESERVED, TOOL_NAME
+from gym_conformance.drift.containment import Acceptance
+from gym_conformance.drift.definitions import Definition
+from gym_conformance.drift.drift import Drift, Kind, Weight
+from gym_conformance.drift.schema import Defs, alone, modern, pointer, split, walk
+from gym_conformance.drift.strict import not_strict
+
+#: Deeper schemas than this are not compared.
+DEPTH = 60
+
+Problem = tuple[tuple[str, ...], str]  #: where in the parameters, and what is wrong
+
+
+def unsound(definition: Definition) -> tuple[Drift, ...]:
+    """What is wrong with the definition alone; a missing description is only a note."""
+    problems = list(_name(definition))
+    broken = not_json_schema(definition)
+    if broken:
+        problems.append(broken)
+    else:
+        problems += _inside(definition)
+    found = [_drift(definition, problem, Weight.WARNING) for problem in dict.fromkeys(problems)]
+    if not definition.description.strip():
+        found.append(_drift(definition, ((), "has no description: the policy must guess what it does"), Weight.NOTE))
+    return tuple(found)
+
+
+def not_json_schema(definition: Definition) -> Problem | None:
+    """Why the parameters are no JSON Schema for a call's arguments, None where they are."""
+    parameters = definition.parameters
+    if parameters is None:
+        return None
+    if not isinstance(parameters, dict):
+        return (), f"its parameters are {type(parameters).__name__}, not a JSON Schema object"
+    if _depth(parameters) > DEPTH:
+        return (), f"its parameters are nested more than {DEPTH} levels deep"
+    # A definition that names its draft is held to it; else the newest counts, and draft 7, which most tools write.
+    errors = [error for meta in _drafts(parameters) if (error := _meta_error(meta)) is not None]
+    if len(errors) == len(_drafts(parameters)):
+        return errors[0]
+    try:
+        Acceptance(modern(parameters))
+    except ValueError as error:
+        return (), f"its parameters are no JSON Schema: {error}"
+    return None
+
+
+def _name(definition: Definition) -> Iterator[Problem]:
+    name = definition.name
+    if not TOOL_NAME.fullmatch(name):
+        yield (), f"the name {name!r} is not legal: 1 to 64 letters, digits, _ and - are"
+    elif name in RESERVED:
+        yield (), f"the name {name} is reserved: nemo-gym serves /{name} itself"
+
+
+def _drafts(parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    if "$schema" in parameters:
+        return [parameters]
+    return [parameters, {**parameters, "$schema": "http://json-schema.org/draft-07/schema#"}]
+
+
+def _meta_error(parameters: dict[str, Any]) -> Problem | None:
+    try:
+        jsonschema_rs.meta.validate(parameters)
+    except jsonschema_rs.ValidationError as error:
+        way = tuple(str(step) for step in error.instance_path)
+        return way, f"its parameters are no JSON Schema: {error.message.partition(chr(10))[0]}"
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        return (), f"its parameters are no JSON Schema: {str(error).partition(chr(10))[0]}"
+    return None
+
+
+def _inside(definition: Definition) -> Iterator[Problem]:
+    parameters = definition.parameters
+    if parameters:
+        given = parameters.get("type", "object")
+        if given != "object":
+            yield ("type",), f"the arguments of a call are always an object, and it asks for {given}"
+    modernised = modern(definition.schema)
+    _, defs = split(modernised)
+    for way, node in walk(definition.schema):
+        yield from _required(way, node)
+        yield from _values(way, node, defs)
+    if definition.strict:
+        yield from not_strict(definition.schema)
+
+
+def _required(way: tuple[str, ...], node: Any) -> Iterator[Problem]:
+    """A name that is required where the object does not name it is a slip, unless something else names it."""
+    named = node.get("properties")
+    if not isinstance(node.get("required"), list):
+        return
+    combined = way and way[-1].isdigit() or node.keys() & {"allOf", "anyOf", "oneOf", "$ref", "patternProperties"}
+    for name in node["required"]:
+        if name == "":
+            yield (*way, "required"), 'required lists "", which is no argument'
+        elif isinstance(named, dict) and name not in named and not combined:
+            yield (*way, "required"), f"required lists {name}, which is not among its properties"
+        elif named is None and not way:
+            yield (*way, "required"), f"required lists {name}, and there are no properties"
+
+
+def _values(way: tuple[str, ...], node: Any, defs: Defs) -> Iterator[Problem]:
+    bare = modern({key: value for key, value in node.items() if key not in ("$defs", "definitions")})
+    if "default" in node and not _allows(alone(bare, defs), node["default"]):
+        yield (*way, "default"), f"the default {node['default']!r} is not a value that its own schema allows"
+    if "type" in node and ("enum" in node or "const" in node):
+        values = node["enum"] if isinstance(node.get("enum"), list) else [node.get("const")]
+        wrong = [value for value in values if not _allows({"type": node["type"]}, value)]
+        if wrong:
+            yield (*way, "enum"), f"{wrong[0]!r} is among its values, and its type is {node['type']}"
+
+
+def _allows(schema: Any, value: Any) -> bool:
+    try:
+        return Acceptance(schema).accepts(value)
+    except ValueError:
+        return True  # a part that cannot stand alone is judged with the whole
+
+
+def _depth(value: Any) -> int:
+    """How deep the value is nested, without recursion."""
+    deepest, waiting = 0, [(value, 1)]
+    while waiting:
+        one, level = waiting.pop()
+        deepest = max(deepest, level)
+        inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        waiting.extend((each, level + 1) for each in inner)
+    return deepest
+
+
+def _drift(definition: Definition, problem: Problem, weight: Weight) -> Drift:
+    way, what = problem
+    return Drift(
+        Kind.DEFINITION_UNSOUND,
+        definition.name,
+        f"{definition.name or 'a tool without a name'}: {what}",
+        path=pointer(way),
+        weight=weight,
+        sources=definition.sources,
+        count=definition.count,
+        definition=definition.parameters,
+    )

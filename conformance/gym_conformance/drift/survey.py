@@ -1,0 +1,102 @@
+"""All drift of one environment: every definition of its rows against every tool that its server serves."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from gym_conformance.drift.compare import compare, first_call
+from gym_conformance.drift.containment import Acceptance
+from gym_conformance.drift.definitions import Definition
+from gym_conformance.drift.drift import Certainty, Drift, Kind, Weight, Witness
+from gym_conformance.drift.rows import disagreement
+from gym_conformance.drift.served import Served
+from gym_conformance.drift.soundness import not_json_schema, unsound
+from gym_conformance.drift.witnesses import Witnesses, boundary_values
+
+_ORDER = list(Weight)
+
+
+def survey(
+    definitions: Iterable[Definition],
+    served: Mapping[str, Served] | None,
+    *,
+    executed: bool = True,
+    witnesses: Witnesses = boundary_values,
+) -> tuple[Drift, ...]:
+    """Everything that can be said without a live server: breaking first, then by tool and argument.
+
+    Args:
+        definitions: of all rows.
+        served: by name; None where the server does not say what it serves, as a catch-all: then only the rows
+            themselves are judged.
+        executed: whether the env's agent calls the tools; where it does not, none is missing.
+        witnesses: yields values that a schema allows.
+    """
+    by_name: dict[str, list[Definition]] = {}
+    for one in definitions:
+        by_name.setdefault(one.name, []).append(one)
+    found = [*_rows(by_name)]
+    if served is not None:
+        found += _server(by_name, served, executed, witnesses)
+    return tuple(sorted(found, key=_rank))
+
+
+def undeclared_result(served: Served, reply: Any, call: Witness | None = None) -> Drift | None:
+    """Drift between a reply (parsed JSON of a 200) and the response schema, None where it matches or there is none."""
+    if served.response is None:
+        return None
+    try:
+        refusals = Acceptance(served.response).refusals(reply)
+    except ValueError:
+        return None
+    if not refusals:
+        return None
+    return Drift(
+        Kind.RESULT_UNDECLARED,
+        served.name,
+        f"{served.name}: the reply is not what the server's own response schema says: {refusals[0].reason}",
+        weight=Kind.RESULT_UNDECLARED.weight,
+        served=served.response,
+        witness=call,
+    )
+
+
+def _rows(by_name: Mapping[str, list[Definition]]) -> Iterator[Drift]:
+    for several in by_name.values():
+        for one in several:
+            yield from unsound(one)
+        if (differing := disagreement(several)) is not None:
+            yield differing
+
+
+def _server(
+    by_name: Mapping[str, list[Definition]], served: Mapping[str, Served], executed: bool, witnesses: Witnesses
+) -> Iterator[Drift]:
+    names = ", ".join(sorted(served)) or "none"
+    for name, several in by_name.items():
+        if name in served:
+            for one in several:
+                yield from compare(one, served[name], witnesses)
+        elif executed:
+            one = several[0]
+            yield Drift(
+                Kind.TOOL_MISSING,
+                name,
+                f"{name}: rows declare it, and the server serves no such tool; it serves {names}",
+                weight=Kind.TOOL_MISSING.weight,
+                sources=one.sources,
+                count=sum(each.count for each in several),
+                definition=one.parameters,
+                witness=None if not_json_schema(one) else first_call(one, witnesses),
+            )
+    for name in sorted(served.keys() - by_name.keys()):
+        yield Drift(
+            Kind.ROUTE_UNUSED,
+            name,
+            f"{name}: the server serves it, and no row declares it",
+            weight=Kind.ROUTE_UNUSED.weight,
+            served=served[name].request,
+        )
+
+
+def _rank(drift: Drift) -> tuple[int, bool, str, str]:
+    return _ORDER.index(drift.weight), drift.certainty is Certainty.UNKNOWN, drift.tool, drift.path

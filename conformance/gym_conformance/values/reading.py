@@ -1,0 +1,194 @@
+"""A tool's JSON Schema, read once: its canonical form, its validator, and remarks on what was not taken as written."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import jsonschema_rs
+from jsonschema_rs import CanonicalSchema, Validator
+from jsonschema_rs import canonical as views
+
+from gym_conformance.values.json_values import TYPES, Json, identity, shown, simplicity
+from gym_conformance.values.soundness import Schema, sound, subschemas
+
+#: How many schemas stay compiled. A tool server has tens; nemo-gym's largest bundled one has 62.
+_KEPT = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One schema as this package understands it. Readings of equal schemas are the same object (`read`)."""
+
+    source: Schema
+    """The schema, sound."""
+    root: CanonicalSchema
+    validator: Validator
+    """Of `source`; it asserts formats, and ignores those that it does not know."""
+    remarks: tuple[str, ...]
+
+    def admits(self, value: Json) -> bool:
+        """Whether the value is valid."""
+        return accepts(self.validator, value)
+
+    def target(self, node: CanonicalSchema) -> CanonicalSchema:
+        """What a reference names, through any chain of them; every other node is its own target."""
+        for _ in range(len(self._definitions) + 2):
+            view = node.view()
+            if not isinstance(view, views.ReferenceView):
+                return node
+            node = self.root if view.uri == "#" else self._definitions[view.uri]
+        return jsonschema_rs.canonicalize(True)  # references in a ring say nothing
+
+    def types(self, node: CanonicalSchema) -> tuple[str, ...]:
+        """The JSON types, in the order of TYPES, of which the node may admit a value; with "number" comes "integer"."""
+        return tuple(name for name in TYPES if name in set(self._types(node, frozenset())))
+
+    def ordered(self, values: list[Json]) -> list[Json]:
+        """The members of an enum in the order in which the schema first names them; the simplest first where it does not."""
+        return sorted(values, key=lambda value: (self._ranks.get(identity(value), len(self._ranks)), simplicity(value)))
+
+    @cached_property
+    def open_names(self) -> tuple[str, ...]:
+        """Names of properties that the schema declares without any limit on their values; the canonical form drops those."""
+        declared: dict[str, None] = {}
+        for _, inner in subschemas(self.source):
+            properties = inner.get("properties")
+            if isinstance(properties, dict):
+                declared |= dict.fromkeys(name for name, limit in properties.items() if _no_limit(limit))
+        return tuple(declared)
+
+    @cached_property
+    def root_names(self) -> tuple[str, ...]:
+        """The names that the root declares in `properties`."""
+        properties = self.source.get("properties") if isinstance(self.source, dict) else None
+        return tuple(properties) if isinstance(properties, dict) else ()
+
+    @cached_property
+    def root_is_open(self) -> bool:
+        """Whether the root says in so many words that it takes undeclared properties."""
+        return isinstance(self.source, dict) and self.source.get("additionalProperties", False) is not False
+
+    @cached_property
+    def _definitions(self) -> dict[str, CanonicalSchema]:
+        return self.root.definitions()
+
+    @cached_property
+    def _ranks(self) -> dict[str, int]:
+        ranks: dict[str, int] = {}
+        for _, inner in subschemas(self.source):
+            if isinstance(inner.get("enum"), list):
+                for value in inner["enum"]:
+                    ranks.setdefault(identity(value), len(ranks))
+        return ranks
+
+    def _types(  # noqa: C901, PLR0912 (one case for each kind of view)
+        self, node: CanonicalSchema, above: frozenset[str]
+    ) -> Iterator[str]:
+        match node.view():
+            case views.MultiTypeView(types):
+                yield from types
+                if "number" in types:
+                    yield "integer"
+            case views.TypedGroupView(type_name):
+                yield type_name
+            case views.StringView():
+                yield "string"
+            case views.IntegerView():
+                yield "integer"
+            case views.NumberView():
+                yield from ("integer", "number")
+            case views.ArrayView():
+                yield "array"
+            case views.ObjectView():
+                yield "object"
+            case views.ConstView(value):
+                yield type_of(value)
+            case views.EnumView(values):
+                yield from map(type_of, values)
+            case views.AnyOfView(branches) | views.OneOfView(branches):
+                for branch in branches:
+                    yield from self._types(branch, above)
+            case views.AllOfView(branches):
+                yield from set[str].intersection(*(set(self._types(branch, above)) for branch in branches))
+            case views.ReferenceView(uri) if uri not in above:
+                yield from self._types(self.target(node), above | {uri})
+            case views.FalseView() | views.ReferenceView():
+                pass
+            case _:
+                yield from TYPES
+
+
+def read(schema: Mapping[str, Any] | bool) -> Reading:
+    """The reading of a schema; equal schemas (with their keys in the same order) are read once."""
+    return _read(json.dumps(schema, default=dict))
+
+
+@lru_cache(_KEPT)
+def _read(text: str) -> Reading:
+    source, remarks = sound(json.loads(text))
+    validator = jsonschema_rs.validator_for(source, validate_formats=True, offline=True)
+    root, more = _canonical(source)
+    return Reading(source, root, validator, (*remarks, *more))
+
+
+def _canonical(source: Schema) -> tuple[CanonicalSchema, tuple[str, ...]]:
+    """The canonical form; what it cannot express is left out of it (values are then drawn, and held to the validator)."""
+    try:
+        root = jsonschema_rs.canonicalize(source, validate_formats=True, offline=True)
+    except ValueError as error:
+        return jsonschema_rs.canonicalize(True), (f"#: {error}: values are not built, only tried",)
+    view = root.view()
+    if isinstance(view, views.RawView):
+        where = view.pointer or "#"
+        remark = (
+            f"{where}: {shown(view.schema)} has no canonical form ({view.reason}): values are not built, only tried"
+        )
+        return jsonschema_rs.canonicalize(_types_only(source)), (remark,)
+    return root, ()
+
+
+def _types_only(source: Schema) -> Schema:
+    """The same schema without the keywords that combine others, which are what canonical forms fail on."""
+    if isinstance(source, bool):
+        return source
+    plain = ("type", "properties", "required", "enum", "const", "items", "additionalProperties")
+    return {key: value for key, value in source.items() if key in plain and "$ref" not in json.dumps(value)}
+
+
+def accepts(validator: Validator, value: Json) -> bool:
+    """Whether the validator takes the value; no validator can read a property name with a lone surrogate."""
+    try:
+        return validator.is_valid(value)
+    except (ValueError, RecursionError):
+        return False
+
+
+@lru_cache(_KEPT * 8)
+def validator_of(node: CanonicalSchema) -> Validator:
+    """The validator of one node of a canonical form."""
+    return jsonschema_rs.validator_for(node.to_json_schema(), validate_formats=True, offline=True)  # type: ignore[arg-type]
+
+
+def type_of(value: Json) -> str:  # noqa: PLR0911 (one case for each type)
+    """The value's JSON Schema type; a float without a fraction is an integer."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "integer" if value.is_integer() else "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+    return "object"
+
+
+def _no_limit(schema: Json) -> bool:
+    notes = {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"}
+    return schema is True or (isinstance(schema, dict) and not set(schema) - notes)

@@ -1,0 +1,204 @@
+"""Reading schemas as validators in the field do: what is not sound JSON Schema is mended or left out, and named."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import jsonschema_rs
+
+from gym_conformance.values.json_values import Json, shown
+
+Schema: TypeAlias = dict[str, Any] | bool
+
+_MOST_REPAIRS = 200
+
+#: Names of types that people write, and what they mean. "any" means no limit at all.
+_TYPE_NAMES = {
+    "str": "string",
+    "text": "string",
+    "int": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "decimal": "number",
+    "bool": "boolean",
+    "list": "array",
+    "tuple": "array",
+    "dict": "object",
+    "map": "object",
+    "none": "null",
+    "nonetype": "null",
+}
+
+#: Where a schema holds schemas: by name, in a list, or itself.
+_NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+_LISTED = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
+_SINGLE = (
+    *("items", "additionalItems", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"),
+    *("unevaluatedItems", "unevaluatedProperties"),
+)
+
+
+def sound(schema: Json) -> tuple[Schema, tuple[str, ...]]:
+    """A schema that every validator takes, and one remark for each part that was changed: where, what, and what became of it.
+
+    A schema that is sound comes back equal, with no remarks.
+    """
+    if not isinstance(schema, dict | bool):
+        return {}, (f"#: {shown(schema)} is no schema: anything is taken to be valid",)
+    if isinstance(schema, bool):
+        return schema, ()
+    mended: dict[str, Any] = copy.deepcopy(schema)
+    remarks = [*_without_lost_references(mended)]
+    for _ in range(_MOST_REPAIRS):
+        fault = _first_fault(mended)
+        if fault is None:
+            return mended, tuple(remarks)
+        path, message = fault
+        remarks.append(_repair(mended, path, message))
+    return {}, (*remarks, "#: too much is unsound: anything is taken to be valid")
+
+
+def subschemas(schema: Json, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every object schema in the document, with its JSON Pointer; the outer before the inner."""
+    if not isinstance(schema, dict):
+        return
+    yield path, schema
+    for key in _NAMED:
+        if isinstance(schema.get(key), dict):
+            for name, inner in schema[key].items():
+                yield from subschemas(inner, f"{path}/{key}/{_escaped(name)}")
+    for key in _LISTED:
+        if isinstance(schema.get(key), list):
+            for number, inner in enumerate(schema[key]):
+                yield from subschemas(inner, f"{path}/{key}/{number}")
+    for key in _SINGLE:
+        yield from subschemas(schema.get(key), f"{path}/{key}")
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _without_lost_references(schema: dict[str, Any]) -> Iterator[str]:
+    """Take away every `$ref` that leads nowhere within the document: nothing is fetched."""
+    identified = any("$id" in inner or "$anchor" in inner for _, inner in subschemas(schema))
+    for path, inner in list(subschemas(schema)):
+        reference = inner.get("$ref")
+        if reference is None:
+            continue
+        if not isinstance(reference, str) or not (identified or _leads_somewhere(schema, reference)):
+            del inner["$ref"]
+            yield f"{path}/$ref: {shown(reference)} leads nowhere in this document: ignored"
+
+
+def _leads_somewhere(schema: Json, reference: str) -> bool:
+    if not reference.startswith("#"):
+        return False
+    place = schema
+    for part in reference[1:].split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~").replace("%25", "%")
+        if isinstance(place, dict) and name in place:
+            place = place[name]
+        elif isinstance(place, list) and name.isdigit() and int(name) < len(place):
+            place = place[int(name)]
+        else:
+            return False
+    return isinstance(place, dict | bool)
+
+
+def _first_fault(schema: dict[str, Any]) -> tuple[list[str | int], str] | None:
+    """Where the schema is not sound, as a path into it, and why."""
+    try:
+        jsonschema_rs.validator_for(schema, validate_formats=True, offline=True)
+    except jsonschema_rs.ValidationError as error:
+        return list(error.instance_path), error.message
+    except (ValueError, RecursionError) as error:
+        return [], str(error)
+    return None
+
+
+def _repair(schema: dict[str, Any], path: list[str | int], message: str) -> str:
+    """Mend the innermost keyword on the path, or take it away; the remark."""
+    holder, keyword = _keyword_at(schema, path)
+    where = "#" + "".join(f"/{_escaped(str(part))}" for part in path)
+    if keyword is None:
+        lost = [
+            name for name in ("$schema", "$id", "$ref", "$dynamicRef", "$recursiveRef", "$vocabulary") if name in schema
+        ]
+        if not lost:
+            schema.clear()
+            return f"#: {message}: anything is taken to be valid"
+        value = schema.pop(lost[0])
+        return f"#/{lost[0]}: {shown(value)}: {message}: ignored"
+    value = holder.pop(keyword)
+    became = (
+        _required_of_parent(schema, path)
+        if value is True and keyword == "required"
+        else _mended(holder, keyword, value)
+    )
+    return f"{where}: {shown(value)} is not sound ({message[:80]}): {became}"
+
+
+def _keyword_at(schema: dict[str, Any], path: list[str | int]) -> tuple[dict[str, Any], str | None]:
+    """The innermost object schema on the path, and its keyword that the path goes through."""
+    places = {id(inner) for _, inner in subschemas(schema)}
+    holder, keyword, place = schema, None, schema
+    for part in path:
+        if id(place) in places and isinstance(part, str):
+            holder, keyword = place, part
+        try:
+            place = place[part]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            break
+    return holder, keyword
+
+
+def _required_of_parent(schema: dict[str, Any], path: list[str | int]) -> str:
+    """Draft 3 says `required: true` in the property itself."""
+    if len(path) < 3 or path[-3] != "properties":  # noqa: PLR2004 (.../properties/NAME/required)
+        return "ignored"
+    parent: Any = schema
+    for part in path[:-3]:
+        parent = parent[part]
+    names = parent.setdefault("required", [])
+    if isinstance(names, list) and path[-2] not in names:
+        names.append(path[-2])
+    return "read as draft 3: the property is required"
+
+
+def _mended(holder: dict[str, Any], keyword: str, value: Json) -> str:
+    """Put what the keyword was meant to say into its holder, where that is known; what became of it."""
+    match keyword, value:
+        case "type", str() | list():
+            names = [_type_name(name) for name in (value if isinstance(value, list) else [value])]
+            kept = list(dict.fromkeys(name for name in names if name))
+            if kept and len(kept) == len(set(names)):
+                holder["type"] = kept if len(kept) > 1 else kept[0]
+                return f"read as {shown(holder['type'])}"
+        case (("exclusiveMinimum" | "exclusiveMaximum"), True):  # draft 4
+            bound = "minimum" if keyword == "exclusiveMinimum" else "maximum"
+            if bound in holder:
+                holder[keyword] = holder.pop(bound)
+                return f"read as draft 4: {bound} is exclusive"
+        case "items", list():  # before 2020-12
+            holder["prefixItems"] = value
+            if "additionalItems" in holder:
+                holder["items"] = holder.pop("additionalItems")
+            return "read as prefixItems"
+        case "required", list() if any(isinstance(name, str) for name in value):
+            holder["required"] = list(dict.fromkeys(name for name in value if isinstance(name, str)))
+            return f"read as {shown(holder['required'])}"
+    return "ignored"
+
+
+def _type_name(name: Json) -> str | None:
+    """The type meant, or None where none is known."""
+    if not isinstance(name, str):
+        return "null" if name is None else None
+    plain = name.lower()
+    return (
+        plain
+        if plain in ("string", "integer", "number", "boolean", "array", "object", "null")
+        else _TYPE_NAMES.get(plain)
+    )

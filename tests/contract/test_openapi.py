@@ -1,0 +1,48 @@
+"""What an OpenAPI document says of a server's kind and tools."""
+
+from typing import Any
+
+import pytest
+
+from gym_conformance.contract.openapi import Api, Kind, read_openapi
+
+CORE = ("/seed_session", "/verify", "/aggregate_metrics")
+
+
+def document(*posts: str) -> dict[str, Any]:
+    return {"paths": {"/": {"get": {}}} | {path: {"post": {}} for path in posts}}
+
+
+@pytest.mark.parametrize(
+    ("posts", "kind"),
+    [
+        (CORE, Kind.SINGLE_TURN),
+        ((*CORE, "/close_session", "/reverify_mode", "/mcp", "/stats/reset"), Kind.SINGLE_TURN),
+        ((*CORE, "/add"), Kind.TOOLS),
+        ((*CORE, "/{path}"), Kind.CATCH_ALL),
+        ((*CORE, "/{tool_name:path}", "/add"), Kind.CATCH_ALL),
+        ((*CORE, "/items/{id}"), Kind.SINGLE_TURN),
+        (("/seed_session",), Kind.SINGLE_TURN),
+        (("/reset", "/step", "/aggregate_metrics"), Kind.GYMNASIUM),
+        (("/run", "/v1/responses"), Kind.OTHER),
+        ((), Kind.OTHER),
+    ],
+)
+def test_routes_make_the_kind(posts: tuple[str, ...], kind: Kind) -> None:
+    assert read_openapi(document(*posts)).kind is kind
+
+
+def test_tools_are_the_other_posts() -> None:
+    api = read_openapi(document(*CORE, "/add", "/deep/tool", "/{any}") | {"info": {}})
+    assert api.tools == {"add", "deep/tool"}
+    assert "get" not in api.posts
+
+
+@pytest.mark.parametrize("other", [None, [], "text", {}, {"paths": None}, {"paths": []}])
+def test_what_is_no_document_is_unknown(other: Any) -> None:
+    assert read_openapi(other) == Api()
+    assert not read_openapi(other).known
+
+
+def test_odd_routes_are_left_out() -> None:
+    assert read_openapi({"paths": {"/a": None, "/b": [], "/c": {"post": None}}}).posts == {"/c"}

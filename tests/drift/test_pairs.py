@@ -1,0 +1,71 @@
+"""Zero wrong answers on the pairs; what stays unknown is listed with them."""
+
+from typing import Any
+
+import pytest
+
+from gym_conformance.drift.compare import compare
+from gym_conformance.drift.containment import Acceptance
+from gym_conformance.drift.definitions import read_definition
+from gym_conformance.drift.drift import Drift, Kind, Weight
+from gym_conformance.drift.schema import modern
+from gym_conformance.drift.served import Served
+from tests.drift.pairs import CALLS, LEAVES, of
+
+
+def compared(definition: Any, served: Any) -> tuple[Drift, ...]:
+    tool = read_definition({"type": "function", "name": "tool", "parameters": definition})
+    assert tool is not None
+    drifts = compare(tool, Served("tool", request=modern(served), route="/tool"))
+    for drift in drifts:
+        believe(drift, definition, served)
+    return drifts
+
+
+def believe(drift: Drift, definition: Any, served: Any) -> None:
+    """A witness is what it claims to be, by the schemas as they were given."""
+    if drift.kind is Kind.ARGUMENT_REFUSED and drift.witness:
+        assert Acceptance(modern(definition)).accepts(drift.witness.value)
+        assert not Acceptance(modern(served)).accepts(drift.witness.value)
+    if drift.kind in (Kind.ARGUMENT_REFUSED, Kind.ARGUMENT_IGNORED) and drift.counterpart:
+        assert Acceptance(modern(definition)).accepts(drift.counterpart.value)
+        assert Acceptance(modern(served)).accepts(drift.counterpart.value)
+    if drift.kind is Kind.ARGUMENT_REFUSED and drift.shown:
+        assert drift.witness
+
+
+def answers(drifts: tuple[Drift, ...]) -> set[str]:
+    return {f"{'' if drift.shown else '?'}{drift.kind} {drift.path}" for drift in drifts}
+
+
+def test_there_are_enough_pairs() -> None:
+    assert 2 * len(LEAVES) + len(CALLS) >= 140
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_narrow_definition(name: str) -> None:
+    narrow, wide = LEAVES[name]
+    drifts = compared(of("a", a=narrow), of("a", a=wide))
+    assert not [drift for drift in drifts if drift.weight is Weight.BREAKING]
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_wide_definition(name: str) -> None:
+    narrow, wide = LEAVES[name]
+    breaking = [drift for drift in compared(of("a", a=wide), of("a", a=narrow)) if drift.weight is Weight.BREAKING]
+    assert breaking
+    assert all(drift.kind is Kind.ARGUMENT_REFUSED and drift.shown for drift in breaking)
+    assert all(drift.path.startswith("/a") for drift in breaking)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls(name: str) -> None:
+    definition, served, expected = CALLS[name]
+    assert answers(compared(definition, served)) == expected
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_same_twice(name: str) -> None:
+    """The answer hangs on nothing but the pair."""
+    definition, served, _ = CALLS[name]
+    assert compared(definition, served) == compared(definition, served)

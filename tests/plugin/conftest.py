@@ -1,0 +1,23 @@
+"""The plugin as its users meet it: pytest in a process of its own, against servers on loopback."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from gym_mocks.reference import reference_app
+from gym_mocks.serving import ASGIApp, serve
+
+
+@pytest.fixture(scope="session")
+def gym() -> Iterator[str]:
+    """The URL of a reference server that all tests share."""
+    with serve(reference_app()) as url:
+        yield url
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[[ASGIApp], str]]:
+    """Serve any application for the length of one test."""
+    with ExitStack() as started:
+        yield lambda app: started.enter_context(serve(app))

@@ -1,0 +1,87 @@
+"""With xdist: the same findings, one report, one demo server, whatever the distribution."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gym_conformance.checks.registry import CHECKS
+from gym_mocks.reference import DATA, ReferenceServer
+from gym_mocks.serving import ASGIApp
+from tests.plugin.apps import read_report
+
+pytest_plugins = ["pytester"]
+
+
+class _Forgetful(ReferenceServer):
+    """Breaks two rules, one of them on some rows only."""
+
+    async def seed(self, session_id: str, row: dict[str, Any]) -> Any:
+        if "7" in str(row):
+            raise ValueError("I do not like 7")
+        return await super().seed(session_id, row)
+
+    async def call(self, session_id: str, tool: str, arguments: Any) -> Any:
+        if tool == "count_stock":
+            raise ValueError("uncountable")
+        return await super().call(session_id, tool, arguments)
+
+
+def _found(pytester: pytest.Pytester, url: str, *arguments: str) -> dict[str, Any]:
+    report = ["--gym-report", "r.json"]
+    pytester.runpytest_subprocess("--gym-url", url, "--gym-data", str(DATA), *report, *arguments, timeout=120)
+    found = read_report(pytester.path / "r.json")
+    return {check: (finding["verdict"], finding["expected"], finding["reason"]) for check, finding in found.items()}
+
+
+def test_the_same_findings(pytester: pytest.Pytester, serving: Callable[[ASGIApp], str]) -> None:
+    url = serving(_Forgetful())
+    alone = _found(pytester, url)
+    assert {verdict for verdict, _, _ in alone.values()} > {"pass", "fail"}
+    assert _found(pytester, url, "-n", "2") == alone
+    assert _found(pytester, url, "-n", "2", "--dist", "loadfile") == alone
+
+
+@pytest.mark.parametrize("arguments", [["--dist", "loadfile"], ["--dist", "worksteal"], ["-p", "no:cacheprovider"]])
+def test_one_demo_server(pytester: pytest.Pytester, arguments: list[str]) -> None:
+    """Its conftest counts, in every process, how often one is started."""
+    pytester.makeconftest(
+        """
+        import os
+        from pathlib import Path
+        import gym_mocks.serving as serving
+        original = serving.serve
+        def serve(*arguments, **keywords):
+            Path(f"served-{os.getpid()}").touch(exist_ok=False)
+            return original(*arguments, **keywords)
+        serving.serve = serve
+        """
+    )
+    run = pytester.runpytest_subprocess("--gym-demo", "-n", "2", *arguments, timeout=120)
+    run.assert_outcomes(passed=len(CHECKS))
+    assert len(list(pytester.path.glob("served-*"))) == 1
+
+
+def test_node_ids_and_paths(pytester: pytest.Pytester, gym: str) -> None:
+    pytester.makepyfile(test_mine="def test_own(): pass", test_other="def test_other(): pass")
+    chosen = ["gym/seed::seed-accepts-rows", "gym/live"]
+    run = pytester.runpytest_subprocess(*chosen, "--gym-url", gym, "-n", "2", timeout=60)
+    run.assert_outcomes(passed=3)
+    run = pytester.runpytest_subprocess(*chosen, "test_mine.py", "--gym-url", gym, "-n", "2", timeout=60)
+    run.assert_outcomes(passed=4)
+
+
+def test_a_worker_that_dies_leaves_a_report(pytester: pytest.Pytester, gym: str) -> None:
+    pytester.makeconftest(
+        """
+        import os
+        def pytest_runtest_setup(item):
+            if item.name == "seed-two-sessions":
+                os._exit(1)
+        """
+    )
+    arguments = ["--gym-report", "r.json", "-n", "2", "--max-worker-restart", "0"]
+    pytester.runpytest_subprocess("--gym-url", gym, *arguments, timeout=60)
+    findings = read_report(pytester.path / "r.json")
+    assert set(findings) == {check.id for check in CHECKS}
+    assert findings["seed-two-sessions"]["verdict"] == "untestable"

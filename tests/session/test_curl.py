@@ -1,0 +1,157 @@
+"""A reproduction is run as a reader would run it: bash and curl see the statuses that the suite saw."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from gym_conformance.contract.cookies import NO_COOKIES, Cookies
+from gym_conformance.contract.policy_output import DO_NOTHING, RAW_SURROGATE
+from gym_conformance.contract.rows import Call
+from gym_conformance.session.channel import Channel, Line
+from gym_conformance.session.contract import Client, CookieContract, post
+from gym_conformance.session.curl import curl_script, environment_name
+from gym_conformance.session.exchange import Exchange, Reply, Request
+from gym_conformance.session.transport import Transport
+from gym_mocks.reference import ReferenceServer, SignedCookie
+from gym_mocks.resources import ResourcesServer
+from gym_mocks.serving import serve
+from gym_mocks.wire import Reply as MockReply
+from gym_mocks.wire import Request as MockRequest
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.cookies import CookieOnce, ToolNeedsSession
+from tests.twins.twin import dataset
+
+URL = "http://127.0.0.1:8000"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _curl() -> None:
+    if not shutil.which("curl") or not shutil.which("bash"):
+        pytest.fail("curl and bash are needed to run reproductions: install them", pytrace=False)
+
+
+def run(script: list[str], **environment: str) -> list[int]:
+    """The statuses that the script prints."""
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(script)],  # noqa: S607 - whichever bash the reader has
+        capture_output=True,
+        check=True,
+        timeout=60,
+        env=os.environ | environment,
+    )
+    assert done.stderr == b""
+    return [int(line) for line in done.stdout.split(b"\n") if len(line) == 3 and line.isdigit()]
+
+
+async def drive(channel: Channel, client: Client) -> None:
+    """A session with calls, a refused one, bytes that are no text, and a verify with a lone surrogate."""
+    data = dataset()
+    session = CookieContract().session(channel, data.rows[1], client)
+    await session.seed()
+    rollout = next(rollout for rollout in data.rollouts if rollout.belongs_to(data.rows[1]))
+    for call in rollout.calls:
+        await session.call(call)
+    await session.call(Call("no such 'tool' $(touch x)", {"it's": "\x1b\u202e"}))
+    await session.call_raw("count_stock", b'{"a": "\xff\xfe"}')
+    await session.call_raw("count_stock", None)
+    await session.verify(rollout.response)
+    await session.verify(RAW_SURROGATE.response)
+    await channel.send(Request("GET", "/"))
+    await channel.send(
+        post("/verify", {**data.rows[1].data, "response": DO_NOTHING.response}, Cookies((("a'b", "\xff\x9b"),)))
+    )
+
+
+def recorded(app: ASGIApp, client: Client, headers: dict[str, str] | None = None) -> tuple[list[int], list[int]]:
+    """The statuses that the suite saw, and those of its reproduction on the same server."""
+
+    async def record(url: str) -> list[Exchange]:
+        transport = Transport(httpx.URL(url), deadline=5)
+        try:
+            channel = Channel(Line(url, transport, 5, headers or {}))
+            await drive(channel, client)
+        finally:
+            await transport.aclose()
+        return channel.exchanges
+
+    with serve(app) as url:
+        exchanges = asyncio.run(record(url))
+        secrets = {environment_name(name): value for name, value in (headers or {}).items()}
+        script = curl_script(exchanges, url, headers or {}, timeout=5)
+        assert not any(secret in line for secret in secrets.values() for line in script)
+        again = run(script, **secrets)
+    return [exchange.reply.status if exchange.reply else 0 for exchange in exchanges], again
+
+
+@pytest.mark.parametrize("client", Client, ids=lambda client: client.name.lower())
+@pytest.mark.parametrize("make", [ReferenceServer, CookieOnce, ToolNeedsSession], ids=lambda make: make.__name__)
+def test_curl_sees_what_the_suite_saw(make: Callable[[], ASGIApp], client: Client) -> None:
+    """Cookies included: ToolNeedsSession answers 500 to a call whose session's cookie does not come along."""
+    seen, again = recorded(make(), client)
+    assert seen == again
+    assert seen[:3] == [200, 200, 200]
+
+
+class NeedsToken(ReferenceServer):
+    """Answers 401 to whoever does not know the word."""
+
+    async def dispatch(self, request: MockRequest) -> MockReply:
+        if request.headers.get("authorization") != "Bearer open 'sesame'":
+            return MockReply.json({}, 401)
+        return await super().dispatch(request)
+
+
+def test_a_secret_header_comes_from_the_environment() -> None:
+    seen, again = recorded(NeedsToken(), Client.REPLACING, {"Authorization": "Bearer open 'sesame'"})
+    assert seen == again
+    assert 401 not in seen
+
+
+def exchange(number: int, request: Request) -> Exchange:
+    return Exchange(number, request, Reply(200, (), b"", 0.1))
+
+
+def test_short_text_stands_in_the_command_and_anything_else_is_packed() -> None:
+    plain, binary, long = (
+        exchange(1, Request("POST", "/a", body)) for body in (b'{"a": 1}', b"\xff\x1b", b"a" * 5_000)
+    )
+    assert "--data-binary '{\"a\": 1}'" in curl_script([plain], URL)[0]
+    for packed in (binary, long):
+        [command] = curl_script([packed], URL)
+        assert command.startswith("printf %s ")
+        assert command.isprintable()
+        assert len(command) < 400
+
+
+def test_cookies_are_taken_from_the_reply_that_set_them() -> None:
+    seed = exchange(1, post("/seed_session", {}))
+    call = exchange(2, post("/add", {}, Cookies((("a", "1"),), origin=1)))
+    folder, first, second = curl_script([seed, call], URL)
+    assert folder.startswith("cd ")
+    assert " -D 1.head" in first
+    assert " -b 1.head" in second
+    assert "Cookie" not in second
+
+
+def test_made_up_cookies_stand_in_the_command_as_bytes() -> None:
+    [plain] = curl_script([exchange(1, post("/a", {}, Cookies((("a", "it's"),))))], URL)
+    [odd] = curl_script([exchange(1, post("/a", {}, Cookies((("a\x9b", "\\x'\xff"),))))], URL)
+    assert "'Cookie: a=it'\"'\"'s'" in plain
+    assert r"$'Cookie: a\x9b=\x5cx\x27\xff'" in odd
+
+
+def test_no_cookie_no_option() -> None:
+    [command] = curl_script([exchange(1, Request("GET", "/", cookies=NO_COOKIES))], URL)
+    assert "-b" not in command
+    assert "-X GET" in command
+
+
+def test_the_reference_signs_with_a_key_of_its_own() -> None:
+    """So that a script that works on a fresh server has not carried its cookies along."""
+    assert SignedCookie("a").key != SignedCookie("a").key
+    assert isinstance(ReferenceServer(), ResourcesServer)

@@ -1,0 +1,8 @@
+"""Every twin."""
+
+from tests.twins import cookies, innocent, metrics, seed, tools, unseen, verify, whatever
+from tests.twins.twin import Twin
+
+TWINS: tuple[Twin, ...] = tuple(
+    twin for module in (seed, cookies, tools, verify, metrics, whatever, innocent, unseen) for twin in module.TWINS
+)

@@ -1,0 +1,160 @@
+"""Twins that lose, swap or give away sessions by their cookies."""
+
+import json
+from base64 import b64decode, b64encode
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+from itsdangerous import BadSignature, TimestampSigner
+
+from gym_mocks.reference import ReferenceServer, Session, SignedCookie, Tool
+from gym_mocks.reference.stockroom import Stock
+from gym_mocks.wire import App, Reply, Request
+from tests.twins.seed import NAME
+from tests.twins.twin import Twin, twin
+
+
+class CookieOnce(ReferenceServer):
+    """nemo-gym 0.2.0: the cookie is set on the first reply only."""
+
+    async def dispatch(self, request: Request) -> Reply:
+        if session_id := self.cookie.read(request.headers.get("cookie", "")):
+            return await App.dispatch(self, replace(request, session_id=session_id))
+        return await super().dispatch(request)
+
+
+class CookieLostOnErrors(ReferenceServer):
+    """The exception handlers sit outside the session."""
+
+    async def dispatch(self, request: Request) -> Reply:
+        reply = await super().dispatch(request)
+        if reply.status < 400:
+            return reply
+        return replace(reply, headers=tuple(pair for pair in reply.headers if pair[0] != "set-cookie"))
+
+
+class StateInCookie(ReferenceServer):
+    """The state travels in the cookie, as in `request.session["stock"] = ...`."""
+
+    async def dispatch(self, request: Request) -> Reply:
+        session_id = self.cookie.read(request.headers.get("cookie", "")) or str(uuid4())
+        before = self._state(request)
+        if before is not None and (session := self.sessions.get(session_id)):
+            session.state = before
+        reply = await App.dispatch(self, replace(request, session_id=session_id))
+        after = self.sessions.get(session_id)
+        return reply.plus(("set-cookie", self._cookie(session_id, after.state if after else Stock())))
+
+    def _cookie(self, session_id: str, stock: Stock) -> str:
+        pieces = [[*key, count] for key, count in stock.pieces.items()]
+        content = {"session_id": session_id, "pieces": pieces, "reads": stock.reads}
+        signed = TimestampSigner(self.cookie.key).sign(b64encode(json.dumps(content).encode()))
+        return f"{self.cookie.name}={signed.decode()}; path=/"
+
+    def _state(self, request: Request) -> Stock | None:
+        header = request.headers.get("cookie", "")
+        if self.cookie.read(header) is None:
+            return None
+        value = header.partition(f"{self.cookie.name}=")[2].partition(";")[0]
+        content = json.loads(b64decode(value.partition(".")[0]))
+        pieces: Any = {(item, category, place): count for item, category, place, count in content["pieces"]}
+        return Stock(Counter(pieces), content["reads"])
+
+
+class NewIdForEachReply(ReferenceServer):
+    """The session moves to a new id with each reply, as after a log-in."""
+
+    async def dispatch(self, request: Request) -> Reply:
+        old = self.cookie.read(request.headers.get("cookie", "")) or str(uuid4())
+        reply = await App.dispatch(self, replace(request, session_id=old))
+        if request.path == "/seed_session":
+            return reply.plus(("set-cookie", self.cookie.write(old)))
+        new = str(uuid4())
+        if session := self.sessions.get(old):
+            self.sessions.put(new, session)
+            self.sessions.put(old, Session(self.new_state({})))
+        return reply.plus(("set-cookie", self.cookie.write(new)))
+
+
+class CrashesOnBadSignature(SignedCookie):
+    def read(self, header: str) -> str | None:
+        session_id = super().read(header)
+        if session_id is None and f"{self.name}=" in header:
+            raise BadSignature("the cookie's signature does not match")
+        return session_id
+
+
+class ReadsAscii(SignedCookie):
+    def read(self, header: str) -> str | None:
+        return super().read(header.encode("ascii").decode())
+
+
+class ChecksNoSignature(SignedCookie):
+    def read(self, header: str) -> str | None:
+        value = header.partition(f"{self.name}=")[2].partition(";")[0]
+        try:
+            session_id: str = json.loads(b64decode(value.partition(".")[0]))["session_id"]
+        except (ValueError, KeyError):
+            return None
+        return session_id
+
+
+class AdoptsPlainIds(SignedCookie):
+    def read(self, header: str) -> str | None:
+        return super().read(header) or header.partition(f"{self.name}=")[2].partition(";")[0]
+
+
+class ReadsFirstCookie(SignedCookie):
+    def read(self, header: str) -> str | None:
+        return super().read(f"{self.name}={header.partition(';')[0].partition('=')[2]}")
+
+
+class ToolNeedsSession(ReferenceServer):
+    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+        if self.sessions.get(session_id) is None:
+            raise KeyError(session_id)
+        return await super().call(session_id, tool, arguments)
+
+
+class ToolNeedsCookie(ReferenceServer):
+    async def _call_tool(self, request: Request) -> Reply:
+        request.headers["cookie"].partition("=")
+        return await super()._call_tool(request)
+
+
+class BehindProxy(ReferenceServer):
+    """A proxy sets a cookie of its own before the server's, which is signed with its own name."""
+
+    def __init__(self) -> None:
+        super().__init__(cookie=SignedCookie(NAME, key=NAME))
+
+    async def dispatch(self, request: Request) -> Reply:
+        reply = await super().dispatch(request)
+        return replace(reply, headers=(("set-cookie", "sticky=backend-3; path=/"), *reply.headers))
+
+
+def cookie(kind: type[SignedCookie], **fields: str) -> Any:
+    return lambda: ReferenceServer(cookie=kind(NAME, **fields))
+
+
+TWINS: tuple[Twin, ...] = (
+    twin("cookie on the first reply only", "cookie-sent-again cookie-replacing-client", CookieOnce),
+    twin("cookie lost on errors", "cookie-sent-again", CookieLostOnErrors),
+    twin("state in the cookie", "cookie-keeping-client", StateInCookie),
+    twin("a new id for each reply", "cookie-keeping-client", NewIdForEachReply),
+    twin("bad signature crashes", "cookie-tampered cookie-unsigned-id", cookie(CrashesOnBadSignature)),
+    twin("cookie read as ASCII", "cookie-tampered", cookie(ReadsAscii)),
+    twin(
+        "signature not checked",
+        "cookie-tampered cookie-unsigned-id cookie-signing-key",
+        cookie(ChecksNoSignature),
+    ),
+    twin("plain id adopted", "cookie-unsigned-id", cookie(AdoptsPlainIds)),
+    twin("key is the cookie's name", "cookie-signing-key", cookie(SignedCookie, key=NAME)),
+    twin("key is the cookie's name, behind a proxy", "cookie-signing-key", BehindProxy),
+    twin("first cookie read", "cookie-foreign", cookie(ReadsFirstCookie)),
+    twin("tools need a known session", "cookie-unknown-session cookie-tampered", ToolNeedsSession),
+    twin("tools need a cookie", "cookie-unknown-session", ToolNeedsCookie),
+)

@@ -1,0 +1,143 @@
+"""Servers that differ from the reference and break no rule: a check that fails one of them cries wolf."""
+
+import base64
+from typing import Any
+from urllib.parse import unquote
+
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import Row, Score
+from gym_mocks.wire import App, Refused, Reply, Request
+from tests.twins.tools import declare
+from tests.twins.twin import Twin, edited, twin
+
+
+class OldServer(ReferenceServer):
+    """nemo-gym 0.2.1: neither `GET /` nor aggregate_metrics."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.handlers["GET", "/"], self.handlers["POST", "/aggregate_metrics"]
+        del self.openapi["paths"]["/aggregate_metrics"]
+
+
+class WithoutDocument(ReferenceServer):
+    def __init__(self) -> None:
+        super().__init__()
+        del self.handlers["GET", "/openapi.json"]
+
+
+class CatchAll(ReferenceServer):
+    """One route for every tool; an unknown one is an answer like any other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for tool in self.tools:
+            del self.openapi["paths"][f"/{tool}"]
+        self.openapi["paths"]["/{path}"] = {"post": {}}
+
+    def find(self, request: Request) -> Any:
+        if request.method == "POST" and ("POST", request.path) not in self.handlers:
+            return self._unknown
+        return super().find(request)
+
+    async def _unknown(self, request: Request) -> Reply:
+        return Reply.json({"error": f"no tool {unquote(request.path[1:])}"})
+
+
+class SingleTurn(ReferenceServer):
+    """Rows show tools, calls are graded and never executed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for tool in self.tools:
+            del self.openapi["paths"][f"/{tool}"]
+            del self.handlers["POST", f"/{tool}"]
+
+
+class Gymnasium(App):
+    """Serves /reset and /step; no part of this contract."""
+
+    def __init__(self) -> None:
+        super().__init__({("GET", "/openapi.json"): self._openapi})
+
+    async def _openapi(self, _: Request) -> Reply:
+        return Reply.json({"paths": {"/reset": {"post": {}}, "/step": {"post": {}}}})
+
+
+class KnowsItsTasks(ReferenceServer):
+    """Answers 404 to a row without a task."""
+
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        if "expected_stock" not in row:
+            raise Refused(404, "no such task")
+        return await super().seed(session_id, row)
+
+
+class RefusesStrangers(ReferenceServer):
+    """Answers 400 to whoever has no session."""
+
+    async def call(self, session_id: str, *rest: Any) -> Any:
+        self._session(session_id)
+        return await super().call(session_id, *rest)
+
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        self._session(session_id)
+        return await super().score(session_id, row, response)
+
+    def _session(self, session_id: str) -> None:
+        if self.sessions.get(session_id) is None:
+            raise Refused(400, "no such session: seed it first")
+
+
+class MoreCookies(ReferenceServer):
+    """Sets more cookies: one in UTF-8, some that are deleted in odd ways, one that nests deep."""
+
+    async def dispatch(self, request: Request) -> Reply:
+        deep = base64.b64encode(b"[" * 9_000).decode()
+        odd = (
+            "note=caf\u00c3\u00a9 \u00e2\u0082\u00ac",
+            "a=1; max-age=--5",
+            "b=2; Max-Age=\u00b2",
+            f"c={deep}",
+            "=",
+            ";",
+        )
+        reply = await super().dispatch(request)
+        return reply.plus(*(("set-cookie", cookie) for cookie in odd))
+
+
+class OrdersAnswers(ReferenceServer):
+    """No two answers of a tool are equal: a counter over all sessions is in each."""
+
+    count = 0
+
+    async def call(self, *call: Any) -> Any:
+        self.count += 1
+        return {"answer": await super().call(*call), "number": self.count}
+
+
+class ToolAnswers404(ReferenceServer):
+    """A tool that is routed answers 404 for its own reasons."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handlers["POST", "/get_weather"] = self._no_such_place
+        self.openapi["paths"]["/get_weather"] = {"post": {}}
+
+    async def _no_such_place(self, _: Request) -> Reply:
+        return Reply.json({"detail": "no such place"}, 404)
+
+
+TWINS: tuple[Twin, ...] = (
+    twin("as before 0.3.0", "", OldServer),
+    twin("no OpenAPI document", "", WithoutDocument),
+    twin("catch-all", "", CatchAll),
+    twin("single-turn", "", SingleTurn),
+    twin("gymnasium-style", "", Gymnasium),
+    twin("404 for a row without a task", "", KnowsItsTasks),
+    twin("400 without a session", "", RefusesStrangers),
+    twin("more cookies", "", MoreCookies),
+    twin("no two answers equal", "", OrdersAnswers),
+    twin("a routed tool answers 404", "", ToolAnswers404, data=declare("get_weather")),
+    twin("no reward components", "", edited("/verify", lambda reply: {**reply, "reward_components": None})),
+)

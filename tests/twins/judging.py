@@ -1,0 +1,28 @@
+"""One server judged by every check."""
+
+from collections.abc import Collection, Iterable
+
+from gym_conformance.checks.registry import CHECKS
+from gym_conformance.dataset import Dataset
+from gym_conformance.findings import Finding, Verdict, worst
+from gym_conformance.options import Options
+from gym_conformance.plugin.run import Run
+
+
+def judge(url: str, data: Dataset, timeout: float = 2.0, checks: Collection[str] = ()) -> dict[str, list[Finding]]:
+    """All findings, by check, of these checks or else of all. An exception is a fault of the suite's own."""
+    run = Run(url, Options(url=url, timeout=timeout), data)
+    try:
+        return {check.id: run.judge(check) for check in CHECKS if not checks or check.id in checks}
+    finally:
+        run.close()
+
+
+def ended(findings: dict[str, list[Finding]], verdict: Verdict) -> frozenset[str]:
+    """The checks whose worst verdict is this one."""
+    return frozenset(check for check, found in findings.items() if worst(found) is verdict)
+
+
+def failures(findings: dict[str, list[Finding]]) -> Iterable[Finding]:
+    """The findings that are violations."""
+    return (finding for found in findings.values() for finding in found if finding.verdict is Verdict.FAIL)

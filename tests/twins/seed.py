@@ -1,0 +1,137 @@
+"""Twins that are not there, or that open sessions badly."""
+
+import json
+from dataclasses import replace
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from gym_mocks.reference import ReferenceServer, SignedCookie
+from gym_mocks.wire import App, Refused, Reply, Request
+from tests.twins.twin import Twin, changed, crashing, edited, twin
+
+NAME = "StockroomResourcesServer___stockroom"
+AFTER_VERIFY = """verify-degenerate verify-malformed-calls verify-framework-types verify-raw-surrogate verify-reward-finite verify-echoes
+    verify-echoes-tokens verify-keeps-row-fields verify-reward-components verify-without-session verify-floor
+    verify-malformed metrics-shape metrics-order"""
+NEED_COOKIE = "cookie-sent-again cookie-tampered cookie-unsigned-id cookie-signing-key cookie-foreign"
+
+
+class CrashingLiveness(ReferenceServer):
+    async def _live(self, _: Request) -> Reply:
+        raise RuntimeError("the database is not there")
+
+
+class WithoutVerify(ReferenceServer):
+    def __init__(self) -> None:
+        super().__init__()
+        del self.handlers["POST", "/verify"]
+        del self.openapi["paths"]["/verify"]
+
+
+class WithoutCookie(ReferenceServer):
+    async def dispatch(self, request: Request) -> Reply:
+        return await App.dispatch(self, replace(request, session_id="everybody's"))
+
+
+class SessionByRow(ReferenceServer):
+    """The id is derived from the row, so that equal rows share a session."""
+
+    async def dispatch(self, request: Request) -> Reply:
+        if request.path != "/seed_session":
+            return await super().dispatch(request)
+        session_id = str(uuid5(NAMESPACE_URL, request.body.decode()))
+        reply = await App.dispatch(self, replace(request, session_id=session_id))
+        return reply.plus(("set-cookie", self.cookie.write(session_id)))
+
+
+class OneSession(SignedCookie):
+    def read(self, header: str) -> str:
+        del header
+        return "the session"
+
+
+class RefusesSecondSeed(ReferenceServer):
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        if self.sessions.get(session_id):
+            raise Refused(409, "this session exists already")
+        return await super().seed(session_id, row)
+
+
+class NewSessionForEachSeed(ReferenceServer):
+    """The id changes at the second seed; the state that the client knew is gone."""
+
+    async def dispatch(self, request: Request) -> Reply:
+        if request.path == "/seed_session":
+            request = replace(request, headers={**request.headers, "cookie": ""})
+        return await super().dispatch(request)
+
+
+class SecondSeedDamages(ReferenceServer):
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        if session := self.sessions.get(session_id):
+            session.state = None
+            return {}
+        return await super().seed(session_id, row)
+
+
+def refuses_row(row: dict[str, Any]) -> None:
+    """A request model that a row of the dataset does not fit: the stock list may not be empty."""
+    if row.get("stock") == []:
+        raise Refused(422, [{"type": "too_short", "loc": ["body", "stock"], "msg": "too short", "input": []}])
+
+
+class RefusesOneRow(ReferenceServer):
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        refuses_row(row)
+        return await super().seed(session_id, row)
+
+
+class ForbidsExtraKeys(ReferenceServer):
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        if "_ng_task_index" in row:
+            raise Refused(422, [{"type": "extra_forbidden", "loc": ["body", "_ng_task_index"]}])
+        return await super().seed(session_id, row)
+
+
+def cookie(**fields: str) -> Any:
+    return lambda: ReferenceServer(cookie=SignedCookie(NAME, **fields))
+
+
+def to_result_page(_: Request, reply: Reply) -> Reply:
+    return Reply(303, headers=(*reply.headers, ("location", "/result")))
+
+
+def raw_row(row: Any) -> None:
+    """What a handler does that reads the raw body."""
+    json.dumps(row | {"seeded": True})
+
+
+TWINS: tuple[Twin, ...] = (
+    twin("liveness crashes", "live-root", CrashingLiveness),
+    twin("no verify", "live-endpoints verify-scores-rows", WithoutVerify, untestable=AFTER_VERIFY),
+    twin(
+        "a row that does not fit the seed's model",
+        "seed-accepts-rows",
+        RefusesOneRow,
+        untestable="verify-scores-rows verify-malformed-calls verify-reward-finite verify-floor",
+    ),
+    twin("extra keys forbidden", "seed-accepts-rollout-keys", ForbidsExtraKeys),
+    twin("the seed's reply is null", "seed-replies-object", edited("/seed_session", lambda _: None)),
+    twin("the seed's reply is a list", "seed-replies-object", edited("/seed_session", lambda _: [])),
+    twin("no session middleware", "seed-sets-cookie", WithoutCookie, untestable=NEED_COOKIE),
+    twin("Secure cookie", "seed-cookie-usable", cookie(attributes="path=/; secure")),
+    twin("cookie for the seed's path", "seed-cookie-usable", cookie(attributes="path=/seed_session")),
+    twin("cookie for another domain", "seed-cookie-usable", cookie(attributes="path=/; domain=gym.example")),
+    twin("session keyed by row", "seed-opens-own-session", SessionByRow, untestable="cookie-tampered"),
+    twin(
+        "one session for all",
+        "seed-opens-own-session",
+        lambda: ReferenceServer(cookie=OneSession(NAME)),
+        untestable="cookie-tampered",
+    ),
+    twin("second seed refused", "seed-repeat-harmless", RefusesSecondSeed),
+    twin("second seed opens another session", "seed-repeat-harmless", NewSessionForEachSeed),
+    twin("second seed damages the state", "seed-repeat-harmless", SecondSeedDamages),
+    twin("a tool redirects", "seed-no-redirects", changed("/add_stock", to_result_page)),
+    twin("seed reads the raw body", "seed-survives-odd-rows", crashing("/seed_session", raw_row)),
+)

@@ -1,0 +1,57 @@
+"""Each twin fails the checks that it says, and no others; the reference server fails none; no check lacks a twin."""
+
+from collections import Counter
+
+import pytest
+
+from gym_conformance.checks.registry import CHECKS
+from gym_conformance.dataset import Dataset, load
+from gym_conformance.findings import Verdict
+from gym_mocks.reference import DATA, reference_app
+from gym_mocks.serving import serve
+from tests.twins.all import TWINS
+from tests.twins.judging import ended, failures, judge
+from tests.twins.seed import AFTER_VERIFY
+from tests.twins.twin import Twin
+
+#: They look at the data and send nothing.
+ABOUT_ROWS = {"tool-name-legal", "tool-served-declared"}
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name.replace(" ", "-"))
+def test_a_twin_fails_exactly_what_it_says(twin: Twin) -> None:
+    with serve(twin.make()) as url:
+        findings = judge(url, twin.data, twin.timeout)
+    failed, untestable = ended(findings, Verdict.FAIL), ended(findings, Verdict.UNTESTABLE)
+    told = [f"{finding.check} [{finding.subject}] {finding.actual}" for finding in failures(findings)]
+    assert (sorted(failed), sorted(untestable)) == (sorted(twin.fails), sorted(twin.untestable)), told
+    for finding in failures(findings):
+        assert finding.expected, finding
+        assert finding.actual, finding
+        assert finding.hint, finding
+        assert finding.reproduce or finding.check in ABOUT_ROWS, finding
+
+
+def test_the_reference_passes_every_check() -> None:
+    with serve(reference_app()) as url:
+        findings = judge(url, load([DATA]))
+    assert ended(findings, Verdict.PASS) == {check.id for check in CHECKS}
+
+
+def test_without_rows_what_needs_them_says_so() -> None:
+    """The reference's rows have required fields: it rightly refuses to score a row that we made up."""
+    with serve(reference_app()) as url:
+        findings = judge(url, Dataset())
+    assert not ended(findings, Verdict.FAIL)
+    needing = ended(findings, Verdict.UNTESTABLE)
+    assert needing == {"verify-scores-rows", *AFTER_VERIFY.split()} - {"verify-floor", "verify-malformed-calls"}
+    assert all("--gym-data" in findings[check][0].reason for check in needing)
+
+
+def test_no_check_lacks_a_twin() -> None:
+    seen = frozenset().union(*(twin.fails for twin in TWINS))
+    assert seen == {check.id for check in CHECKS}
+
+
+def test_names_of_twins_are_unique() -> None:
+    assert [name for name, count in Counter(twin.name for twin in TWINS).items() if count > 1] == []

@@ -1,0 +1,99 @@
+"""What a twin is: the reference server with one fault, and the checks that may see it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gym_conformance.contract.rows import Rollout, Row, Source
+from gym_conformance.dataset import Dataset
+from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer
+from gym_mocks.wire import Reply, Request
+from gym_mocks.wire.client import ASGIApp
+
+Json = dict[str, Any]
+
+
+def lines(path: Path) -> list[Json]:
+    """The objects of a JSONL file."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def dataset(change: Callable[[Json], object] = lambda _: None) -> Dataset:
+    """Two of the reference's rows, which is enough and quicker, each changed in place; its rollouts as they are."""
+    rows = lines(DATA)[2:4]
+    for row in rows:
+        change(row)
+    return Dataset(
+        tuple(Row(row, Source(DATA, at)) for at, row in enumerate(rows, 1)),
+        tuple(Rollout(rollout, Source(ROLLOUTS, at)) for at, rollout in enumerate(lines(ROLLOUTS), 1)),
+        len(rows),
+    )
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A server with one fault, or with none.
+
+    Attributes:
+        name: what is wrong with it.
+        fails: the ids of all checks that find something.
+        make: makes a fresh application.
+        untestable: the ids of all checks that cannot be made because of the fault.
+        data: the rows and rollouts that it is judged with.
+        timeout: seconds that a request is given.
+    """
+
+    name: str
+    fails: frozenset[str]
+    make: Callable[[], ASGIApp]
+    untestable: frozenset[str] = frozenset()
+    data: Dataset = field(default_factory=dataset, repr=False)
+    timeout: float = 2.0
+
+
+def twin(name: str, fails: str, make: Callable[[], ASGIApp], *, untestable: str = "", **more: Any) -> Twin:
+    """A twin whose ids are given as words."""
+    return Twin(name, frozenset(fails.split()), make, frozenset(untestable.split()), **more)
+
+
+class Changed(ReferenceServer):
+    """Answers one path as the reference does, and then changes the reply; may raise instead."""
+
+    def __init__(self, path: str, change: Callable[[Request, Reply], Reply]) -> None:
+        super().__init__()
+        self.path = path
+        self.change = change
+
+    async def dispatch(self, request: Request) -> Reply:
+        reply = await super().dispatch(request)
+        return self.change(request, reply) if request.path == self.path else reply
+
+
+def changed(path: str, change: Callable[[Request, Reply], Reply]) -> Callable[[], ASGIApp]:
+    """Makes servers that change the replies of one path."""
+    return lambda: Changed(path, change)
+
+
+def edited(path: str, edit: Callable[[Any], Any]) -> Callable[[], ASGIApp]:
+    """Makes servers that edit the JSON of one path's good replies."""
+
+    def change(_: Request, reply: Reply) -> Reply:
+        if reply.status != 200 or not isinstance(reply.body, bytes):
+            return reply
+        return replace(reply, body=json.dumps(edit(json.loads(reply.body))).encode())
+
+    return changed(path, change)
+
+
+def crashing(path: str, read: Callable[[Any], object]) -> Callable[[], ASGIApp]:
+    """Makes servers that read each JSON body of one path carelessly, before anything looks at it."""
+
+    class Crashing(ReferenceServer):
+        async def dispatch(self, request: Request) -> Reply:
+            if request.path == path:
+                read(json.loads(request.body))
+            return await super().dispatch(request)
+
+    return Crashing

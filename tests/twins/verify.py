@@ -1,0 +1,231 @@
+"""Twins whose verify crashes, scores badly, or hands back less than it got."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import Row, Score
+from gym_mocks.wire import Refused, Reply, Request
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.seed import AFTER_VERIFY, refuses_row
+from tests.twins.twin import Json, Twin, changed, crashing, edited, twin
+
+TOKENS = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
+Items = list[Json]
+
+
+def scorer(careless: Callable[[Items], object]) -> Callable[[], ASGIApp]:
+    """Makes servers whose scorer reads the output carelessly, and crashes where it is not as expected."""
+
+    class Careless(ReferenceServer):
+        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+            careless(response["output"])
+            return await super().score(session_id, row, response)
+
+    return Careless
+
+
+def of_type(kind: str, output: Items) -> Items:
+    return [item for item in output if item.get("type") == kind]
+
+
+def last_message(output: Items) -> object:
+    return of_type("message", output)[-1]
+
+
+def first_part_is_text(output: Items) -> object:
+    return [item["content"][0]["text"] for item in of_type("message", output)]
+
+
+def parsed_arguments(output: Items) -> Items:
+    return [json.loads(item["arguments"]) for item in of_type("function_call", output)]
+
+
+def many_arguments(output: Items) -> None:
+    """Crashes on malformed arguments only where there are several calls."""
+    if len(of_type("function_call", output)) > 1:
+        parsed_arguments(output)
+
+
+def arguments_are_objects(output: Items) -> object:
+    try:
+        return [arguments.items() for arguments in parsed_arguments(output)]
+    except ValueError:
+        return []
+
+
+def arguments_as_utf_8(output: Items) -> None:
+    for item in of_type("function_call", output):
+        if "ud800" in item["arguments"]:
+            json.dumps(json.loads(item["arguments"]), ensure_ascii=False).encode()
+
+
+def known_tools(output: Items) -> object:
+    return [
+        {"add_stock": 1, "move_stock": 1, "count_stock": 1, "list_stock": 1}[item["name"]] for item in calls(output)
+    ]
+
+
+def calls(output: Items) -> Items:
+    return [item for item in of_type("function_call", output) if "conformance" not in item["name"]]
+
+
+def results_of_moves(output: Items) -> None:
+    """Crashes on what a tool of some rows really answers."""
+    for item in of_type("function_call_output", output):
+        if "moved" in item["output"]:
+            raise KeyError("quantity")
+
+
+class RefusesOneRow(ReferenceServer):
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        refuses_row(row.model_dump())
+        return await super().score(session_id, row, response)
+
+
+class StockTypes(ReferenceServer):
+    """nemo-gym 0.4.0: a tool's output must be text."""
+
+    def __init__(self, *, everything: bool = False) -> None:
+        super().__init__()
+        self.everything = everything
+
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        lists = [item for item in response["output"] if isinstance(item.get("output"), list)]
+        if self.everything or lists:
+            raise Refused(422, [{"type": "string_type", "loc": ["body", "response", "output", 1], "input": lists}])
+        return await super().score(session_id, row, response)
+
+
+class NeedsCookie(ReferenceServer):
+    async def _verify_rollout(self, request: Request) -> Reply:
+        request.headers["cookie"].partition("=")
+        return await super()._verify_rollout(request)
+
+
+class NeedsSession(ReferenceServer):
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        if self.sessions.get(session_id) is None:
+            raise KeyError(session_id)
+        return await super().score(session_id, row, response)
+
+
+class Scores(ReferenceServer):
+    """Turns the reference's score into another."""
+
+    def __init__(self, change: Callable[[Items, Score], Score]) -> None:
+        super().__init__()
+        self.change = change
+
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        return self.change(response["output"], await super().score(session_id, row, response))
+
+
+def scores(change: Callable[[Items, Score], Score]) -> Callable[[], ASGIApp]:
+    return lambda: Scores(change)
+
+
+def answers(*components: str) -> Callable[[Json], Json]:
+    """Edits that leave out components of the reward that are 0."""
+
+    def edit(verdict: Json) -> Json:
+        kept = {key: value for key, value in verdict["reward_components"].items() if value or key not in components}
+        return verdict | {"reward_components": kept} if kept else without("reward_components")(verdict)
+
+    return edit
+
+
+def without(*keys: str) -> Callable[[Json], Json]:
+    return lambda reply: {key: value for key, value in reply.items() if key not in keys}
+
+
+def reward(value: Any) -> Callable[[], ASGIApp]:
+    """Makes servers that give this reward to whoever earned none."""
+    return edited("/verify", lambda reply: reply if reply["reward"] else reply | {"reward": value})
+
+
+def output(edit: Callable[[Json], Json]) -> Callable[[], ASGIApp]:
+    """Makes servers that echo the output's items edited."""
+
+    def edit_reply(reply: Json) -> Json:
+        return reply | {"response": reply["response"] | {"output": list(map(edit, reply["response"]["output"]))}}
+
+    return edited("/verify", edit_reply)
+
+
+def half_precision(item: Json) -> Json:
+    probs = item.get("generation_log_probs")
+    return item | {"generation_log_probs": [round(value, 1) for value in probs]} if probs else item
+
+
+def no_summaries(item: Json) -> Json:
+    return item | {"summary": []} if item.get("type") == "reasoning" else item
+
+
+def bare_nan(_: Request, reply: Reply) -> Reply:
+    body = reply.body.replace(b'"reward":0.0', b'"reward":NaN') if isinstance(reply.body, bytes) else b""
+    return Reply(reply.status, body, reply.headers)
+
+
+def no_surrogates(_: Request, reply: Reply) -> Reply:
+    """nemo-gym's own echo."""
+    if isinstance(reply.body, bytes):
+        json.dumps(json.loads(reply.body), ensure_ascii=False).encode()
+    return reply
+
+
+TWINS: tuple[Twin, ...] = (
+    twin(
+        "a row that does not fit verify",
+        "verify-scores-rows",
+        RefusesOneRow,
+        untestable="verify-malformed-calls verify-reward-finite verify-floor",
+    ),
+    twin("a real tool result crashes verify", "verify-scores-rows", scorer(results_of_moves)),
+    twin(
+        "verify refuses every response",
+        "verify-scores-rows",
+        lambda: StockTypes(everything=True),
+        untestable=AFTER_VERIFY,
+    ),
+    twin("verify replies null", "verify-scores-rows", edited("/verify", lambda _: None), untestable=AFTER_VERIFY),
+    twin("an empty output crashes verify", "verify-degenerate", scorer(lambda output: output[-1])),
+    twin("no message crashes verify", "verify-degenerate", scorer(last_message), untestable="verify-echoes-tokens"),
+    twin("no text crashes verify", "verify-degenerate", scorer(first_part_is_text)),
+    twin("malformed arguments crash verify", "verify-malformed-calls", scorer(parsed_arguments)),
+    twin("several malformed calls crash verify", "verify-malformed-calls", scorer(many_arguments)),
+    twin("arguments that are no object crash verify", "verify-malformed-calls", scorer(arguments_are_objects)),
+    twin("an unknown tool crashes verify", "verify-degenerate", scorer(known_tools)),
+    twin("a lone surrogate in arguments crashes verify", "verify-malformed-calls", scorer(arguments_as_utf_8)),
+    twin("stock types", "verify-framework-types", StockTypes),
+    twin("the echo holds no surrogates", "verify-raw-surrogate", changed("/verify", no_surrogates)),
+    twin("reward null, once NaN", "verify-reward-finite", reward(None), untestable="verify-reward-components"),
+    twin("reward is a bool", "verify-reward-finite", reward(value=False), untestable="verify-reward-components"),
+    twin("reward is text", "verify-reward-finite", reward("0.0"), untestable="verify-reward-components"),
+    twin(
+        "reward of 400 digits",
+        "verify-reward-finite metrics-shape",
+        reward(-(10**400)),
+        untestable="verify-reward-components",
+    ),
+    twin("reward is a bare NaN", "verify-scores-rows", changed("/verify", bare_nan), untestable=AFTER_VERIFY),
+    twin("echo without the request", "verify-echoes", edited("/verify", without("responses_create_params"))),
+    twin("echo without the reasoning", "verify-echoes", output(no_summaries)),
+    twin("echo without token fields", "verify-echoes-tokens", output(without(*TOKENS))),
+    twin("log probabilities rounded", "verify-echoes-tokens", output(half_precision)),
+    twin("row fields dropped", "verify-keeps-row-fields", edited("/verify", without("gym_conformance_extra"))),
+    twin(
+        "reward clipped",
+        "verify-reward-components",
+        scores(lambda _, score: Score(min(score.reward, 0.8), score.components)),
+    ),
+    twin("a component left out where it is 0", "verify-reward-components", edited("/verify", answers("answer"))),
+    twin(
+        "components left out where all are 0", "verify-reward-components", edited("/verify", answers("answer", "stock"))
+    ),
+    twin("verify needs a cookie", "verify-without-session", NeedsCookie),
+    twin("verify needs a known session", "verify-without-session cookie-tampered", NeedsSession),
+    twin("a reward for nothing", "verify-floor", scores(lambda *_: Score.summed({"stock": 0.5, "answer": 0.5}))),
+    twin("verify reads the raw body", "verify-malformed", crashing("/verify", lambda body: body["response"]["output"])),
+)

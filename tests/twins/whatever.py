@@ -1,0 +1,116 @@
+"""Twins that answer as no server should: late, half, without end, not in HTTP, or with text made to deceive."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import Row, Score
+from gym_mocks.wire import Reply, Request
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.twin import Json, Twin, changed, edited, twin
+
+METRICS = "/aggregate_metrics"
+#: A page that a proxy may put in a server's place, with bytes that would run in a terminal.
+PAGE = (
+    "<!doctype html><title>502</title>\x1b[2J\x1b]0;pwned\x07\r\x00"
+    "<h1>Bad \u202eyawetaG</h1>\x9b31m\u2066\ud7ff\n\ue000"
+).encode()
+
+
+class Odd(ReferenceServer):
+    """Answers aggregate_metrics with an odd reply where it gets no verdicts, as one check asks it to."""
+
+    def __init__(self, reply: Callable[[], Reply]) -> None:
+        super().__init__()
+        self.reply = reply
+
+    async def _aggregate_metrics(self, request: Request) -> Reply:
+        return self.reply() if b"[]" in request.body[:24] else await super()._aggregate_metrics(request)
+
+
+def odd(reply: Callable[[], Reply]) -> Callable[[], ASGIApp]:
+    return lambda: Odd(reply)
+
+
+async def half() -> AsyncIterator[bytes]:
+    yield b'{"group_level_metrics": '
+
+
+async def endless() -> AsyncIterator[bytes]:
+    while True:
+        yield b" " * 2**20
+        await asyncio.sleep(0)  # once the client has gone, nothing else would let the server's loop go on
+
+
+async def dripping() -> AsyncIterator[bytes]:
+    while True:
+        yield b" "
+        await asyncio.sleep(0.05)
+
+
+def stream(body: AsyncIterator[bytes], *headers: tuple[str, str]) -> Reply:
+    return Reply(200, body, (("content-type", "application/json"), *headers))
+
+
+def page(_: Request, reply: Reply) -> Reply:
+    return Reply(502, PAGE, (*reply.headers, ("content-type", "text/html")))
+
+
+def to_page(_: Request, reply: Reply) -> Reply:
+    return Reply(302, b"", (*reply.headers, ("location", "https://login.example/\x9b2J\xe2\x80\xae")))
+
+
+def blocking() -> Reply:
+    """The handler blocks the event loop: nothing is served meanwhile."""
+    time.sleep(1.5)
+    return Reply.json({})
+
+
+class HangsInOneTool(ReferenceServer):
+    """A tool waits for something that never comes."""
+
+    async def _call_tool(self, request: Request) -> Reply:
+        if request.path == "/move_stock":
+            await asyncio.sleep(3600)
+        return await super()._call_tool(request)
+
+
+class HangsOnLongText(ReferenceServer):
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        if len(str(response["output"])) > 100_000:
+            await asyncio.sleep(3600)
+        return await super().score(session_id, row, response)
+
+
+def deep(_: Request, reply: Reply) -> Reply:
+    return Reply(reply.status, b"[" * 100_000 + b"]" * 100_000, reply.headers)
+
+
+def with_object(reply: Json) -> Json:
+    return reply | {"reward_components": {"answer": {"\ud800": [None]}}}
+
+
+TWINS: tuple[Twin, ...] = (
+    twin("a handler blocks the server", "metrics-empty", odd(blocking), untestable="metrics-order", timeout=0.4),
+    twin("hangs on a long text", "verify-degenerate", HangsOnLongText, timeout=0.7),
+    twin(
+        "a tool hangs",
+        "seed-no-redirects cookie-replacing-client",
+        HangsInOneTool,
+        untestable="""cookie-keeping-client cookie-unknown-session tool-bad-body tool-wrong-arguments tool-refused-call
+            tool-reply-text verify-reward-components""",
+        timeout=0.7,
+    ),
+    twin("closes in the middle of a body", "metrics-empty", odd(lambda: stream(half(), ("content-length", "900")))),
+    twin("a body without end", "metrics-empty", odd(lambda: stream(endless()))),
+    twin("a body that drips", "metrics-empty", odd(lambda: stream(dripping())), timeout=0.7),
+    twin("two content lengths", "metrics-empty", odd(lambda: Reply(200, b"{}", (("content-length", "1"),)))),
+    twin("JSON that is none", "metrics-empty", odd(lambda: Reply(200, b'{"key_metrics": {}'))),
+    twin("JSON nested deep", "metrics-shape metrics-empty", changed(METRICS, deep)),
+    twin("a seed's reply nested deep", "seed-replies-object", changed("/seed_session", deep)),
+    twin("a component that is an object", "verify-reward-components", edited("/verify", with_object)),
+    twin("an error page for a reply", "metrics-empty metrics-shape", changed(METRICS, page)),
+    twin("a redirect to a log-in", "seed-no-redirects", changed("/add_stock", to_page)),
+)

@@ -1,0 +1,131 @@
+"""What a reader of a finding sees: simple values, labels, and the known good values mixed in."""
+
+import json
+from typing import Any
+
+import pytest
+from gym_conformance.values import NoValue, hostile_arguments, minimal, near_misses, unsupported, valid_arguments
+from gym_conformance.values.reading import read
+from hypothesis import find, settings
+
+from tests.values.corpus import KEYWORDS, NODE, TEXT, WHOLE, properties
+from tests.values.drawing import drawn
+
+CITY: dict[str, Any] = {
+    **properties("city", city=TEXT, count={"type": "integer", "minimum": 0}, unit={"enum": ["kelvin", "celsius"]}),
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "smallest"),
+    [
+        (CITY, {"city": ""}),
+        (properties("unit", unit={"enum": ["kelvin", "c"]}), {"unit": "kelvin"}),
+        (
+            properties("a", "b", a={"type": "array", "items": WHOLE}, b={"type": "number", "minimum": 2.5}),
+            {"a": [], "b": 3},
+        ),
+        ({"$defs": {"node": NODE}, "$ref": "#/$defs/node"}, {"v": 0}),
+        (properties("day", day={"type": "string", "format": "date"}), {"day": "2000-01-01"}),
+        (properties("flag", flag={"type": "boolean"}), {"flag": False}),
+        ({"type": "string", "pattern": "^[A-Z]{2}-\\d{3}$"}, "AA-000"),
+    ],
+)
+def test_the_smallest_value(schema: Any, smallest: Any) -> None:
+    assert minimal(schema) == smallest
+
+
+def test_there_may_be_no_smallest_value() -> None:
+    with pytest.raises(NoValue):
+        minimal({"enum": []})
+
+
+def test_the_smallest_value_is_new_each_time() -> None:
+    minimal(CITY)["city"] = "changed"
+    assert minimal(CITY) == {"city": ""}
+
+
+@pytest.mark.parametrize(
+    "name", ["required", "enum", "nested", "oneOf, tagged", "recursion", "multipleOf", "prefixItems"]
+)
+def test_hypothesis_shrinks_to_the_smallest_value(name: str) -> None:
+    once = settings(max_examples=50, derandomize=True, database=None, deadline=None)
+    shrunk = find(valid_arguments(KEYWORDS[name]), lambda _: True, settings=once)
+    assert len(json.dumps(shrunk)) <= len(json.dumps(minimal(KEYWORDS[name])))
+
+
+def test_near_misses_say_what_is_wrong() -> None:
+    labels = {miss.label for miss in drawn(near_misses(CITY), 400)}
+    assert labels >= {
+        "missing required city",
+        "extra argument extra",
+        "city: 3 is not a string",
+        "count: -1 is below minimum 0",
+        'count: "" is not an integer',
+        'unit: "KELVIN" is not one of ["kelvin", "celsius"]',
+        "[] is not an object",
+    }
+
+
+def test_a_near_miss_differs_from_valid_arguments_at_one_property() -> None:
+    for miss in drawn(near_misses(CITY), 200):
+        if isinstance(miss.value, dict) and ":" in miss.label:
+            wrong = miss.label.partition(":")[0]
+            rest = {**minimal(CITY), **{name: value for name, value in miss.value.items() if name != wrong}}
+            assert read(CITY).admits(rest)
+
+
+def test_every_keyword_that_can_be_violated_is() -> None:
+    keywords = {miss.keyword for miss in drawn(near_misses(CITY), 200)}
+    assert keywords == {"type", "required", "additionalProperties", "minimum", "enum"}
+
+
+def test_only_declared_arguments_are_given() -> None:
+    """A tool whose schema forgot `additionalProperties: false` is not called with arguments that it never named."""
+    schema = properties("city", city=TEXT, note={"description": "anything"})
+    assert {name for value in drawn(valid_arguments(schema)) for name in value} == {"city", "note"}
+    assert drawn(valid_arguments({"type": "object", "properties": {}})) == [{}]
+
+
+def test_mined_values_are_mixed_in_wherever_the_schema_admits_them() -> None:
+    schema = properties("id", "items", id=TEXT, items={"type": "array", "items": properties("id", id=TEXT)})
+    values = drawn(valid_arguments(schema, {"id": ["note_7", 8], "unknown": [1]}), 200)
+    outer = [value["id"] for value in values]
+    assert 100 < outer.count("note_7") < 200
+    assert 8 not in outer
+    assert any(item["id"] == "note_7" for value in values for item in value["items"])
+
+
+def test_mined_values_are_not_shared_between_examples() -> None:
+    known = {"tags": [["a"]]}
+    schema = properties("tags", tags={"type": "array", "items": TEXT})
+    for value in drawn(valid_arguments(schema, known)):
+        value["tags"].append("spoilt")
+    assert known == {"tags": [["a"]]}
+
+
+def test_near_misses_take_mined_values_for_the_rest() -> None:
+    values = [miss.value for miss in drawn(near_misses(CITY, {"city": ["Oslo"]}), 200)]
+    assert sum(isinstance(value, dict) and value.get("city") == "Oslo" for value in values) > 50
+
+
+def test_hostile_values_can_be_sent_and_are_labelled() -> None:
+    found = drawn(hostile_arguments(CITY), 400)
+    for one in found:
+        json.dumps(one.value, allow_nan=False)
+    kinds = {one.label.partition(": ")[2] for one in found}
+    assert {"a lone surrogate", "NUL", "past 64 bits", "400 levels of arrays", "70000 characters"} <= kinds
+    assert any(one.label.startswith("a property named") for one in found)
+
+
+def test_a_schema_read_twice_gives_the_same_values() -> None:
+    copy = json.loads(json.dumps(CITY))
+    assert drawn(valid_arguments(CITY)) == drawn(valid_arguments(copy))
+    assert valid_arguments(CITY) is valid_arguments(copy)
+
+
+def test_an_optional_property_that_cannot_be_made_is_left_out_and_named() -> None:
+    schema = properties("a", a=WHOLE, odd={"type": "string", "pattern": "\\p{Greek}"})
+    assert all(set(value) == {"a"} for value in drawn(valid_arguments(schema)))
+    assert any(remark.startswith("odd: pattern") for remark in unsupported(schema))
