@@ -1,11 +1,13 @@
-"""Rollouts per second through agent, policy and resources server: `python benchmarks/mocks_rollouts.py`.
+"""Rollouts per second of the mocks: `python benchmarks/mocks_rollouts.py [PARALLEL ...]`.
 
 Always: all mocks. Where nemo-gym is installed also, in the same run: its stock resources servers in a mock
 gym, and its simple_agent and openai_model in the mocks' places (in one process, without Ray and the 20
-processes of the real stack, which makes them faster than that is). Every rollout has a route of its own.
+processes of the real stack, which makes them faster than that is). Every rollout has a route of its own, but
+not with openai_model, which sends one model name for all.
 """
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -21,7 +23,7 @@ import httpx
 
 from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
-from gym_mocks.policy import scripted_rows
+from gym_mocks.policy import replayed, scripted_rows
 from gym_mocks.reference import DATA, ROLLOUTS, reference_app
 
 PARALLEL = (1, 16, 64, 256, 1024)
@@ -35,12 +37,13 @@ def lines(path: Path) -> list[Row]:
 
 
 def load(gym: MockGym, rows: list[Row], rollouts: list[Row], count: int, parallel: int) -> Row:
-    """So many rollouts, each on a route that replays its row's recording."""
+    """So many rollouts, each on a route of its own that replays the recordings."""
     sent: list[Row] = []
     routes = []
+    policy = replayed(rollouts)
     for number in range(count):
-        row, rollout = (each[number % len(rows)] for each in (rows, rollouts))
-        routes.append(gym.policy.replay(f"rollout-{number}", [rollout]))
+        row = rows[number % len(rows)]
+        routes.append(gym.policy.bind(f"rollout-{number}", policy))
         params = row["responses_create_params"] | {"model": f"rollout-{number}"}
         sent.append(row | {"responses_create_params": params})
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
@@ -91,11 +94,14 @@ def table(title: str, setup: Callable[[], AbstractContextManager[Any]], *, count
 
 def main() -> None:
     """Print the tables."""
+    sys.path.insert(0, str(LOAD.parents[1]))  # for what is beside this script
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(hard, 65_535)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-
-    counts = {parallel: max(200, min(2 * parallel, 2048)) for parallel in PARALLEL}
+    files = f"open files: {max(soft, wanted)} (were {soft})"
+    print(f"python {sys.version.split()[0]}, {os.cpu_count()} CPUs, {files}")
+    degrees = tuple(map(int, sys.argv[1:])) or PARALLEL
+    counts = {parallel: max(200, min(2 * parallel, 2048)) for parallel in degrees}
     table("mocks, weather example (5 requests a rollout)", small, counts=counts)
     table("mocks, reference server (8 to 14 requests a rollout)", mocks, counts=counts)
     if find_spec("nemo_gym") is None:
@@ -105,7 +111,7 @@ def main() -> None:
 
     for folder in ("example_single_tool_call", "example_session_state_mgmt"):
         table(f"mocks, stock {folder}", partial(stock, folder), counts=counts)
-        few = {parallel: max(100, min(parallel, 512)) for parallel in PARALLEL}
+        few = {parallel: max(100, min(parallel, 512)) for parallel in degrees}
         real = partial(stock_with_real_agent, folder)
         table(f"real simple_agent and openai_model, stock {folder}", real, counts=few)
 

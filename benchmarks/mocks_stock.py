@@ -52,5 +52,5 @@ def stock_with_real_agent(folder: str) -> Iterator[tuple[MockGym, list[Row], lis
         gym.add_resources(folder, asgi_app(server))
         add_openai_model(gym, "model", f"{gym.url('policy_model')}/v1")
         add_simple_agent(gym, "agent", resources=folder, model="model")
-        gym.policy.replay("rollouts", rollouts)
+        gym.policy.replay("policy", rollouts)  # the model name that this server puts in place of any other
         yield gym, rows, rollouts

@@ -20,7 +20,7 @@ BARE_ROW = Row({"responses_create_params": {"input": [{"role": "user", "content"
 #: A tool that no environment serves.
 NO_SUCH_TOOL = "no_such_tool_conformance"
 
-_UNROUTED = frozenset({404, 405})
+_UNROUTED = frozenset({404, 405, 501})  # 501: a server that knows no POST at all
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ async def _probe(line: Line, rows: tuple[Row, ...]) -> tuple[Kind, str]:
                 Kind.GYMNASIUM,
                 "it has no OpenAPI document and answers /reset and /step, but not /seed_session",
             )
-        return Kind.OTHER, "it has no OpenAPI document and answers 404 to /seed_session"
+        return Kind.OTHER, "it has no OpenAPI document and does not serve /seed_session"
     if await routed(tool_path(NO_SUCH_TOOL)):
         return Kind.CATCH_ALL, "it has no OpenAPI document and answers a tool that nobody serves"
     for tool in row.tools:

@@ -51,6 +51,24 @@ def add_openai_model(gym: MockGym, name: str, upstream: str) -> str:
     return gym.add_model(name, asgi_app(SimpleModelServer(config=config, server_client=_client(gym))))
 
 
+def add_vllm_model(gym: MockGym, name: str, upstream: str) -> str:
+    """Serve nemo-gym's `vllm_model` server as trainers run it, with token ids; its base URL."""
+    from responses_api_models.vllm_model.app import VLLMModel, VLLMModelConfig  # noqa: PLC0415
+
+    config = VLLMModelConfig(
+        host="127.0.0.1",
+        port=1,
+        name=name,
+        entrypoint="app.py",
+        base_url=upstream,
+        api_key="none",
+        model="policy",
+        return_token_id_information=True,
+        uses_reasoning_parser=False,
+    )
+    return gym.add_model(name, asgi_app(VLLMModel(config=config, server_client=_client(gym))))
+
+
 def asgi_app(server: Any) -> ASGIApp:
     """A nemo-gym server as the application that its `run_webserver` would serve."""
     from nemo_gym import server_utils  # noqa: PLC0415

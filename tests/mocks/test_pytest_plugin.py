@@ -30,7 +30,7 @@ def test_the_fixtures_work_as_documented(pytester: pytest.Pytester) -> None:
             assert "port: 1" in httpx.get(mock_head.url + "/global_config_dict_yaml").json()
         """
     )
-    pytester.runpytest_inprocess("-p", "gym_mocks.pytest_plugin").assert_outcomes(passed=3)
+    pytester.runpytest_inprocess().assert_outcomes(passed=3)
 
 
 def test_loading_the_plugin_imports_nothing_else() -> None:

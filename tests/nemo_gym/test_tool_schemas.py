@@ -15,11 +15,11 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+
 from gym_conformance.values import minimal, near_misses, unsupported, valid_arguments
 from gym_conformance.values.build import builder
 from gym_conformance.values.reading import read
 from gym_conformance.values.soundness import sound, subschemas
-
 from tests.values.drawing import drawn
 
 EXAMPLES = 25
@@ -95,9 +95,6 @@ def validator(schema: Any) -> jsonschema_rs.Validator:
 
 def test_the_bundle_has_schemas() -> None:
     count, different = every_schema()
-    print(
-        f"\n{count} declarations, {len(different)} different schemas, {len(with_inner_ones())} with those inside them"
-    )
     assert count > 1_000
     assert len(different) > 100
     assert len(with_inner_ones()) > 400

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gym_mocks.serving import ASGIApp
+from gym_mocks.wire.client import ASGIApp
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -75,6 +75,18 @@ def behind(prefix: str, app: ASGIApp) -> ASGIApp:
     return proxied
 
 
+def hanging_on(path: str, app: ASGIApp, asked: Path) -> ASGIApp:
+    """The application, but requests for one path hang; the file `asked` is made by the first of them."""
+
+    async def partly(scope: Message, receive: Receive, send: Send) -> None:
+        if scope.get("path") == path:
+            asked.touch()  # noqa: ASYNC240 - an empty file
+            await asyncio.sleep(3600)
+        await app(scope, receive, send)
+
+    return partly
+
+
 def no_trace(run: pytest.RunResult) -> None:
     """Hold a run to no traceback, neither Python's nor pytest's."""
     said = run.stdout.str() + run.stderr.str()
@@ -82,6 +94,9 @@ def no_trace(run: pytest.RunResult) -> None:
 
 
 def read_report(path: Path) -> dict[str, dict[str, Any]]:
-    """A report's findings by check; of several subjects, a failed one."""
-    findings = json.loads(path.read_text())["findings"]
-    return {finding["check"]: finding for finding in sorted(findings, key=lambda found: found["verdict"] == "fail")}
+    """A report's findings by check, in its order; of several subjects, a failed one."""
+    found: dict[str, dict[str, Any]] = {}
+    for finding in json.loads(path.read_text())["findings"]:
+        if finding["verdict"] == "fail" or found.get(finding["check"], {}).get("verdict") != "fail":
+            found[finding["check"]] = finding
+    return found

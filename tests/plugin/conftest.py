@@ -6,7 +6,8 @@ from contextlib import ExitStack
 import pytest
 
 from gym_mocks.reference import reference_app
-from gym_mocks.serving import ASGIApp, serve
+from gym_mocks.serving import serve
+from gym_mocks.wire.client import ASGIApp
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gym_mocks.serving import ASGIApp
+from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import Message, Receive, Send, echo, http_only
 
 pytest_plugins = ["pytester"]

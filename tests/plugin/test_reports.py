@@ -12,7 +12,7 @@ import pytest
 
 from gym_conformance.checks.registry import CHECKS
 from gym_mocks.reference import DATA
-from gym_mocks.serving import ASGIApp
+from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import echo, html, no_trace, read_report
 
 pytest_plugins = ["pytester"]
@@ -41,7 +41,7 @@ def _held_to_the_schema(path: Path) -> dict[str, Any]:
 
 
 def test_a_good_server(pytester: pytest.Pytester, gym: str) -> None:
-    run = pytester.runpytest_inprocess("--gym-url", gym, "--gym-data", str(DATA), "--gym-report", "r.json")
+    run = pytester.runpytest_inprocess("--gym-url", gym, f"--gym-data={DATA}", "--gym-report", "r.json")
     assert run.ret == pytest.ExitCode.OK
     run.stdout.fnmatch_lines(["Fit to train on."])
     report = _held_to_the_schema(pytester.path / "r.json")

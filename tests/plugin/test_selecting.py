@@ -7,7 +7,7 @@ import pytest
 
 from gym_conformance.checks.registry import CHECKS
 from gym_mocks.reference import DATA, reference_app
-from gym_mocks.serving import ASGIApp
+from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import Message, Receive, Send, behind, html, http_only, no_trace
 
 pytest_plugins = ["pytester"]
@@ -142,7 +142,7 @@ def test_a_project_of_strict_habits_does_not_get_in_the_way(pytester: pytest.Pyt
     )
     pytester.makeconftest(_PROJECT)
     pytester.mkdir("tests")
-    run = pytester.runpytest_subprocess("--gym-url", gym, timeout=60)
+    run = pytester.runpytest_subprocess("--gym-url", gym, f"--gym-data={DATA}", timeout=60)
     assert run.ret == pytest.ExitCode.OK, run.stdout.str()
     no_trace(run)
 
@@ -173,7 +173,7 @@ def test_a_path_in_the_url_is_a_prefix(
     pytester: pytest.Pytester, serving: Callable[[ASGIApp], str], prefix: str
 ) -> None:
     url = serving(behind("/env/one", reference_app())) + prefix
-    run = pytester.runpytest_inprocess("--gym-url", url, "--gym-data", str(DATA))
+    run = pytester.runpytest_inprocess("--gym-url", url, f"--gym-data={DATA}")
     assert run.ret == pytest.ExitCode.OK, run.stdout.str()
     run.stdout.fnmatch_lines(["http://*/env/one is a tool server (*"])
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gym_conformance.checks.registry import CHECKS
-from gym_mocks.reference import DATA, ReferenceServer
-from gym_mocks.serving import ASGIApp
+from gym_mocks.reference import DATA, ReferenceServer, Tool
+from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import read_report
 
 pytest_plugins = ["pytester"]
@@ -21,15 +21,15 @@ class _Forgetful(ReferenceServer):
             raise ValueError("I do not like 7")
         return await super().seed(session_id, row)
 
-    async def call(self, session_id: str, tool: str, arguments: Any) -> Any:
-        if tool == "count_stock":
+    async def call(self, session_id: str, tool: Tool, arguments: Any) -> Any:
+        if tool.name == "count_stock":
             raise ValueError("uncountable")
         return await super().call(session_id, tool, arguments)
 
 
 def _found(pytester: pytest.Pytester, url: str, *arguments: str) -> dict[str, Any]:
     report = ["--gym-report", "r.json"]
-    pytester.runpytest_subprocess("--gym-url", url, "--gym-data", str(DATA), *report, *arguments, timeout=120)
+    pytester.runpytest_subprocess("--gym-url", url, f"--gym-data={DATA}", *report, *arguments, timeout=120)
     found = read_report(pytester.path / "r.json")
     return {check: (finding["verdict"], finding["expected"], finding["reason"]) for check, finding in found.items()}
 
@@ -76,7 +76,7 @@ def test_a_worker_that_dies_leaves_a_report(pytester: pytest.Pytester, gym: str)
         """
         import os
         def pytest_runtest_setup(item):
-            if item.name == "seed-two-sessions":
+            if item.name == "seed-repeat-harmless":
                 os._exit(1)
         """
     )
@@ -84,4 +84,4 @@ def test_a_worker_that_dies_leaves_a_report(pytester: pytest.Pytester, gym: str)
     pytester.runpytest_subprocess("--gym-url", gym, *arguments, timeout=60)
     findings = read_report(pytester.path / "r.json")
     assert set(findings) == {check.id for check in CHECKS}
-    assert findings["seed-two-sessions"]["verdict"] == "untestable"
+    assert findings["seed-repeat-harmless"]["verdict"] == "untestable"

@@ -7,10 +7,10 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+
 from gym_conformance.values import Json, minimal, near_misses, unsupported, valid_arguments
 from gym_conformance.values.build import builder
 from gym_conformance.values.reading import read
-
 from tests.values.corpus import KEYWORDS, UNSATISFIABLE, UNSOUND
 from tests.values.drawing import drawn
 

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from gym_conformance.values import NoValue, hostile_arguments, minimal, near_misses, unsupported, valid_arguments
-from gym_conformance.values.reading import read
 from hypothesis import find, settings
 
+from gym_conformance.values import NoValue, hostile_arguments, minimal, near_misses, unsupported, valid_arguments
+from gym_conformance.values.reading import read
 from tests.values.corpus import KEYWORDS, NODE, TEXT, WHOLE, properties
 from tests.values.drawing import drawn
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from gym_conformance.checks.check import Need
 from gym_conformance.checks.outcome import NotApplicable, Untestable
-from gym_conformance.checks.trial import OK, Trial, describe, refuse_made_up
+from gym_conformance.checks.trial import OK, Trial, refuse_made_up
 from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.rows import Row, Tool
@@ -25,7 +25,8 @@ async def _score(gym: Gym) -> None:
     reply = await trial.verify(await trial.open(), DO_NOTHING.response)
     refuse_made_up(gym.row, reply)
     if reply.status != OK or not reply.is_json or not isinstance(reply.json(), dict):
-        raise Untestable(f"a verify that scores a plain message (verify-scores-rows): {describe(reply)}")
+        what = f"{reply.status}, without a JSON object," if reply.status == OK else str(reply.status)
+        raise Untestable(f"a score: /verify answers {what} to a plain message; see verify-scores-rows")
 
 
 async def _tools(gym: Gym) -> None:

@@ -42,7 +42,7 @@ class Trial:
         reply = reply_of(await session.seed())
         refuse_made_up(row or self.gym.row, reply)
         if reply.status != OK:
-            raise Untestable(f"a session: /seed_session answered {reply.status} for {row or self.gym.row}")
+            raise Untestable(f"a session: /seed_session answered {reply.status}; see seed-accepts-rows")
         return session
 
     async def call(self, session: Session, call: Call) -> Reply:
@@ -99,7 +99,7 @@ def refuse_made_up(row: Row, reply: Reply) -> None:
         Untestable: it refused the made-up row, as it should.
     """
     if row is BARE_ROW and reply.status in _REFUSALS:
-        raise Untestable(f"dataset rows (--gym-data); to a made-up one the server answers {describe(reply)}")
+        raise Untestable(f"dataset rows (--gym-data); to a made-up one the server answers {reply.status}")
 
 
 def expect_object(reply: Reply, hint: str) -> dict[str, Any]:

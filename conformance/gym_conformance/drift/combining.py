@@ -3,7 +3,7 @@
 This is a search heuristic and no proof: merging may lose a constraint, and whoever tries a value checks it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -26,7 +26,7 @@ def _variants(node: Schema, defs: Defs, levels: int) -> Iterator[Schema]:
         return
     if levels == 0:
         return
-    plain = {key: value for key, value in node.items() if key not in _COMBINING}
+    plain: Schema = {key: value for key, value in node.items() if key not in _COMBINING}
     for inner in node.get("allOf", ()):
         plain = merged(plain, resolve(inner, defs))
     if plain is False:
@@ -50,6 +50,19 @@ def _options(node: dict[str, Any]) -> Iterator[Schema]:
         yield True
 
 
+def cases(node: Schema, defs: Defs, levels: int = 5) -> int:
+    """About how many cases a schema tells apart where it stands: branches add up, and what holds together multiplies."""
+    node = resolve(node, defs)
+    if not isinstance(node, dict) or levels == 0:
+        return 1
+    number = 2 if "if" in node else 1
+    for inner in node.get("allOf", ()):
+        number *= cases(inner, defs, levels - 1)
+    for key in ("anyOf", "oneOf"):
+        number *= sum(cases(inner, defs, levels - 1) for inner in node.get(key, ())) or 1
+    return number
+
+
 def merged(left: Schema, right: Schema) -> Schema:
     """One schema for both, as well as a simple merge can say it."""
     if left is False or right is False:
@@ -63,24 +76,14 @@ def merged(left: Schema, right: Schema) -> Schema:
 
 
 def _joined(key: str, left: Any, right: Any) -> Any:
-    match key:
-        case "properties" | "patternProperties" | "$defs":
-            both = {name: merged(left[name], right[name]) for name in left.keys() & right.keys()}
-            return {**left, **right, **both}
-        case "required" | "allOf" | "examples":
-            return [*left, *(name for name in right if name not in left)]
-        case "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties":
-            return max(left, right)
-        case "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties":
-            return min(left, right)
-        case "enum":
-            return [value for value in left if value in right] or left
-        case "items" | "additionalProperties" | "propertyNames" | "not":
-            return merged(left, right) if key != "not" else left
-        case "type":
-            return _types(left, right)
-        case _:
-            return right
+    if key in ("properties", "patternProperties", "$defs"):
+        both = {name: merged(left[name], right[name]) for name in left.keys() & right.keys()}
+        return {**left, **right, **both}
+    if key in ("required", "allOf", "examples"):
+        return [*left, *(name for name in right if name not in left)]
+    if key in ("items", "additionalProperties", "propertyNames"):
+        return merged(left, right)
+    return _JOINS[key](left, right) if key in _JOINS else right
 
 
 def _types(left: Any, right: Any) -> Any:
@@ -89,3 +92,12 @@ def _types(left: Any, right: Any) -> Any:
         ours = [*ours, "integer"]
         theirs = [*theirs, "integer"]
     return [one for one in ours if one in theirs] or left
+
+
+_JOINS: dict[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"), max),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"), min),
+    "enum": lambda left, right: [value for value in left if value in right] or left,
+    "not": lambda left, _: left,
+    "type": _types,
+}

@@ -5,7 +5,6 @@ the definition, and that the server's schema refuses even after any conversion p
 is neither shown nor proven to be no drift is said to be unknown.
 """
 
-import json
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -21,11 +20,10 @@ from gym_conformance.drift.search import Refused, candidates, nearest, refused
 from gym_conformance.drift.served import Served
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.witnesses import Witnesses, boundary_values
+from gym_conformance.drift.wording import argument, short, told_apart, why_refused
 
 #: An argument that no definition names.
 UNNAMED = "no_such_argument_conformance"
-
-_SHORT = 120
 
 
 def compare(definition: Definition, served: Served, witnesses: Witnesses = boundary_values) -> tuple[Drift, ...]:
@@ -107,7 +105,7 @@ class _Comparison:
     def _refused(self, one: Refused, certainty: Certainty = Certainty.SHOWN) -> Drift:
         # The letter of the schema says best why; the lax reading is full of alternatives.
         letter = (refusal for refusal in self.strictly.refusals(one.value) if refusal.way == one.way)
-        why = _why_refused(one, next(letter, one.refusal), self.ours, self.theirs)
+        why = why_refused(one, next(letter, one.refusal), self.ours, self.theirs)
         maybe = "" if certainty is Certainty.SHOWN else ", unless it converts it, as pydantic's lax mode may"
         return self._drift(
             Kind.ARGUMENT_REFUSED,
@@ -161,7 +159,7 @@ class _Comparison:
                 continue
             unknown = [name for name in self.theirs.arguments() if name not in self.ours.arguments()]
             renamed = f"; renamed? the server reads {', '.join(unknown)}" if unknown else ""
-            message = f"the definition offers {_argument(one.path)}, which the server drops unread{renamed}"
+            message = f"the definition offers {argument(one.path)}, which the server drops unread{renamed}"
             yield self._drift(Kind.ARGUMENT_IGNORED, message, one, counterpart=self._twin(one))
 
     def _twin(self, one: Refused) -> Witness | None:
@@ -180,9 +178,9 @@ class _Comparison:
                 continue
             kind = Kind.ARGUMENT_UNOFFERED if one.refusal.unexpected else Kind.ARGUMENT_WIDENED
             message = (
-                f"the server takes {_argument(one.path)}, which the definition does not offer"
+                f"the server takes {argument(one.path)}, which the definition does not offer"
                 if one.refusal.unexpected
-                else f"the server also takes {_short(one.value)}, which the definition does not allow: {one.refusal.reason}"
+                else f"the server also takes {short(one.value)}, which the definition does not allow: {one.refusal.reason}"
             )
             yield self._drift(kind, message, one, counterpart=self._counterpart(one.value))
 
@@ -197,11 +195,11 @@ class _Comparison:
 
     def _descriptions(self) -> Iterator[Drift]:
         pairs = [(name, self.ours.at((name,)), self.theirs.at((name,))) for name in self.ours.arguments()]
-        told = [name for name, ours, theirs in pairs if _told_apart(ours, theirs)]
+        told = [name for name, ours, theirs in pairs if told_apart(ours, theirs)]
         if told:
             message = f"the descriptions of {', '.join(told)} differ"
             yield _drift(self.definition, Kind.DESCRIPTION_DIFFERS, message)
-        if not self.served.route and _told_apart(vars(self.definition), vars(self.served)):
+        if not self.served.route and told_apart(vars(self.definition), vars(self.served)):
             yield _drift(self.definition, Kind.DESCRIPTION_DIFFERS, "the descriptions of the tool differ")
 
     def _counterpart(self, value: Any) -> Witness | None:
@@ -237,7 +235,9 @@ def _no_body(definition: Definition, served: Served, witnesses: Witnesses) -> It
     values = list(witnesses(offered(definition)))
     for name in places.arguments():
         call = next((value for value in values if isinstance(value, dict) and name in value), None)
-        others = [value for value in values if call and value != call and without(value, (name,)) == without(call, (name,))]
+        others = [
+            value for value in values if call and value != call and without(value, (name,)) == without(call, (name,))
+        ]
         yield _drift(
             definition,
             Kind.ARGUMENT_IGNORED,
@@ -259,31 +259,9 @@ def _drift(declared: Definition, kind: Kind, message: str, **more: Any) -> Drift
     )
 
 
-def _why_refused(one: Refused, refusal: Refusal, ours: Places, theirs: Places) -> str:
-    if refusal.missing:
-        name = _argument(one.path)
-        if ours.names(one.way):
-            return f"the server requires {name}, and the definition makes it optional"
-        unknown = [known for known in ours.arguments() if known not in theirs.arguments()]
-        renamed = f"; renamed? it offers {', '.join(unknown)}" if unknown else ""
-        return f"the server requires {name}, which the definition does not offer{renamed}"
-    return f"the definition allows {_short(one.value)}, and the server refuses it: {_short(refusal.reason)}"
-
-
-def _argument(path: str) -> str:
-    return path.removeprefix("/").replace("~1", "/").replace("~0", "~") or "the call"
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."
-
-
-def _told_apart(ours: Any, theirs: Any) -> bool:
-    texts = [str(one.get("description") or "") if isinstance(one, dict) else "" for one in (ours, theirs)]
-    return all(texts) and texts[0].split() != texts[1].split()
-
-
 def _touches(path: str, others: set[str]) -> bool:
     """Whether one of the others is the path, inside it, or around it."""
-    return any(other == path or not other or f"{other}/".startswith(f"{path}/") or path.startswith(f"{other}/") for other in others)
+    return any(
+        other == path or not other or f"{other}/".startswith(f"{path}/") or path.startswith(f"{other}/")
+        for other in others
+    )

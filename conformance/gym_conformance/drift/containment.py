@@ -10,9 +10,14 @@ from typing import Any
 import jsonschema_rs
 from jsonschema_rs.canonical import Containment
 
-from gym_conformance.drift.schema import Schema
+from gym_conformance.drift.combining import cases
+from gym_conformance.drift.schema import Schema, split, walk
 
 _UNREADABLE = (ValueError, jsonschema_rs.ReferencingError)  # the library's other errors are ValueErrors
+
+#: How many cases the canonical form may be asked to tell apart in one place: its work grows with them.
+_CASES = 256
+
 _BRANCHED = frozenset({"anyOf", "oneOf"})
 
 
@@ -54,6 +59,8 @@ class Acceptance:
 
 def proven(wide: Schema, narrow: Schema) -> bool:
     """Whether every value that `narrow` allows is proven to be allowed by `wide`."""
+    if not (tractable(wide) and tractable(narrow)):
+        return False
     try:
         return _canonical(wide).covers(_canonical(narrow)) == Containment.YES
     except _UNREADABLE:
@@ -62,10 +69,18 @@ def proven(wide: Schema, narrow: Schema) -> bool:
 
 def difference(source: Schema, target: Schema) -> Schema | None:
     """A schema of the values that `source` allows and `target` refuses; None where it cannot be written."""
+    if not (tractable(source) and tractable(target)):
+        return None
     try:
         return _canonical(source).subtract(_canonical(target)).to_json_schema()
     except _UNREADABLE:
         return None
+
+
+def tractable(document: Schema) -> bool:
+    """Whether the canonical form of the schema is small enough to be asked for."""
+    _, defs = split(document)
+    return all(cases(node, defs) <= _CASES for _, node in walk(document))
 
 
 def _canonical(document: Schema) -> jsonschema_rs.CanonicalSchema:
@@ -80,16 +95,24 @@ def _located(error: jsonschema_rs.ValidationError) -> Iterator[Refusal]:
         if len(meant) == 1:
             for inner in meant[0]:
                 yield from _located(inner)
-            return
+        else:
+            firsts = (_reason(branch[0]) for branch in meant or branches if branch)
+            yield Refusal(tuple(error.instance_path), kind.name, " and ".join(dict.fromkeys(firsts)) or _reason(error))
+        return
     way = tuple(error.instance_path)
     if kind.name == "required":
-        yield Refusal((*way, kind.property), kind.name, f"{kind.property} is required", missing=True)
+        name = str(getattr(kind, "property", ""))
+        yield Refusal((*way, name), kind.name, f"{name} is required", missing=True)
     elif names := getattr(kind, "unexpected", None):
         yield from (
             Refusal((*way, name), kind.name, f"{name} is not among its properties", unexpected=True) for name in names
         )
     else:
-        yield Refusal(way, kind.name, error.message.partition("\n")[0])
+        yield Refusal(way, kind.name, _reason(error))
+
+
+def _reason(error: jsonschema_rs.ValidationError) -> str:
+    return error.message.partition("\n")[0]
 
 
 def _other_type(branch: list[jsonschema_rs.ValidationError], error: jsonschema_rs.ValidationError) -> bool:

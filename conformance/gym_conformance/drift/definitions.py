@@ -54,6 +54,7 @@ class Definitions:
         self._members: list[tuple[bytes, ...]] = []
         self._rows: Counter[int] = Counter()
         self._loose: Counter[bytes] = Counter()
+        self._entries: dict[bytes, bytes] = {}
         self._found: dict[bytes, Definition] = {}
         self._sources: defaultdict[bytes, list[Source]] = defaultdict(list)
 
@@ -88,9 +89,7 @@ class Definitions:
             for member in self._members[number]:
                 counts[member] += rows
         for key, one in sorted(self._found.items(), key=lambda pair: pair[1].name):
-            yield Definition(
-                **vars(one) | {"sources": tuple(self._sources[key]), "count": counts[key]}
-            )
+            yield Definition(**vars(one) | {"sources": tuple(self._sources[key]), "count": counts[key]})
 
     def by_name(self) -> dict[str, tuple[Definition, ...]]:
         """All definitions of each name."""
@@ -102,14 +101,10 @@ class Definitions:
     def _add_new(self, key: bytes, tools: list[Any], source: Source) -> int:
         members = []
         for entry in tools:
-            one = read_definition(entry)
-            if one is None:
-                continue
-            if one.key not in self._found and len(self._found) >= self.bound:
-                self.left_out += 1
-                continue
-            self._found.setdefault(one.key, one)
-            members.append(one.key)
+            text = marshal.dumps(entry, 2)
+            member = self._entries.get(text) or self._add_entry(text, entry)
+            if member:
+                members.append(member)
         self._remember(tuple(members), source)
         if len(self._members) >= self.bound:
             self._loose.update(members)
@@ -118,6 +113,19 @@ class Definitions:
         self._members.append(tuple(members))
         self._rows[number] = 1
         return number
+
+    def _add_entry(self, text: bytes, entry: object) -> bytes:
+        """The key of one entry that is new, or is spelled anew; b"" where it is no definition, or is left out."""
+        one = read_definition(entry)
+        if one is None:
+            return b""
+        if one.key not in self._found and len(self._found) >= self.bound:
+            self.left_out += 1
+            return b""
+        self._found.setdefault(one.key, one)
+        if len(self._entries) < self.bound:
+            self._entries[text] = one.key
+        return one.key
 
     def _remember(self, members: tuple[bytes, ...], source: Source) -> None:
         for member in members:

@@ -10,16 +10,22 @@ from typing import Any
 from gym_conformance.drift.schema import Schema, rewrite, walk
 
 _NUMERIC_TEXT = {"type": "string", "pattern": r"^\s*[+-]?([0-9._eE+-]+|[iI][nN][fF].*|[nN][aA][nN])\s*$"}
-_BOOLEAN_TEXT = {"type": "string", "pattern": r"^\s*(?:[01]|[fFnNtTyY]|[oO][nN]|[oO][fF][fF]|[tT]rue|TRUE|[fF]alse|FALSE|[yY]es|YES|[nN]o|NO)\s*$"}
+_BOOLEAN_TEXT = {
+    "type": "string",
+    "pattern": r"^\s*(?:[01]|[fFnNtTyY]|[oO][nN]|[oO][fF][fF]|[tT]rue|TRUE|[fF]alse|FALSE|[yY]es|YES|[nN]o|NO)\s*$",
+}
 _ZERO_ONE = {"enum": [0, 1]}
 
 #: Text of a format that pydantic may read though the format's own rule does not allow it.
+_LOOSE_TIME: list[Schema] = [{"type": ["number", "boolean"]}, {"type": "string", "pattern": "[0-9]"}]
+_LOOSE_ADDRESS: list[Schema] = [{"type": "integer"}, {"type": "string", "pattern": "[0-9a-fA-F:]"}]
 _LOOSE_FORMATS: dict[str, list[Schema]] = {
-    **dict.fromkeys(
-        ("date", "date-time", "time", "duration"),
-        [{"type": ["number", "boolean"]}, {"type": "string", "pattern": "[0-9]"}],
-    ),
-    **dict.fromkeys(("ipv4", "ipv6"), [{"type": "integer"}, {"type": "string", "pattern": "[0-9a-fA-F:]"}]),
+    "date": _LOOSE_TIME,
+    "date-time": _LOOSE_TIME,
+    "time": _LOOSE_TIME,
+    "duration": _LOOSE_TIME,
+    "ipv4": _LOOSE_ADDRESS,
+    "ipv6": _LOOSE_ADDRESS,
     "uuid": [{"type": "string", "pattern": "[0-9a-fA-F]{8}"}],
     "email": [{"type": "string", "pattern": "@"}],
     "uri": [{"type": "string", "pattern": ":"}],
@@ -47,23 +53,22 @@ def _close(node: Schema) -> Any:
     """Close objects where nothing beside or above them can name further properties."""
     if not isinstance(node, dict):
         return node
-    made = dict(node)
-    for key in ("items", "additionalProperties"):
-        if key in node:
-            made[key] = _close(node[key])
-    if isinstance(node.get("properties"), dict):
-        made["properties"] = {name: _close(inner) for name, inner in node["properties"].items()}
-    if "prefixItems" in node:
-        made["prefixItems"] = [_close(inner) for inner in node["prefixItems"]]
-    combined = any(key in node for key in _COMBINING)
-    if "properties" in node:
-        if not combined and not any(key in node for key in _SHUT):
-            made["additionalProperties"] = False
-    elif not {"allOf", "if", "not", "$ref"} & node.keys():
-        for key in ("anyOf", "oneOf"):
-            if key in node:
-                made[key] = [_close(inner) for inner in node[key]]
+    made = {key: _close_inside(key, value) for key, value in node.items()}
+    if "properties" not in node and not {"allOf", "if", "not", "$ref"} & node.keys():
+        unions = {key: [_close(inner) for inner in node[key]] for key in ("anyOf", "oneOf") if key in node}
+        return made | unions
+    if "properties" in node and not any(key in node for key in _COMBINING + _SHUT):
+        made["additionalProperties"] = False
     return made
+
+
+def _close_inside(key: str, value: Any) -> Any:
+    """What a value's own properties and items are held to."""
+    if key in ("items", "additionalProperties"):
+        return _close(value)
+    if key == "properties":
+        return {name: _close(inner) for name, inner in value.items()}
+    return [_close(inner) for inner in value] if key == "prefixItems" else value
 
 
 def _lax(node: dict[str, Any]) -> Schema:

@@ -11,6 +11,8 @@ _CLASSES = {"d": "0", "w": "a", "s": " ", "D": "a", "W": "-", "S": "a", "t": "\t
 _ANCHORS = frozenset("bBAZz")
 _COUNT = re.compile(r"\{(\d+)(,(\d*))?\}")
 _UNION = re.compile(r"^\(\?(?::|P?<[A-Za-z_]\w*>)")
+_BARE_BRACKET = re.compile(r"(?<!\\)\[")
+_SET_OPERATION = re.compile(r"--|&&|~~|\|\|")  # Python warns of them, for they may come to mean something else
 _MOST = 4096
 
 
@@ -68,7 +70,7 @@ class _Reader:
             return self.choice()
         if char == "\\":
             return self.escaped()
-        return {"^": "", "$": "", ".": "a"}.get(char, char)
+        return "" if char in "^$" else "a" if char == "." else char
 
     def group(self) -> str:
         if self.peek() == "?":
@@ -97,9 +99,12 @@ class _Reader:
             raise _Unreadable
         inside = self.text[self.at : end]
         self.at = end + 1
-        member = re.compile(f"[{inside}]")
+        if _SET_OPERATION.search(inside):
+            raise _Unreadable
+        escaped = _BARE_BRACKET.sub(r"\\[", inside)
+        member = re.compile(f"[{escaped}]")
         likely = inside[1:2] if inside[:1] == "\\" else inside[:1]
-        for char in (likely, *"aA0bz-_ .~"):
+        for char in likely + "aA0bz-_ .~":
             if member.fullmatch(char):
                 return char
         raise _Unreadable

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gym_conformance.drift.schema import Schema, alone, pointer, resolve, split
+from gym_conformance.drift.schema import Schema, alone, pointer, resolve, split, walk
 
 Way = tuple[str | int, ...]
 
@@ -19,6 +19,7 @@ class Places:
     def __init__(self, document: Schema, beside: "Places | None" = None) -> None:
         self._node, self._defs = split(document)
         self._beside = beside
+        self._recursive = any("$ref" in node for _, node in walk(document))
 
     def path(self, way: Way, *, literal: bool = False) -> str:
         """The place as a pointer, with `*` for indices and for keys that the schema does not name.
@@ -35,6 +36,8 @@ class Places:
 
     def _folded(self, way: Way) -> Way:
         """The way without the loops that lead back to the same schema, on both sides."""
+        if not self._recursive:
+            return way
         met: dict[str, int] = {}
         for end in range(len(way) + 1):
             here = repr((self.at(way[:end]), self._beside.at(way[:end]) if self._beside else None))
@@ -45,7 +48,7 @@ class Places:
 
     def names(self, way: Way) -> bool:
         """Whether the schema names the property that the way ends in."""
-        return bool(way) and any(way[-1] in self._named(node) for node in self._at(way[:-1]))
+        return bool(way) and any(str(way[-1]) in self._named(node) for node in self._at(way[:-1]))
 
     def names_all(self, way: Way) -> bool:
         """Whether the schema names every property on the way."""

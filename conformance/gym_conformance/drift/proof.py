@@ -55,18 +55,17 @@ class Proof:
     def _by_parts(self, narrow: Schema, wide: Schema) -> bool:
         if wide is True or narrow is False or (isinstance(wide, dict) and wide.keys() <= ANNOTATIONS):
             return True
-        if not isinstance(narrow, dict) or not isinstance(wide, dict):
+        if not (isinstance(narrow, dict) and isinstance(wide, dict)):
             return False
         union = narrow.keys() & {"anyOf", "oneOf"}
         if len(union) == 1 and narrow.keys() <= _CHOICE:
             return all(self._holds(one, wide) for one in narrow[union.pop()])
         if wide.keys() <= _UNION and "anyOf" in wide:
             return any(self._holds(narrow, one) for one in wide["anyOf"])
-        if narrow.get("type") == wide.get("type") == "object" and wide.keys() <= _OBJECT:
-            return self._objects(narrow, wide)
-        if narrow.get("type") == wide.get("type") == "array" and wide.keys() <= _ARRAY:
-            return self._arrays(narrow, wide)
-        return False
+        if narrow.get("type") != wide.get("type"):
+            return False
+        objects = narrow.get("type") == "object" and wide.keys() <= _OBJECT and self._objects(narrow, wide)
+        return objects or (narrow.get("type") == "array" and wide.keys() <= _ARRAY and self._arrays(narrow, wide))
 
     def _objects(self, narrow: dict[str, Any], wide: dict[str, Any]) -> bool:
         if "patternProperties" in narrow or not set(wide.get("required", ())) <= set(narrow.get("required", ())):

@@ -29,7 +29,9 @@ def disagreement(definitions: Sequence[Definition]) -> Drift | None:
                 f"{first.name}: rows declare it in {len(definitions)} ways; between the first two that differ, {named}{more}",
                 path=found[0].path,
                 weight=kind.weight,
-                sources=tuple(one.sources[0] for one in (first, other, *others) if one.sources)[:SOURCES],
+                sources=tuple(dict.fromkeys(one.sources[0] for one in (first, other, *others) if one.sources))[
+                    :SOURCES
+                ],
                 count=sum(one.count for one in definitions),
                 definition=first.parameters,
                 served=None,

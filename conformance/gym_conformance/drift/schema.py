@@ -12,16 +12,20 @@ Schema = Any  #: an object or a bool
 Defs = Mapping[str, Any]
 
 _ONE = frozenset(
-    ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames")
-    + ("unevaluatedProperties", "unevaluatedItems", "additionalItems")
+    {
+        *("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames"),
+        *("unevaluatedProperties", "unevaluatedItems", "additionalItems"),
+    }
 )
 _LIST = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 
 #: Keywords that say nothing of the value.
 ANNOTATIONS = frozenset(
-    ("title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment")
-    + ("discriminator", "$schema", "$id", "externalDocs", "xml", "$defs", "definitions")
+    {
+        *("title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment"),
+        *("discriminator", "$schema", "$id", "externalDocs", "xml", "$defs", "definitions"),
+    }
 )
 
 #: Where the document itself is filed, for references to it.
@@ -157,7 +161,7 @@ def _old_dependencies(node: dict[str, Any]) -> None:
 
 
 def _single_all_of(node: dict[str, Any]) -> dict[str, Any]:
-    """pydantic before 2.9 wraps a reference that has a default or a description in a list of one."""
+    """Before 2.9, pydantic wraps a reference that has a default or a description in a list of one."""
     parts = node.get("allOf")
     if not (isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], dict)):
         return node

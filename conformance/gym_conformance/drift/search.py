@@ -13,6 +13,7 @@ from gym_conformance.drift.witnesses import Witnesses
 
 #: How many values are tried for one tool, and how many constants of the one schema are tried in the other.
 TRIED, HINTS = 3_000, 12
+_EXACT = 2**52
 
 
 #: What is against a value; nothing where it is taken.
@@ -92,7 +93,7 @@ def _shorter(value: Any) -> Iterator[Any]:
     elif isinstance(value, list):
         for index, inner in enumerate(value):
             yield value[:index] + value[index + 1 :]
-            yield from (value[:index] + [less] + value[index + 1 :] for less in _shorter(inner))
+            yield from ([*value[:index], less, *value[index + 1 :]] for less in _shorter(inner))
 
 
 def _hinted(source: Schema, target: Schema) -> Schema:
@@ -119,7 +120,7 @@ def _constants(schema: Schema) -> tuple[list[str], list[int | float]]:
                 texts[value] = None
         for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
             if isinstance(bound := node.get(key), (int, float)):
-                numbers |= dict.fromkeys((bound, bound - 1, bound + 1, bound + 0.5))
+                numbers |= dict.fromkeys((bound, bound - 1, bound + 1, *([bound + 0.5] if abs(bound) < _EXACT else [])))
         for key in ("minLength", "maxLength"):
             if isinstance(length := node.get(key), int) and length < TRIED:
                 texts |= dict.fromkeys(("a" * length, "a" * (length + 1), "a" * max(0, length - 1)))

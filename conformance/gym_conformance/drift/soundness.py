@@ -97,7 +97,7 @@ def _required(way: tuple[str, ...], node: Any) -> Iterator[Problem]:
     named = node.get("properties")
     if not isinstance(node.get("required"), list):
         return
-    combined = way and way[-1].isdigit() or node.keys() & {"allOf", "anyOf", "oneOf", "$ref", "patternProperties"}
+    combined = (way and way[-1].isdigit()) or node.keys() & {"allOf", "anyOf", "oneOf", "$ref", "patternProperties"}
     for name in node["required"]:
         if name == "":
             yield (*way, "required"), 'required lists "", which is no argument'

@@ -1,27 +1,31 @@
-"""One spelling for schemas that say the same: without titles and defaults of the generator, in a fixed order."""
+"""One spelling for schemas that say the same, so that a newer FastAPI or pydantic changes nothing in a lock file."""
 
 from typing import Any
 
 from gym_conformance.drift.schema import Schema, modern, rewrite
 
+_NOISE = ("title", "examples", "example", "$comment")
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+
 
 def plain(schema: Schema, *, descriptions: bool = True) -> Schema:
-    """The schema as a lock file keeps it: FastAPI and pydantic of any version spell it alike.
+    """The schema without titles, with `required` sorted, and without what another keyword says already.
 
-    Without titles, with `required` sorted, and without an `additionalProperties: true` that says nothing; without
-    the descriptions too, if so asked.
+    Without the descriptions too, if so asked.
     """
-    dropped = ("title", "examples", "example", "$comment") if descriptions else ("title", "examples", "example", "$comment", "description")
 
     def spell(node: dict[str, Any]) -> Schema:
-        for key in dropped:
+        for key in _NOISE if descriptions else (*_NOISE, "description"):
             node.pop(key, None)
-        if isinstance(required := node.get("required"), list):
+        if isinstance(required := node.pop("required", None), list) and required:
             node["required"] = sorted(required, key=str)
-            if not required:
-                del node["required"]
         if node.get("additionalProperties") is True and "properties" not in node:
             del node["additionalProperties"]
+        if "const" in node:  # a Literal of one: the versions add its type, its enum, or neither
+            if node.get("enum") == [node["const"]]:
+                del node["enum"]
+            if node.get("type") == _TYPES.get(type(node["const"])):
+                node.pop("type", None)
         return node
 
     return rewrite(modern(schema), spell)

@@ -7,7 +7,7 @@ properties and requires all of its own; an optional argument is one that may be 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gym_conformance.drift.schema import walk
+from gym_conformance.drift.schema import pointer, walk
 
 #: Keywords that the guide names as unsupported, and `oneOf`, which is not among the supported ones.
 UNSUPPORTED = (
@@ -16,26 +16,38 @@ UNSUPPORTED = (
     *("unevaluatedItems", "contains", "minContains", "maxContains", "uniqueItems"),
 )
 
+Way = tuple[str, ...]
+_NAMED = 3
 
-def not_strict(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What in the schema is not strict: where, and what."""
+
+def not_strict(schema: Mapping[str, Any]) -> Iterator[tuple[Way, str]]:
+    """What in the schema is not strict, each rule once: the first place, and in how many."""
     if "anyOf" in schema:
         yield ("anyOf",), "strict is true, and its root is a union, which strict does not allow"
-    for way, node in walk(schema):
-        if _is_object(node):
-            yield from _object(way, node)
-        unsupported = [keyword for keyword in UNSUPPORTED if keyword in node]
-        if unsupported:
-            yield way, f"strict is true, and strict does not support {', '.join(unsupported)}"
+    parts = list(walk(schema))
+    objects = [(way, node) for way, node in parts if _is_object(node)]
+    optional = {way: _optional(node) for way, node in objects if _optional(node)}
+    unsupported = {way: [key for key in UNSUPPORTED if key in node] for way, node in parts}
+    yield from _rule(
+        [way for way, node in objects if node.get("additionalProperties") is not False],
+        "an object does not set additionalProperties to false",
+    )
+    names = list(dict.fromkeys(name for several in optional.values() for name in several))
+    listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    yield from _rule(list(optional), f"an object does not require {listed}: an optional argument is a nullable one")
+    keywords = dict.fromkeys(key for several in unsupported.values() for key in several)
+    yield from _rule([way for way, several in unsupported.items() if several], f"it uses {', '.join(keywords)}")
 
 
-def _object(way: tuple[str, ...], node: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    if node.get("additionalProperties") is not False:
-        yield way, "strict is true, and it does not set additionalProperties to false"
+def _rule(ways: list[Way], what: str) -> Iterator[tuple[Way, str]]:
+    if ways:
+        more = f" (in {len(ways)} places, first at {pointer(ways[0]) or 'the root'})" if len(ways) > 1 else ""
+        yield ways[0], f"strict is true, and {what}{more}"
+
+
+def _optional(node: Mapping[str, Any]) -> list[str]:
     required = node.get("required") or ()
-    optional = [name for name in node.get("properties", {}) if name not in required]
-    if optional:
-        yield way, f"strict is true, and it does not require {', '.join(optional)}: make them required and nullable"
+    return [name for name in node.get("properties", {}) if name not in required]
 
 
 def _is_object(node: Mapping[str, Any]) -> bool:

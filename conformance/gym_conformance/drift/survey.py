@@ -19,7 +19,7 @@ def survey(
     definitions: Iterable[Definition],
     served: Mapping[str, Served] | None,
     *,
-    executed: bool = True,
+    executed: bool,
     witnesses: Witnesses = boundary_values,
 ) -> tuple[Drift, ...]:
     """Everything that can be said without a live server: breaking first, then by tool and argument.
@@ -28,7 +28,8 @@ def survey(
         definitions: of all rows.
         served: by name; None where the server does not say what it serves, as a catch-all: then only the rows
             themselves are judged.
-        executed: whether the env's agent calls the tools; where it does not, none is missing.
+        executed: whether the env's agent posts the policy's calls to this server. It does not where calls are only
+            graded, or where another server runs them (rdkit_chemistry beside ns_tools, 0.4.0): then none is missing.
         witnesses: yields values that a schema allows.
     """
     by_name: dict[str, list[Definition]] = {}

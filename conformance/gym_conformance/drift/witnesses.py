@@ -30,6 +30,7 @@ _TEXTS = (
 )
 _NUMBERS = (0, 1, -1, 2, 0.5, -0.5, 0.3, 10, 100, 1e3, 12345678901)
 _MANY = 200
+_EXACT = 2**52  # beyond it a float has no halves
 
 
 def boundary_values(schema: Schema) -> Iterator[Any]:
@@ -77,22 +78,26 @@ def _plain(node: dict[str, Any], defs: Defs, levels: int) -> Iterator[Any]:
         return
     given = node.get("type", _implied(node))
     for name in [given] if isinstance(given, str) else given:
-        match name:
-            case "string":
-                yield from _strings(node)
-            case "integer" | "number":
-                yield from _numbers(node)
-            case "boolean":
-                yield from (True, False)
-            case "null":
-                yield None
-            case "array":
-                yield from _arrays(node, defs, levels)
-            case "object":
-                yield from _objects(node, defs, levels)
+        yield from _of_type(name, node, defs, levels)
     yield from node.get("examples") or ()
     if "default" in node:
         yield node["default"]
+
+
+def _of_type(name: str, node: dict[str, Any], defs: Defs, levels: int) -> Iterator[Any]:
+    match name:
+        case "string":
+            yield from _strings(node)
+        case "integer" | "number":
+            yield from _numbers(node)
+        case "boolean":
+            yield from (True, False)
+        case "null":
+            yield None
+        case "array":
+            yield from _arrays(node, defs, levels)
+        case "object":
+            yield from _objects(node, defs, levels)
 
 
 def _implied(node: dict[str, Any]) -> tuple[str, ...]:
@@ -122,7 +127,9 @@ def _numbers(node: dict[str, Any]) -> Iterator[int | float]:
     bounds = [node[key] for key in ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum") if key in node]
     yield from (value for value in _NUMBERS if isinstance(value, int))
     for bound in bounds:
-        yield from (bound, bound + 1, bound - 1, bound + 0.5, bound - 0.5)
+        yield from (bound, bound + 1, bound - 1)
+        if abs(bound) < _EXACT:
+            yield from (bound + 0.5, bound - 0.5)
         if step:
             first = bound // step * step
             yield from (first, first + step, first - step)
@@ -161,7 +168,6 @@ def _objects(node: dict[str, Any], defs: Defs, levels: int) -> Iterator[dict[str
     required = [name for name in node.get("required", ()) if isinstance(name, str)]
     others = node.get("additionalProperties", True)
     schemas = {**given, **{name: others for name in required if name not in given}}
-    # A name twice as deep costs twice; names that are only free are worth little.
     values = {name: _values(inner, defs, levels - 1) for name, inner in schemas.items()}
     if any(not values[name] for name in required):
         return

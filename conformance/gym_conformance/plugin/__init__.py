@@ -22,7 +22,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--gym-data",
         metavar="PATH",
         action="append",
-        help="dataset rows: a JSONL file or a folder of them; recorded rollouts beside it are read too (repeatable)",
+        # pytest takes the value for a test path where it looks for the ini file: it does not know the option by then
+        help="dataset rows: a JSONL file or a folder of them; recorded rollouts beside it are read too (repeatable; "
+        "write --gym-data=PATH for a file of another project, or pytest takes that project's settings)",
     )
     group.addoption("--gym-strict", action="store_true", help="SHOULD findings fail the run too")
     group.addoption(

@@ -108,7 +108,7 @@ class Suite:
         self.config = config
         self.options = options
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.tally = Tally(options, len(CHECKS))
+        self.tally = Tally(options, CHECKS)
         self.url = options.url or ""
         self._started = ExitStack()
 
@@ -227,8 +227,7 @@ class Suite:
             if path.suffix != ".xml":
                 self._write(session, f"--gym-report {str(path)!r}", partial(write_report, path, report))
         if (new := self.options.baseline_write) and not self.tally.own_fault:
-            found = [finding for check in CHECKS for finding in self.tally.found.get(check.id, ())]
-            breaking = [finding for finding in found if finding.breaks(strict=self.options.strict)]
+            breaking = [finding for finding in self.tally.findings if finding.breaks(strict=self.options.strict)]
             self._write(session, f"--gym-baseline-write {str(new)!r}", partial(write_baseline, new, breaking))
 
     def _write(self, session: pytest.Session, option: str, write: Callable[[], None]) -> None:
@@ -239,7 +238,7 @@ class Suite:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def _report(self) -> Report:
-        return self.tally.report(CHECKS, self.config.stash[BASELINE].file)
+        return self.tally.report(self.config.stash[BASELINE].file)
 
     def pytest_unconfigure(self) -> None:
         """Stop what was started also where the session never began."""

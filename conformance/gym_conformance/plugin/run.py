@@ -105,6 +105,5 @@ def ensure_reachable(url: str, options: Options) -> None:
         if fault.fault is Fault.UNREACHABLE:
             raise Unreachable(f"--gym-url {url}: {fault.detail}; start the server, or mend the URL") from None
         if fault.fault is Fault.TLS:
-            raise Unreachable(
-                f"--gym-url {url}: {fault.detail}; set SSL_CERT_FILE to the authority that signed it"
-            ) from None
+            mend = "set SSL_CERT_FILE to the authority that signed its certificate, or give http if it speaks no TLS"
+            raise Unreachable(f"--gym-url {url}: {fault.detail}; {mend}") from None

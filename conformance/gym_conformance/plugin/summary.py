@@ -1,6 +1,5 @@
 """What a whole run found, gathered from all processes, and how it is summed up on the terminal."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +17,11 @@ from gym_conformance.reports.text import explain
 class Tally:
     """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process.
 
-    `checks` is how many there are, run or not; `unwritten` says of each report that could not be written why.
+    `checks` are all there are, run or not, in their order; `unwritten` says of each report that could not be written why.
     """
 
     options: Options
-    checks: int
+    checks: tuple[Check, ...]
     target: dict[str, Any] = field(default_factory=dict)
     found: dict[str, list[Finding]] = field(default_factory=dict)
     deselected: set[str] = field(default_factory=set)
@@ -41,14 +40,19 @@ class Tally:
         self.effort[process] = (requests, seconds)
         self.own_fault |= report["own_fault"]
 
-    def report(self, checks: Iterable[Check], baseline: str) -> Report:
+    def report(self, baseline: str) -> Report:
         """All that was found; `baseline` is its file."""
-        findings = tuple(self.complete(checks))
-        return Report(self.target, findings, self.options.strict, baseline, tuple(self.stale))
+        return Report(self.target, tuple(self.complete), self.options.strict, baseline, tuple(self.stale))
 
-    def complete(self, checks: Iterable[Check]) -> list[Finding]:
-        """All findings in the order of the checks, with one for each check that did not run, saying why."""
-        return [finding for check in checks for finding in self.found.get(check.id) or [self._not_run(check)]]
+    @property
+    def findings(self) -> list[Finding]:
+        """All findings in the order of the checks, whichever process was faster."""
+        return [finding for check in self.checks for finding in self.found.get(check.id, ())]
+
+    @property
+    def complete(self) -> list[Finding]:
+        """The findings, with one for each check that did not run, saying why."""
+        return [finding for check in self.checks for finding in self.found.get(check.id) or [self._not_run(check)]]
 
     def _not_run(self, check: Check) -> Finding:
         if check.id in self.deselected:
@@ -60,7 +64,7 @@ class Tally:
 
 def write_summary(terminal: Any, tally: Tally) -> None:
     """Say what the server is, what was found below MUST, and what to mend next."""
-    findings = [finding for found in tally.found.values() for finding in found]
+    findings = tally.findings
     if findings or tally.stale:
         terminal.write_sep("=", "gym conformance")
         _write_warnings(terminal, tally, [finding for finding in findings if not finding.accepted])
@@ -98,13 +102,14 @@ def _write_gate(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
 def _write_target(terminal: Any, tally: Tally) -> None:
     target = tally.target
     if "kind" in target:
-        terminal.write_line(
-            f"{target['url']} is a {target['kind']} ({target['evidence']}), {target['contract']} sessions."
-        )
+        known = not target["kind"].startswith("no ")
+        what = f"a {target['kind']}" if known else target["kind"]
+        sessions = f", {target['contract']} sessions" if known else ""
+        terminal.write_line(f"{target['url']} is {what} ({target['evidence']}){sessions}.")
     requests = sum(count for count, _ in tally.effort.values())
     seconds = sum(spent for _, spent in tally.effort.values())
     terminal.write_line(
-        f"{len(tally.found)} of {tally.checks} checks, {requests} requests, {seconds:.1f} s of them waiting for the server."
+        f"{len(tally.found)} of {len(tally.checks)} checks, {requests} requests, {seconds:.1f} s of them waiting for the server."
     )
 
 
@@ -118,7 +123,7 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
         return _what_to_mend(list(fatal.values())[::-1]), "red"
     if tally.stale:
         return "The baseline is stale: mend its entries.", "red"
-    if len(tally.found) < tally.checks:
+    if len(tally.found) < len(tally.checks):
         return f"No rule broken, as far as the {len(tally.found)} checks that ran can tell.", "green"
     if all(finding.check.startswith("live-") for finding in findings if finding.verdict is Verdict.PASS):
         return "Nothing here to judge.", "yellow"

@@ -30,24 +30,26 @@ def _text(groups: list[list[Finding]]) -> str:
     """One check: `groups` are findings that say the same, violations first."""
     first = groups[0][0]
     rule = [first.title, *([f"It hurts: {first.why}"] if first.why else [])]
+    head = ["\n".join(rule)] if first.verdict is Verdict.FAIL else []
     more = sum(len(group) for group in groups[_SHOWN:])
     rest = [f"  ... and {more} more findings of this rule; --gym-report FILE.json has all"] if more else []
-    return "\n\n".join(["\n".join(rule), *map(_paragraph, groups[:_SHOWN]), *rest])
+    return "\n\n".join([*head, *map(_paragraph, groups[:_SHOWN]), *rest])
 
 
 def _paragraph(group: list[Finding]) -> str:
-    finding, subject = group[0], group[0].subject + _and_also([finding.subject for finding in group[1:]])
+    finding = group[0]
+    subject = "" if finding.subject == "server" else finding.subject + _and_also([other.subject for other in group[1:]])
+    if finding.verdict is Verdict.UNTESTABLE:
+        return f"Untestable: needs {finding.reason}" + (f"\n  for {subject}" if subject else "")
     facts = {
-        "subject": "" if subject == "server" else subject,
+        "subject": subject,
         "expected": finding.expected,
         "actual": finding.actual,
         "likely": finding.hint,
-        "untestable": f"needs {finding.reason}" if finding.reason else "",
     }
     width = max(len(name) for name, value in facts.items() if value) + 1
     lines = [f"  {name + ':':<{width}} {value}" for name, value in facts.items() if value]
-    reproduce = ["  reproduce (bash):", indent("\n".join(finding.reproduce), "    ")]
-    return "\n".join([*lines, *(reproduce if finding.reproduce else [])])
+    return "\n".join([*lines, "  reproduce (bash):", indent("\n".join(finding.reproduce), "    ")])
 
 
 def _and_also(others: list[str]) -> str:

@@ -85,5 +85,6 @@ def _solution(x: int, y: int) -> list[Any]:
     return [*sideways, *along, call("terminate"), say("There.")]
 
 
-ROWS = [_row(x, y, server().declarations) for x, y in GOALS]
+TOOLS = server().declarations
+ROWS = [_row(x, y, TOOLS) for x, y in GOALS]
 SOLUTIONS: list[list[Any]] = [_solution(x, y) for x, y in GOALS]

@@ -73,7 +73,8 @@ def _row(path: str, content: str, tools: list[dict[str, Any]]) -> dict[str, Any]
     }
 
 
-ROWS = [_row(path, content, server().declarations) for path, content in FILES]
+TOOLS = server().declarations
+ROWS = [_row(path, content, TOOLS) for path, content in FILES]
 SOLUTIONS: list[list[Any]] = [
     [call("write_file", path=path, content=content), call("read_file", path=path), say("Done.")]
     for path, content in FILES

@@ -37,5 +37,6 @@ def _row(city: str, tools: list[dict[str, Any]]) -> dict[str, Any]:
     return {"responses_create_params": {"input": [prompt], "tools": tools}}
 
 
-ROWS = [_row(city, server().declarations) for city in CITIES]
+TOOLS = server().declarations
+ROWS = [_row(city, TOOLS) for city in CITIES]
 SOLUTIONS: list[list[Any]] = [[call("get_weather", city=city), say(f"It is sunny in {city}.")] for city in CITIES]

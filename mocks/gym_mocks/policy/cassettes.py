@@ -79,7 +79,7 @@ class Proxy(App):
 class Cassette(App):
     """Replays a cassette: to each request what the upstream answered to an equal one.
 
-    Equal requests are answered in the order of their recording, the last answer again and again. What was never
+    Equal requests are answered in the order of their recording, the last answer again and again. What was not
     recorded gets 404.
 
     Raises:

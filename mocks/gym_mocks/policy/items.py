@@ -56,9 +56,3 @@ def turn_of(said: Item | str | Sequence[Item | str]) -> Turn:
     """What a policy returned as a turn: one item, a text, or several of them (calls in parallel)."""
     items = [said] if isinstance(said, str | Say | Think | Call) else said
     return tuple(Say(item) if isinstance(item, str) else item for item in items)
-
-
-def ends(turn: Turn) -> bool:
-    """Whether the default agent stops after this turn: a message and no call."""
-    kinds = {type(item) for item in turn}
-    return Say in kinds and Call not in kinds

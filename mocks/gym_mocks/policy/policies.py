@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from gym_mocks.policy.conversation import PolicyRequest, Prompt
-from gym_mocks.policy.items import Call, Item, Say, Turn, ends, turn_of
+from gym_mocks.policy.items import Call, Item, Say, Turn, turn_of
 from gym_mocks.policy.samples import sample
 
 Said = Item | str | Sequence[Item | str]
@@ -127,7 +127,7 @@ def ending(policy: Policy, limit: int) -> Policy:
     """The same policy, which ends after `limit` turns whatever it would say: agents loop until it ends."""
 
     async def limited(request: PolicyRequest) -> Turn:
-        turn = await turn_by(policy, request) if request.step < limit else (Say("Enough."),)
-        return turn if turn and (request.step < limit or ends(turn)) else (Say("Enough."),)
+        turn = await turn_by(policy, request) if request.step < limit else ()
+        return turn or (Say("Enough."),)
 
     return limited

@@ -3,7 +3,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from gym_mocks.resources import Row, Score, last_text
 from gym_mocks.resources.models import Arguments
@@ -23,6 +23,8 @@ class Amount(Arguments):
 
 class Line(BaseModel):
     """One line of a stock list."""
+
+    model_config = ConfigDict(defer_build=True)
 
     item: str
     category: Category
@@ -56,6 +58,8 @@ class Stock:
 
 class Seed(BaseModel):
     """What a row's seed says; a seed that says nothing opens an empty stockroom."""
+
+    model_config = ConfigDict(defer_build=True)
 
     stock: list[Line] = []
 

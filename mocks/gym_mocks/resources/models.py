@@ -30,7 +30,7 @@ Model = TypeVar("Model", bound=BaseModel)
 class Arguments(BaseModel):
     """A nested object among a tool's arguments: nothing extra, as strict function tools demand."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 def validated(model: type[Model], body: Any, *, strict: bool | None = None) -> Model:

@@ -34,7 +34,7 @@ class Operation:
     name: str
     summary: str
     body: type[BaseModel]
-    result: TypeAdapter[Any] | None = None
+    result: Any = None
 
 
 def document(title: str, operations: Iterable[Operation]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _post(operation: Operation, result: dict[str, Any]) -> dict[str, Any]:
 def _result(operation: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
     if operation.result is None:
         return {}
-    schema = operation.result.json_schema(ref_template=REFERENCE, mode="serialization")
+    schema = TypeAdapter(operation.result).json_schema(ref_template=REFERENCE, mode="serialization")
     schemas |= schema.pop("$defs", {})
     return schema
 

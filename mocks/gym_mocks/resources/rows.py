@@ -6,13 +6,13 @@ from gym_mocks.resources.models import Text
 
 # Reference: NeMoGymResponseCreateParamsNonStreaming, NeMoGymResponse (nemo_gym/openai_utils.py, 0.4.0) and
 # BaseRunRequest, BaseVerifyRequest (base_resources_server.py). The policy's output is held to less here than
-# there: whatever a policy may produce must score.
+# there: whatever a policy may produce must score. Models are built at first use; a server is ready sooner.
 
 
 class CreateParams(BaseModel):
     """A row's `responses_create_params`: a Responses API request, with nothing unknown in it."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     background: bool | None = None
     include: list[Any] | None = None
@@ -42,7 +42,7 @@ class CreateParams(BaseModel):
 class Row(BaseModel):
     """A dataset row. Subclass it to type the fields that `verify` needs; other fields are kept."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
     responses_create_params: CreateParams
 
@@ -50,6 +50,6 @@ class Row(BaseModel):
 class PolicyResponse(BaseModel):
     """What the policy answered over the whole rollout: an OpenAI Response, of which only `output` matters."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
     output: list[dict[str, Any]]

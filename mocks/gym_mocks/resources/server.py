@@ -26,11 +26,13 @@ RESERVED = frozenset({"seed_session", "verify", "aggregate_metrics", "openapi.js
 class SeedRequest(BaseModel):
     """A seed takes any row, and nothing of it is required."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
 
 class AggregateMetricsRequest(BaseModel):
     """Reference: nemo_gym/config_types.py, 0.4.0."""
+
+    model_config = ConfigDict(defer_build=True)
 
     verify_responses: list[dict[str, Any]]
 

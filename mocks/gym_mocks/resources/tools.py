@@ -3,7 +3,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, TypeAdapter, create_model
+from pydantic import BaseModel, create_model
 from pydantic_core import to_jsonable_python
 
 from gym_mocks.resources.models import Arguments, inlined, validated, whole
@@ -22,14 +22,14 @@ class Tool:
         description: what the policy is told.
         function: sync or async. A sync one runs on the event loop: one that waits must be async.
         arguments: the model of its arguments.
-        result: what the function is declared to return; None where it does not say.
+        result: the type that the function is declared to return; None where it does not say.
     """
 
     name: str
     description: str
     function: Callable[..., Any]
     arguments: type[BaseModel]
-    result: TypeAdapter[Any] | None
+    result: Any
     takes_state: bool
 
     @classmethod
@@ -55,7 +55,7 @@ class Tool:
             description=" ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split()),
             function=function,
             arguments=create_model(f"{function.__name__}_arguments", __base__=Arguments, **fields),
-            result=TypeAdapter(hints["return"]) if hints.get("return") not in {None, Any} else None,
+            result=hints.get("return"),
             takes_state="state" in parameters,
         )
 

@@ -17,7 +17,7 @@ import pytest
 
 from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
-from gym_mocks.nemo import add_openai_model, add_simple_agent, asgi_app
+from gym_mocks.nemo import add_openai_model, add_simple_agent, add_vllm_model, asgi_app
 from gym_mocks.policy import FakePolicy, call, scripted_rows, think
 from gym_mocks.reference import DATA, ROLLOUTS, reference_app
 from tests.nemo_gym.mocks.conftest import notes_env
@@ -147,6 +147,24 @@ def test_the_real_model_server_with_our_policy_as_upstream() -> None:
         said = httpx.post(f"{model}/v1/messages", json=body, timeout=60).json()
         assert said["content"][-1]["type"] == "tool_use"
         assert upstream.calls.last.model == "policy"
+
+
+def test_the_real_vllm_server_gets_contiguous_tokens() -> None:
+    """As behind a trainer: log probabilities that carry token ids, and `/tokenize` for the prompt."""
+    with MockGym() as gym:
+        gym.add_resources("weather", weather.server())
+        gym.policy.script("policy", [call("get_weather", city="Paris"), call("get_weather", city="Rome"), "Sunny."])
+        add_vllm_model(gym, "vllm_model", f"{gym.url('policy_model')}/v1")
+        gym.add_agent("agent", resources="weather", model="vllm_model")
+        rollout = httpx.post(f"{gym.url('agent')}/run", json=weather.ROWS[0], timeout=60).json()
+    assert rollout["reward"] == 1.0
+    bundles = [item for item in rollout["response"]["output"] if "prompt_token_ids" in item]
+    assert len(bundles) == 3
+    seen: list[int] = []
+    for bundle in bundles:
+        assert bundle["prompt_token_ids"][: len(seen)] == seen
+        assert len(bundle["generation_log_probs"]) == len(bundle["generation_token_ids"])
+        seen = bundle["prompt_token_ids"] + bundle["generation_token_ids"]
 
 
 def test_a_stock_resources_server_in_a_mock_gym() -> None:

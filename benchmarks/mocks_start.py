@@ -1,0 +1,148 @@
+"""Time to ready, policy answers, memory and threads of the mocks: `python benchmarks/mocks_start.py`.
+
+Each figure stands beside what it is compared with, in the same run: a bare uvicorn application, and a
+bare FastAPI route where fastapi is installed.
+"""
+
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from gym_mocks.examples import weather
+from gym_mocks.gym import MockGym
+from gym_mocks.policy import FakePolicy
+from gym_mocks.reference import reference_app
+from gym_mocks.serving import serve
+from gym_mocks.wire.client import Client
+from gym_mocks.wire.messages import to_json
+
+BARE = """
+import asyncio, socket, sys, uvicorn
+async def app(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+sock = socket.create_server(("127.0.0.1", 0))
+print(f"http://127.0.0.1:{sock.getsockname()[1]}", flush=True)
+config = uvicorn.Config(app, log_config=None, lifespan="off")
+asyncio.run(uvicorn.Server(config).serve(sockets=[sock]))
+"""
+
+
+def first_answer(*arguments: str) -> float:
+    """Seconds from the start of a process to the first answer of the URL that it prints."""
+    start = perf_counter()
+    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True) as process:
+        url = (process.stdout or sys.stdin).readline().split()[-1]
+        urllib.request.urlopen(url).read()  # noqa: S310 - our own server
+        taken = perf_counter() - start
+        process.kill()
+    return taken
+
+
+def starts() -> None:
+    """From nothing to ready."""
+    print("from the start of the process to the first answer, median of 5:")
+    for name, arguments in {
+        "bare uvicorn application": ("-c", BARE),
+        "python -m gym_mocks (reference server)": ("-m", "gym_mocks"),
+        "gym-mocks serve (whole gym)": ("-m", "gym_mocks", "serve"),
+    }.items():
+        print(f"  {median(first_answer(*arguments) for _ in range(5)):.3f} s  {name}")
+    times = []
+    for _ in range(20):
+        start = perf_counter()
+        with MockGym() as gym:
+            gym.add_env(weather.server(), weather.ROWS)
+            urllib.request.urlopen(gym.head_url).read()  # noqa: S310 - our own server
+            times.append(perf_counter() - start)
+    print(f"  {median(times):.3f} s  a further gym in a running process")
+
+
+async def rate(url: str, body: bytes, count: int, parallel: int) -> float:
+    """Answers per second."""
+    client = Client()
+    left = iter(range(count))
+
+    async def work() -> None:
+        for _ in left:
+            await client.request("POST", url, body, {"content-type": "application/json"})
+
+    start = perf_counter()
+    await asyncio.gather(*(work() for _ in range(parallel)))
+    client.close()
+    return count / (perf_counter() - start)
+
+
+def policy_answers() -> None:
+    """The policy against a bare FastAPI route that returns the same object."""
+    body = to_json({"model": "m", "input": "hello", "tools": weather.server().declarations})
+    print("answers per second, 1 / 64 in parallel, client in the same process:")
+    applications: dict[str, Any] = {"policy, /v1/responses": FakePolicy()}
+    if find_spec("fastapi"):
+        applications["bare FastAPI route"] = bare_fastapi()
+    for name, app in applications.items():
+        with serve(app) as url:
+            rates = [asyncio.run(rate(f"{url}/v1/responses", body, 500, parallel)) for parallel in (1, 64)]
+        print(f"  {rates[0]:7.0f} {rates[1]:7.0f}  {name}")
+
+
+def bare_fastapi() -> Callable[..., Awaitable[None]]:
+    """One route with a typed body, and a reply of the policy's size."""
+    from fastapi import FastAPI  # noqa: PLC0415 - only where it is installed
+    from pydantic import BaseModel  # noqa: PLC0415
+
+    class Body(BaseModel):
+        model: str
+        input: str
+        tools: list[dict[str, Any]]
+
+    app = FastAPI()
+    reply = {"id": "r", "output": [{"type": "message", "content": [{"text": "hello"}]}] * 4}
+
+    @app.post("/v1/responses")
+    async def answer(body: Body) -> dict[str, Any]:
+        return reply | {"model": body.model}
+
+    return app
+
+
+def sessions() -> None:
+    """Memory, threads and open files with 1,000 sessions open, each on its own connection."""
+
+    async def open_all(url: str) -> tuple[int, int, int]:
+        parts = url.rpartition(":")
+        connections = [await asyncio.open_connection("127.0.0.1", int(parts[2])) for _ in range(1000)]
+        body = to_json(weather.ROWS[0])
+        lines = ["POST /seed_session HTTP/1.1", "host: x", "content-type: application/json"]
+        head = "\r\n".join([*lines, f"content-length: {len(body)}"])
+        for reader, writer in connections:
+            writer.write(head.encode() + b"\r\n\r\n" + body)
+            await reader.readuntil(b"\r\n\r\n")
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - nothing waits here
+        for _, writer in connections:
+            writer.close()
+        return memory, threading.active_count(), files
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65_535)), hard))
+    with serve(reference_app()) as url:
+        memory, threads, files = asyncio.run(open_all(url))
+    print("1,000 sessions open, client and server in one process:")
+    print(f"  {memory} MB peak, {threads} threads, {files} files (both ends; the soft limit was {soft})")
+
+
+if __name__ == "__main__":
+    print(f"python {sys.version.split()[0]}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
+    starts()
+    policy_answers()
+    sessions()

@@ -1,0 +1,88 @@
+"""Rows whose tools came before, read without parsing them again: in most datasets all rows show the same tools.
+
+The text of a tools list that was seen is recognised in the line, and a mark is parsed in its place. Only if the mark
+then stands at `responses_create_params.tools` was that the list; otherwise the line is parsed whole. So the answer
+never hangs on where the text was found.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from gym_conformance.contract.rows import Source
+from gym_conformance.drift.definitions import Definitions
+
+#: How many texts are kept, and how many may be learnt in vain before no more are.
+KEPT, IN_VAIN = 64, 128
+
+_KEY = re.compile(rb'"tools"\s*:\s*')
+
+
+@dataclass(frozen=True)
+class _Seen:
+    text: bytes
+    tools: list[Any]
+    number: int
+
+
+class Repeats:
+    """Parses the lines of a dataset and gives their tools to `definitions`.
+
+    Rows that share a tools list share one object: it is not to be changed.
+    """
+
+    def __init__(self, definitions: Definitions, parse: Callable[[bytes], Any]) -> None:
+        self.definitions = definitions
+        self._parse = parse
+        self._seen: list[_Seen] = []
+        self._learnt = self._used = 0
+        self._mark = uuid4().hex  # in no dataset
+        self._mark_text = f'"{self._mark}"'.encode()
+
+    def read(self, line: bytes, source: Source) -> Any:
+        """The line's JSON value, whatever it is.
+
+        Raises:
+            ValueError: as `parse` does.
+        """
+        key = _KEY.search(line)
+        if key:
+            for seen in self._seen:
+                if line.startswith(seen.text, key.end()):
+                    row = self._parse(line[: key.end()] + self._mark_text + line[key.end() + len(seen.text) :])
+                    if _tools(row) == self._mark:
+                        return self._again(row, seen, source)
+                    break
+        row = self._parse(line)
+        tools = _tools(row)
+        number = self.definitions.add(tools, source)
+        if key and number >= 0:
+            self._learn(line[key.end() :], tools, number)
+        return row
+
+    def _again(self, row: Any, seen: _Seen, source: Source) -> Any:
+        self._used += 1
+        row["responses_create_params"]["tools"] = seen.tools
+        self.definitions.again(seen.number, source)
+        return row
+
+    def _learn(self, rest: bytes, tools: Any, number: int) -> None:
+        """Keep the text of the list, newest first; not for ever where lists hardly ever come back."""
+        if self._learnt > IN_VAIN + self._used:
+            return
+        try:
+            text = rest.decode()
+            value, end = json.JSONDecoder().raw_decode(text)
+        except (ValueError, RecursionError):
+            return
+        if value == tools:
+            self._learnt += 1
+            self._seen = [_Seen(text[:end].encode(), tools, number), *self._seen[: KEPT - 1]]
+
+
+def _tools(row: Any) -> Any:
+    params = row.get("responses_create_params") if isinstance(row, dict) else None
+    return params.get("tools") if isinstance(params, dict) else None

@@ -1,0 +1,104 @@
+"""A proof is a proof: on random schemas, nothing that is proven contained has a value that says otherwise."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gym_conformance.drift.containment import Acceptance
+from gym_conformance.drift.lax import closed, lax
+from gym_conformance.drift.pattern import matching
+from gym_conformance.drift.proof import contained
+from gym_conformance.drift.schema import modern
+from gym_conformance.drift.witnesses import boundary_values
+from tests.drift.pairs import OTHER_TREE, TEXT_TREE, TREE
+
+Schemas = st.SearchStrategy[Any]
+
+SMALL = st.integers(0, 3)
+LEAVES: Schemas = st.one_of(
+    st.sampled_from(
+        [True, {}, {"type": "null"}, {"type": "boolean"}, {"type": ["string", "null"]}, {"enum": [1, "a"]}]
+    ),
+    st.builds(lambda low, high: {"type": "integer", "minimum": low, "maximum": low + high}, SMALL, SMALL),
+    st.builds(lambda low: {"type": "number", "exclusiveMinimum": low}, SMALL),
+    st.builds(lambda low, high: {"type": "string", "minLength": low, "maxLength": low + high}, SMALL, SMALL),
+    st.builds(lambda step: {"type": "integer", "multipleOf": step + 1}, SMALL),
+)
+
+
+def _combined(inner: Schemas) -> Schemas:
+    names = st.sampled_from(["a", "b", "c"])
+    objects = st.fixed_dictionaries(
+        {"type": st.just("object"), "properties": st.dictionaries(names, inner, max_size=2)},
+        optional={
+            "required": st.lists(names, unique=True, max_size=2),
+            "additionalProperties": st.one_of(st.booleans(), inner),
+        },
+    )
+    arrays = st.fixed_dictionaries(
+        {"type": st.just("array"), "items": inner},
+        optional={"minItems": SMALL, "maxItems": SMALL, "uniqueItems": st.booleans()},
+    )
+    unions = st.builds(
+        lambda key, branches: {key: branches},
+        st.sampled_from(["anyOf", "oneOf"]),
+        st.lists(inner, min_size=1, max_size=2),
+    )
+    return st.one_of(objects, arrays, unions)
+
+
+SCHEMAS = st.recursive(LEAVES, _combined, max_leaves=5)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(SCHEMAS, SCHEMAS)
+def test_no_proof_is_contradicted(narrow: Any, wide: Any) -> None:
+    if contained(narrow, wide):
+        allowed = Acceptance(wide)
+        assert [value for value in boundary_values(narrow) if not allowed.accepts(value)] == []
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(SCHEMAS)
+def test_the_readings_only_narrow_and_only_widen(schema: Any) -> None:
+    taken, loosely = Acceptance(schema), Acceptance(lax(schema))
+    assert all(loosely.accepts(value) for value in boundary_values(schema))
+    if "oneOf" not in str(schema):  # which is not monotonic: the definition itself is asked as well
+        assert all(taken.accepts(value) for value in boundary_values(closed(schema)))
+
+
+def test_recursion() -> None:
+    assert contained(TREE, OTHER_TREE)
+    assert contained(OTHER_TREE, TREE)
+    assert not contained(TREE, TEXT_TREE)
+
+
+def test_a_union_that_holds_itself_proves_nothing() -> None:
+    loop = {"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "integer"}]}}}
+    assert not contained({"type": "string", "pattern": "^a"}, loop)
+
+
+def test_what_an_inner_pair_leaned_on_falls_with_it() -> None:
+    """The inner list is contained only if the outer pair were, and that one fails at the last property."""
+
+    def document(last: str) -> Any:
+        node = {
+            "type": "object",
+            "properties": {"next": {"type": "array", "items": {"$ref": "#/$defs/N"}}, "value": {"type": last}},
+        }
+        either = {"anyOf": [{"$ref": "#/$defs/N"}, {"$ref": "#/$defs/N/properties/next"}]}
+        return modern({**either, "$defs": {"N": node}})
+
+    assert not contained(document("integer"), document("string"))
+
+
+def test_texts_of_everyday_patterns() -> None:
+    for pattern in (
+        *("^[A-Z]{3}$", r"^\d{4}-\d{2}-\d{2}$", r"^(foo|ba+r)$", r"^[a-z0-9_.-]+@[a-z]+\.com$", "^a{2,}b?$"),
+        *(r"^(?:x\d)+$", r"^[^/]+$", r"^\+?[1-9]\d{1,14}$", "", r"^#[0-9a-fA-F]{6}$", r"^\w+( \w+)*$", "^[[]x$"),
+    ):
+        allowed = Acceptance({"type": "string", "pattern": pattern})
+        assert any(allowed.accepts(text) for text in matching(pattern)), pattern
+    for pattern in ("(?=a)b", r"(a)\1", "[", "(", "a{99999999}"):
+        assert matching(pattern) == []
