@@ -15,6 +15,10 @@ class Verdict(StrEnum):
     UNTESTABLE = "untestable"
 
 
+#: Left out of the JSON where they say nothing.
+_OPTIONAL = frozenset({"file", "line", "accepted", "trajectory", "replay"})
+
+
 @dataclass(frozen=True)
 class Finding:
     """One verdict, ready to show: every text from the server is escaped, cut and free of secrets.
@@ -33,6 +37,9 @@ class Finding:
         reproduce: shell commands that send the same requests.
         trajectory: the shortest schedule that breaks a property, a step a line.
         replay: that schedule as the text of a file that `--gym-replay` reads.
+        file: the dataset file that the subject comes from, as it was given; '' where it comes from none.
+        line: the line in that file, counted from 1.
+        accepted: why the baseline accepts this finding; '' where it does not.
     """
 
     check: str
@@ -48,16 +55,31 @@ class Finding:
     reproduce: tuple[str, ...] = field(default=())
     trajectory: tuple[str, ...] = field(default=())
     replay: str = ""
+    file: str = ""
+    line: int = 0
+    accepted: str = ""
+
+    @property
+    def red(self) -> bool:
+        """Whether it is something to mend: a violation of any level, or a rule that could not be tested."""
+        return self.verdict in (Verdict.FAIL, Verdict.UNTESTABLE)
+
+    def breaks(self, *, strict: bool) -> bool:
+        """Whether it fails the run: untestable, or a MUST violated (if `strict` a SHOULD too), and not accepted."""
+        if self.accepted or not self.red:
+            return False
+        return self.verdict is Verdict.UNTESTABLE or self.level == "MUST" or (strict and self.level == "SHOULD")
 
     def as_json(self) -> dict[str, Any]:
         """A JSON object of plain types, for the report and for the way from an xdist worker."""
         lists = {"reproduce": list(self.reproduce), "trajectory": list(self.trajectory)}
-        return asdict(self) | lists | {"verdict": self.verdict.value}
+        data = asdict(self) | lists | {"verdict": self.verdict.value}
+        return {name: value for name, value in data.items() if value or name not in _OPTIONAL}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Finding":
         """The inverse of `as_json`."""
-        tuples = {"reproduce": tuple(data["reproduce"]), "trajectory": tuple(data["trajectory"])}
+        tuples = {"reproduce": tuple(data["reproduce"]), "trajectory": tuple(data.get("trajectory", ()))}
         return cls(**data | tuples | {"verdict": Verdict(data["verdict"])})
 
 

@@ -69,6 +69,13 @@ class Gym:
         runs = [run for run in runs if run[1]] or [(self.row, tuple(rollout.calls)) for rollout in self.rollouts]
         return tuple(sorted((run for run in runs if run[1]), key=lambda run: -len(run[1])))
 
+    def source(self, subject: object) -> Source | None:
+        """Where in the dataset a check's subject was read: the row itself, or the first row that declares the tool."""
+        if isinstance(subject, Tool):
+            return next((row.source for row in self.rows if subject in row.tools), None)
+        source = subject.source if isinstance(subject, Row | Rollout) else None
+        return source if source and source.line else None
+
     def example_call(self, tool: Tool) -> Call:
         """A call of the tool with recorded arguments where there are any, else with none."""
         recorded = (call for _, calls in self.recorded_calls for call in calls if call.name == tool.name)

@@ -44,7 +44,7 @@ class Judge:
             return [unmet]
         findings = []
         for subject in check.subjects(self.gym):
-            findings.append(await self._try(check, subject))
+            findings.append(self._placed(await self._try(check, subject), subject))
             if self.silent:
                 return findings
         findings += await self._afterwards(check)
@@ -134,6 +134,11 @@ class Judge:
     def _finding(self, check: Check, subject: object, verdict: Verdict, reason: str = "") -> Finding:
         shown = self._show(str(subject))
         return Finding(check.id, check.level.value, check.title, verdict, shown, reason=self._show(reason))
+
+    def _placed(self, finding: Finding, subject: object) -> Finding:
+        """The finding with the place in the dataset that its subject comes from."""
+        source = self.gym.source(subject)
+        return replace(finding, file=self._show(str(source.path)), line=source.line) if source else finding
 
     def _show(self, text: str) -> str:
         return printable(redact(text, self.gym.line.secrets))

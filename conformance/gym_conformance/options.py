@@ -14,8 +14,8 @@ TIMEOUT = 30.0
 #: Requests in flight at once, to this machine and to any other, which may be shared.
 IN_FLIGHT_HERE, IN_FLIGHT_ELSEWHERE = 256, 4
 
-#: What `--gym-report` can write, by suffix.
-REPORTS = (".json",)
+#: What `--gym-report` can write, by suffix; `.xml` is pytest's own JUnit.
+REPORTS = (".json", ".md", ".html", ".sarif", ".xml")
 
 #: Headers that each request sets for itself: given by the user, they would replace what is tested.
 _OWN_HEADERS = frozenset({"cookie", "content-length", "transfer-encoding", "connection"})
@@ -40,6 +40,8 @@ class Options:
     replay: tuple[Path, ...] = ()
     pid: int | None = None
     in_flight: int = IN_FLIGHT_HERE
+    baseline: Path | None = None
+    baseline_write: Path | None = None
 
 
 def read_options(
@@ -56,6 +58,8 @@ def read_options(
     replay: Sequence[str] = (),
     pid: str | None = None,
     in_flight: str | None = None,
+    baseline: str | Path | None = None,
+    baseline_write: str | None = None,
 ) -> Options:
     """Check what was given.
 
@@ -79,6 +83,8 @@ def read_options(
         replay=tuple(Path(path) for path in replay),
         pid=_read_count("--gym-pid", pid, least=1),
         in_flight=_read_count("--gym-in-flight", in_flight, least=1) or _usual_in_flight(read_url),
+        baseline=Path(baseline) if baseline else None,
+        baseline_write=_read_new_baseline(baseline_write) if baseline_write else None,
     )
 
 
@@ -137,6 +143,15 @@ def _read_report(given: str) -> Path:
         raise BadOption(f"--gym-report {given!r}: that is a folder; give a file")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise BadOption(f"--gym-report {given!r}: its folder cannot be written to; give one that can")
+    return path
+
+
+def _read_new_baseline(given: str) -> Path:
+    path = Path(given)
+    if path.exists():
+        raise BadOption(f"--gym-baseline-write {given!r}: it exists, with reasons perhaps; remove it, or give another")
+    if not path.absolute().parent.is_dir():
+        raise BadOption(f"--gym-baseline-write {given!r}: its folder does not exist; make it first")
     return path
 
 

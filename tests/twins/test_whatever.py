@@ -13,6 +13,7 @@ import pytest
 
 from gym_conformance.findings import Verdict, worst
 from gym_conformance.reports.json_report import as_report
+from gym_conformance.reports.report import Report
 from gym_conformance.reports.text import explain
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.serving import Host, serve
@@ -87,7 +88,7 @@ def test_what_a_server_says_is_escaped(name: str) -> None:
     found = list(failures(findings))
     told = "\n".join(explain(found))
     assert [character for character in told if unicodedata.category(character) in OBEYED and character != "\n"] == []
-    report = json.dumps(as_report({"url": url}, found))
+    report = json.dumps(as_report(Report({"url": url}, tuple(found))))
     assert report.isascii()
     assert report.isprintable()
 

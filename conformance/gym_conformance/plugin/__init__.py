@@ -27,7 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "write --gym-data=PATH for a file of another project, or pytest takes that project's settings)",
     )
     group.addoption("--gym-strict", action="store_true", help="SHOULD findings fail the run too")
-    group.addoption("--gym-report", metavar="FILE", action="append", help="write a report: FILE.json (repeatable)")
+    group.addoption(
+        "--gym-report",
+        metavar="FILE",
+        action="append",
+        help="write a report; the suffix decides its form: .json, .md, .html, .sarif or .xml (repeatable)",
+    )
     group.addoption("--gym-timeout", metavar="SECONDS", help="how long one request may take (default: 30)")
     group.addoption(
         "--gym-header",
@@ -51,6 +56,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--gym-in-flight", metavar="N", help="requests under way at once (default: 256, 4 for another machine)"
     )
+    group.addoption("--gym-baseline", metavar="FILE", help="findings that are accepted, with reasons (TOML)")
+    group.addoption("--gym-baseline-write", metavar="FILE", help="write what fails the run as a first baseline")
     parser.addini("gym_url", "the same as --gym-url")
     parser.addini("gym_demo", "the same as --gym-demo", type="bool", default=False)
     parser.addini("gym_data", "the same as --gym-data, one PATH a line", type="paths")
@@ -63,6 +70,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("gym_pid", "the same as --gym-pid")
     parser.addini("gym_in_flight", "the same as --gym-in-flight")
     parser.addini("gym_header", "the same as --gym-header, one a line", type="linelist")
+    parser.addini("gym_baseline", "the same as --gym-baseline", type="paths")
+    parser.addini(
+        "gym_github", "under GitHub Actions, annotate and write the step's summary", type="bool", default=True
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

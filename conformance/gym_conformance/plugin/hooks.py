@@ -1,21 +1,29 @@
 """The suite inside pytest: loaded only when an option asks for a gym to be judged."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gym_conformance.baseline import Stale
+from gym_conformance.baseline_toml import write_baseline
 from gym_conformance.checks.registry import CHECKS, PREVIEW
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import BadOption, Options, read_options
+from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
+from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.items import RUN, CheckItem, collect_checks, node_id, section_id
 from gym_conformance.plugin.replays import Replay, collect_replays, read_replay
 from gym_conformance.plugin.run import Run, Unreachable, ensure_reachable
 from gym_conformance.plugin.summary import Tally, write_summary
-from gym_conformance.reports.json_report import write_json
+from gym_conformance.reports.report import Report
+from gym_conformance.reports.writing import write_report
 from gym_conformance.session.printable import printable
 
 #: What can be chosen by node id: a section, or a check in it.
@@ -33,6 +41,8 @@ def activate(config: pytest.Config) -> None:
         replays = tuple(read_replay(path, PREVIEW) for path in options.replay)
     except BadOption as bad:
         raise pytest.UsageError(str(bad)) from None
+    config.stash[BASELINE] = load_baseline(options.baseline)
+    _write_junit(config, options)
     _choose_paths(config)
     config.pluginmanager.register(Suite(config, options, replays), "gym-conformance-suite")
 
@@ -56,7 +66,25 @@ def _read_options(config: pytest.Config) -> Options:
         replay=option.gym_replay or config.getini("gym_replay"),
         pid=option.gym_pid or config.getini("gym_pid"),
         in_flight=option.gym_in_flight or config.getini("gym_in_flight"),
+        baseline=option.gym_baseline or _one_path(config, "gym_baseline"),
+        baseline_write=option.gym_baseline_write,
     )
+
+
+def _one_path(config: pytest.Config, name: str) -> Path | None:
+    paths: list[Path] = config.getini(name)
+    if len(paths) > 1:
+        raise BadOption(f"{name}: {len(paths)} paths; give one")
+    return paths[0] if paths else None
+
+
+def _write_junit(config: pytest.Config, options: Options) -> None:
+    """`--gym-report FILE.xml` is `--junitxml FILE.xml`, whose plugin is configured after ours."""
+    for path in options.reports:
+        if path.suffix == ".xml":
+            if getattr(config.option, "xmlpath", None) not in (None, str(path)):
+                raise pytest.UsageError(f"--gym-report '{path}': pytest writes one JUnit file; give one .xml")
+            config.option.xmlpath = str(path)
 
 
 def _choose_paths(config: pytest.Config) -> None:
@@ -137,7 +165,8 @@ class Suite:
         checks = collect_checks(session, self.checks)
         wanted = [item for item in checks if not chosen or {node_id(item.check), section_id(item.check)} & chosen]
         self.tally.deselected |= {item.check.id for item in checks} - {item.check.id for item in wanted}
-        items[:0] = wanted
+        unknown = collect_unknown(session, self.config.stash[BASELINE], {check.id for check in self.checks})
+        items[:0] = [*wanted, *([] if chosen else unknown)]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -155,22 +184,28 @@ class Suite:
                 "effort": [self.worker["workerid"] if self.worker else "", effort.requests, effort.seconds],
                 "own_fault": not item.findings and not _stopped(call.excinfo),
             }
+        if isinstance(item, CheckItem | StaleItem) and call.when == "call":
+            report.gym_stale = [asdict(stale) for stale in item.stale]  # type: ignore[attr-defined]
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather what was found; runs in the controller for every worker's report."""
         if (found := getattr(report, "gym", None)) is not None:
             self.tally.add(found)
+        self.tally.stale += [Stale(**stale) for stale in getattr(report, "gym_stale", ())]
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """A check that passes with a finding below MUST shows as one."""
         found = getattr(report, "gym", None)
         if not found or not report.passed:
             return None
-        failed = [finding for finding in found["findings"] if finding["verdict"] == Verdict.FAIL.value]
-        if not failed:
+        red = [one for one in found["findings"] if one["verdict"] in (Verdict.FAIL, Verdict.UNTESTABLE)]
+        if not red:
             return None
-        level = failed[0]["level"]
+        unaccepted = [finding for finding in red if not finding.get("accepted")]
+        if not unaccepted:
+            return "accepted", "a", "ACCEPTED"
+        level = unaccepted[0]["level"]
         return ("warned", "w", "SHOULD") if level == "SHOULD" else ("informed", "i", "MAY")
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
@@ -181,6 +216,8 @@ class Suite:
         """Say what the server is and what was found."""
         if self.worker is None and not self.config.option.collectonly:
             write_summary(terminalreporter, self.tally)
+            if self.config.getini("gym_github"):
+                tell_github(terminalreporter, self._report())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -198,12 +235,23 @@ class Suite:
             return
         if self.tally.own_fault:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+        report = self._report()
         for path in self.options.reports:
-            try:
-                write_json(path, self.tally.target, self.tally.complete)
-            except OSError as error:
-                self.tally.unwritten.append(f"--gym-report {str(path)!r}: {error.strerror}; no report was written")
-                session.exitstatus = pytest.ExitCode.USAGE_ERROR
+            if path.suffix != ".xml":
+                self._write(session, f"--gym-report {str(path)!r}", partial(write_report, path, report))
+        if (new := self.options.baseline_write) and not self.tally.own_fault:
+            breaking = [finding for finding in self.tally.findings if finding.breaks(strict=self.options.strict)]
+            self._write(session, f"--gym-baseline-write {str(new)!r}", partial(write_baseline, new, breaking))
+
+    def _write(self, session: pytest.Session, option: str, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self.tally.unwritten.append(f"{option}: {error.strerror}; no report was written")
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def _report(self) -> Report:
+        return self.tally.report(self.config.stash[BASELINE].file)
 
     def pytest_unconfigure(self) -> None:
         """Stop what was started also where the session never began."""

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.check import Check, Level
+from gym_conformance.baseline import Stale
+from gym_conformance.checks.check import Check
 from gym_conformance.findings import Finding, Verdict, worst
+from gym_conformance.plugin.gate import BASELINE, today
 from gym_conformance.plugin.keeping import keep
 from gym_conformance.plugin.run import Run
+from gym_conformance.reports.report import DOCS
 from gym_conformance.reports.text import explain
 from gym_conformance.session.printable import credentials, redact
 from gym_conformance.trajectories.trajectory import Schedule
@@ -40,18 +43,26 @@ class CheckItem(pytest.Item):
         self.check = check
         self.schedule = schedule
         self.findings: list[Finding] = []
+        self.stale: list[Stale] = []
         self.add_marker(check.level.lower())
-        self.user_properties += [("gym_check", check.id), ("gym_level", check.level.value)]
+        docs = f"{DOCS}#{check.id}"
+        self.user_properties += [("gym_check", check.id), ("gym_level", check.level.value), ("gym_docs", docs)]
 
     def runtest(self) -> None:
         """Judge.
 
         Raises:
-            Fails: a MUST is violated (with --gym-strict a SHOULD too), or the check is untestable.
+            Fails: a MUST is violated (with --gym-strict a SHOULD too), or the check is untestable, and the baseline
+                does not accept it; or the baseline accepts what does not fail.
         """
         run: Run = self.config.stash[RUN]
-        self.findings = [keep(self.config, finding, run.url) for finding in run.judge(self.check, self.schedule)]
-        if fails(self.check.level, self.findings, strict=run.options.strict):
+        baseline = self.config.stash[BASELINE]
+        found = (keep(self.config, finding, run.url) for finding in run.judge(self.check, self.schedule))
+        self.findings = baseline.accept(found, today())
+        self.stale = baseline.stale(self.check.id, self.findings, today())
+        reasons = dict.fromkeys(finding.accepted for finding in self.findings if finding.accepted)
+        self.user_properties += [("gym_accepted", reason) for reason in reasons]
+        if self.stale or any(finding.breaks(strict=run.options.strict) for finding in self.findings):
             raise Fails
         if worst(self.findings) is Verdict.NOT_APPLICABLE:
             raise pytest.skip.Exception(self.findings[0].reason, _use_item_location=True)
@@ -59,7 +70,8 @@ class CheckItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What is shown of a failure: the findings, or our own traceback where the fault is ours."""
         if isinstance(excinfo.value, Fails):
-            return "\n\n".join(explain(self.findings))
+            stale = [f"stale: {entry}" for entry in self.stale]
+            return "\n\n".join([*explain(finding for finding in self.findings if not finding.accepted), *stale])
         if isinstance(excinfo.value, pytest.fail.Exception):
             return super().repr_failure(excinfo, style)
         trace = self.redacted(str(super().repr_failure(excinfo, style)))
@@ -72,14 +84,6 @@ class CheckItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the check stands: no file, but its section."""
         return self.config.rootpath / self.nodeid.partition("::")[0], 0, self.name
-
-
-def fails(level: Level, findings: list[Finding], *, strict: bool) -> bool:
-    """Whether these findings of one check fail the run."""
-    verdict = worst(findings)
-    if verdict is Verdict.UNTESTABLE:
-        return True
-    return verdict is Verdict.FAIL and (level is Level.MUST or (strict and level is Level.SHOULD))
 
 
 RUN = pytest.StashKey[Run]()

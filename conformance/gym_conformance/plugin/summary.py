@@ -3,9 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from gym_conformance.baseline import Stale
 from gym_conformance.checks.check import Check
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
+from gym_conformance.reports.groups import alike
+from gym_conformance.reports.report import NOT_SELECTED, Report
+from gym_conformance.reports.shown import named
 from gym_conformance.reports.text import explain
 
 
@@ -24,6 +28,7 @@ class Tally:
     effort: dict[str, tuple[int, float]] = field(default_factory=dict)
     own_fault: bool = False
     unwritten: list[str] = field(default_factory=list)
+    stale: list[Stale] = field(default_factory=list)
 
     def add(self, report: dict[str, Any]) -> None:
         """Take in what one item found, as it travelled with pytest's report."""
@@ -34,6 +39,10 @@ class Tally:
         process, requests, seconds = report["effort"]
         self.effort[process] = (requests, seconds)
         self.own_fault |= report["own_fault"]
+
+    def report(self, baseline: str) -> Report:
+        """All that was found; `baseline` is its file."""
+        return Report(self.target, tuple(self.complete), self.options.strict, baseline, tuple(self.stale))
 
     @property
     def findings(self) -> list[Finding]:
@@ -47,7 +56,7 @@ class Tally:
 
     def _not_run(self, check: Check) -> Finding:
         if check.id in self.deselected:
-            verdict, reason = Verdict.NOT_APPLICABLE, "it was not selected in this run"
+            verdict, reason = Verdict.NOT_APPLICABLE, NOT_SELECTED
         else:
             verdict, reason = Verdict.UNTESTABLE, "the run ended before it"
         return Finding(check.id, check.level.value, check.title, verdict, "server", reason=reason)
@@ -56,9 +65,10 @@ class Tally:
 def write_summary(terminal: Any, tally: Tally) -> None:
     """Say what the server is, what was found below MUST, and what to mend next."""
     findings = tally.findings
-    if findings:
+    if findings or tally.stale:
         terminal.write_sep("=", "gym conformance")
-        _write_warnings(terminal, tally, findings)
+        _write_warnings(terminal, tally, [finding for finding in findings if not finding.accepted])
+        _write_gate(terminal, tally, findings)
         _write_target(terminal, tally)
         verdict, colour = _verdict(tally, findings)
         terminal.write_line(verdict, bold=True, **{colour: True})
@@ -74,6 +84,19 @@ def _write_warnings(terminal: Any, tally: Tally, findings: list[Finding]) -> Non
     for finding in failed:
         if finding.level == "MAY":
             terminal.write_line(f"{finding.title}: {finding.actual}. {finding.hint}\n")
+
+
+def _write_gate(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
+    """What the baseline accepts, and what is wrong with it."""
+    for group in alike(finding for finding in findings if finding.accepted):
+        terminal.write_line(
+            f"accepted: {group.first.check}, {', '.join(named(group.subjects))}: {group.first.accepted}"
+        )
+    for stale in tally.stale:
+        terminal.write_line(f"stale: {stale}", red=True)
+    new = tally.options.baseline_write
+    if new and new.exists() and not tally.own_fault:
+        terminal.write_line(f"{new} is written: fill in each reason, then give it as --gym-baseline.")
 
 
 def _write_target(terminal: Any, tally: Tally) -> None:
@@ -95,15 +118,21 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
     if tally.own_fault:
         return "gym-conformance itself failed: no verdict. Please report it.", "red"
     strict = tally.options.strict
-    fatal = {finding.check: finding for finding in reversed(findings) if _is_fatal(finding, strict=strict)}
+    fatal = {finding.check: finding for finding in reversed(findings) if finding.breaks(strict=strict)}
     if fatal:
         return _what_to_mend(list(fatal.values())[::-1]), "red"
+    if tally.stale:
+        return "The baseline is stale: mend its entries.", "red"
     if len(tally.found) < len(tally.checks):
         return f"No rule broken, as far as the {len(tally.found)} checks that ran can tell.", "green"
     if all(finding.check.startswith("live-") for finding in findings if finding.verdict is Verdict.PASS):
         return "Nothing here to judge.", "yellow"
     warned = len(
-        {finding.check for finding in findings if finding.verdict is Verdict.FAIL and finding.level == "SHOULD"}
+        {
+            finding.check
+            for finding in findings
+            if finding.verdict is Verdict.FAIL and finding.level == "SHOULD" and not finding.accepted
+        }
     )
     return "Fit to train on" + (f", with {warned} warning{'s'[: warned - 1]}." if warned else "."), "green"
 
@@ -115,9 +144,3 @@ def _what_to_mend(fatal: list[Finding]) -> str:
     if first is None:
         return f"Not testable as it runs. Mend first: {fatal[0].check}{more}: it needs {fatal[0].reason}"
     return f"Not fit to train on. Mend first: {first.check}{more}: {first.hint or first.title}"
-
-
-def _is_fatal(finding: Finding, *, strict: bool) -> bool:
-    if finding.verdict is Verdict.UNTESTABLE:
-        return True
-    return finding.verdict is Verdict.FAIL and (finding.level == "MUST" or (strict and finding.level == "SHOULD"))

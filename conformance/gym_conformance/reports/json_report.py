@@ -2,30 +2,36 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any, Final
 
 from gym_conformance import __version__
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import Verdict
+from gym_conformance.reports.report import Report
 
 SCHEMA: Final = "gym-conformance/1"
 
 
-def as_report(target: Mapping[str, Any], findings: Sequence[Finding]) -> dict[str, Any]:
-    """The report as a JSON object."""
-    counts = Counter(finding.verdict for finding in findings)
-    return {
+def as_report(report: Report) -> dict[str, Any]:
+    """The report as a JSON object; the parts that this run does not have are left out."""
+    counts = Counter(finding.verdict for finding in report.findings)
+    accepted = sum(bool(finding.accepted) for finding in report.findings)
+    found: dict[str, Any] = {
         "schema": SCHEMA,
         "tool": {"name": "gym-conformance", "version": __version__},
-        "target": dict(target),
-        "summary": {verdict.value: counts[verdict] for verdict in Verdict},
-        "findings": [finding.as_json() for finding in findings],
+        "target": dict(report.target),
+        "summary": {verdict.value: counts[verdict] for verdict in Verdict} | {"accepted": accepted},
+        "findings": [finding.as_json() for finding in report.findings],
     }
+    if report.baseline:
+        found["baseline"] = {"file": report.baseline, "stale": [asdict(stale) for stale in report.stale]}
+    if report.drift is not None:
+        found["drift"] = [row.as_json() for row in report.drift]
+    if report.latency is not None:
+        found["latency"] = [latency.as_json() for latency in report.latency]
+    return found
 
 
-def write_json(path: Path, target: Mapping[str, Any], findings: Sequence[Finding]) -> None:
-    """Write the report whole or not at all: a reader never meets half a file."""
-    half = path.with_name(path.name + ".part")
-    half.write_text(json.dumps(as_report(target, findings), indent=2) + "\n")
-    half.replace(path)
+def json_report(report: Report) -> str:
+    """The report as JSON text."""
+    return json.dumps(as_report(report), indent=2) + "\n"

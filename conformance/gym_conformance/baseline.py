@@ -1,0 +1,93 @@
+"""The baseline: findings that a repo accepts for now, each with a reason, and what has become of them."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from fnmatch import fnmatchcase
+
+from gym_conformance.findings import Finding, Verdict
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One accepted finding.
+
+    Attributes:
+        check: the check's id.
+        reason: why it is accepted; never empty.
+        subject: what it is accepted on: a subject, or a glob over subjects.
+        until: the last day on which it is accepted; None is for ever.
+        line: where the entry stands in its file, from 1; 0 where that is not known.
+    """
+
+    check: str
+    reason: str
+    subject: str = "*"
+    until: date | None = None
+    line: int = 0
+
+    def matches(self, finding: Finding) -> bool:
+        """Whether it is about this finding, however that ended."""
+        same = finding.subject == self.subject or fnmatchcase(finding.subject, self.subject)
+        return finding.check == self.check and same
+
+    def expired(self, today: date) -> bool:
+        """Whether its last day has passed."""
+        return self.until is not None and self.until < today
+
+
+@dataclass(frozen=True)
+class Stale:
+    """An entry that is not, or no longer, right; `file` and `line` say where it stands, `problem` what to do."""
+
+    check: str
+    subject: str
+    file: str
+    line: int
+    problem: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{where}: {self.check}, {self.subject}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """All entries of one file, in its order."""
+
+    file: str
+    entries: tuple[Entry, ...] = ()
+
+    def accept(self, findings: Iterable[Finding], today: date) -> list[Finding]:
+        """The same findings; those that an entry is about carry its reason."""
+        valid = [entry for entry in self.entries if not entry.expired(today)]
+        return [_accepted(finding, valid) for finding in findings]
+
+    def stale(self, check_id: str, findings: Sequence[Finding], today: date) -> list[Stale]:
+        """What is wrong with the entries for one check, which ran and found all this."""
+        problems = [(entry, _problem(entry, findings, today)) for entry in self.entries if entry.check == check_id]
+        return [self._stale(entry, problem) for entry, problem in problems if problem]
+
+    def unknown(self, known: Collection[str]) -> list[Stale]:
+        """The entries for checks that there are not."""
+        problem = "there is no such check; mend its id, or remove the entry"
+        return [self._stale(entry, problem) for entry in self.entries if entry.check not in known]
+
+    def _stale(self, entry: Entry, problem: str) -> Stale:
+        return Stale(entry.check, entry.subject, self.file, entry.line, problem)
+
+
+def _accepted(finding: Finding, entries: Iterable[Entry]) -> Finding:
+    reason = next((entry.reason for entry in entries if entry.matches(finding)), "")
+    return replace(finding, accepted=reason) if reason and finding.red else finding
+
+
+def _problem(entry: Entry, findings: Sequence[Finding], today: date) -> str:
+    """What is wrong with an entry, '' if nothing is, or if this run could not see it."""
+    matching = [finding for finding in findings if entry.matches(finding)]
+    if matching and not any(finding.red for finding in matching):
+        return "it no longer fails; remove the entry"
+    if entry.expired(today):
+        return f"it was accepted until {entry.until}; mend it, or say until when"
+    cut_short = any(finding.verdict is Verdict.UNTESTABLE for finding in findings)
+    return "" if matching or cut_short else "nothing that the check was tried on has this name; remove the entry"

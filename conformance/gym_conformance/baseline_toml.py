@@ -1,0 +1,85 @@
+"""The baseline's file. It is TOML: reasons are for people, and a date is a date."""
+
+import tomllib
+from collections.abc import Iterable
+from datetime import date, datetime
+from glob import escape
+from json import dumps
+from pathlib import Path
+from typing import Any
+
+from gym_conformance.baseline import Baseline, Entry
+from gym_conformance.findings import Finding
+from gym_conformance.session.printable import printable
+
+_HEADER = """\
+# Findings that this repo accepts for now; `pytest --gym-baseline` reads it. An entry is red itself once it no longer
+# fails. Fill in each reason; give `until = 2031-01-31` where it is to be looked at again.
+"""
+
+_KEYS = {"check", "subject", "reason", "until"}
+
+
+class BadBaseline(Exception):
+    """A baseline cannot be used; the message says what, where and how to mend it, in one line."""
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Read the file.
+
+    Raises:
+        BadBaseline: it cannot be read, is no TOML, or has an entry that says too little.
+    """
+    try:
+        text = path.read_text("utf-8")
+        data = tomllib.loads(text)
+    except OSError as error:
+        raise BadBaseline(f"{path}: {error.strerror}; --gym-baseline-write FILE makes the first one") from None
+    except (ValueError, RecursionError) as error:
+        raise BadBaseline(f"{path}: not TOML: {error}") from None
+    tables = data.get("accepted", [])
+    if set(data) - {"accepted"} or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise BadBaseline(f"{path}: give [[accepted]] tables, and nothing else")
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if line.strip() == "[[accepted]]"]
+    if len(lines) != len(tables):
+        lines = [0] * len(tables)  # written in another way: then only the number of the entry is known
+    entries = (_entry(path, number, *pair) for number, pair in enumerate(zip(lines, tables, strict=True), 1))
+    return Baseline(str(path), tuple(entries))
+
+
+def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
+    """Write an entry for each finding, its reason left to be filled in."""
+    tables = [_table(finding) for finding in findings]
+    path.write_text("\n".join([_HEADER, *tables]), "utf-8")
+
+
+def _entry(path: Path, number: int, line: int, table: dict[str, Any]) -> Entry:
+    where = f"{path}, line {line}" if line else f"{path}, [[accepted]] number {number}"
+    if unknown := sorted(set(table) - _KEYS):
+        raise BadBaseline(f"{where}: unknown key {unknown[0]!r}; give check, subject, reason and until")
+    for key, default in {"check": "", "subject": "*", "reason": ""}.items():
+        value = table.get(key, default)
+        if not isinstance(value, str) or not value.strip():
+            raise BadBaseline(f"{where}: {_MISSING[key]}")
+    until = table.get("until")
+    if until is not None and (not isinstance(until, date) or isinstance(until, datetime)):
+        raise BadBaseline(f"{where}: until is no date; give one without quotes, such as until = 2031-01-31")
+    return Entry(table["check"].strip(), table["reason"].strip(), table.get("subject", "*"), until, line)
+
+
+_MISSING = {
+    "check": 'it names no check; give its id, such as check = "verify-degenerate"',
+    "subject": "its subject is empty; give a subject, a glob, or leave it out for all",
+    "reason": "its reason is empty; say why this is accepted",
+}
+
+
+def _table(finding: Finding) -> str:
+    said = printable(f"# {finding.title}: {finding.actual or finding.reason}", 200)
+    pairs = {"check": finding.check, "subject": escape(finding.subject), "reason": ""}
+    return "\n".join(["[[accepted]]", said, *(f"{key} = {_string(value)}" for key, value in pairs.items()), ""])
+
+
+def _string(value: str) -> str:
+    """A TOML basic string: JSON's, but for DEL, and without surrogate pairs."""
+    return dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,77 @@
+"""The gate inside pytest: the baseline at hand for the checks, and its entries for checks that there are not."""
+
+from collections.abc import Collection
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gym_conformance.baseline import Baseline, Stale
+from gym_conformance.baseline_toml import BadBaseline, read_baseline
+
+BASELINE = pytest.StashKey[Baseline]()
+
+
+def load_baseline(path: Path | None) -> Baseline:
+    """The baseline that was asked for; one without entries where none was.
+
+    Raises:
+        pytest.UsageError: it cannot be used.
+    """
+    try:
+        return read_baseline(path) if path else Baseline("")
+    except BadBaseline as bad:
+        raise pytest.UsageError(f"--gym-baseline: {bad}") from None
+
+
+def today() -> date:
+    """The same day for all who share a repo, wherever they are."""
+    return datetime.now(UTC).date()
+
+
+class IsStale(Exception):
+    """An entry of the baseline is not, or no longer, right."""
+
+
+class StaleItem(pytest.Item):
+    """An entry for a check that there is not: it fails."""
+
+    def __init__(self, *, stale: Stale, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.stale = [stale]
+
+    def runtest(self) -> None:
+        """Fail.
+
+        Raises:
+            IsStale: always.
+        """
+        raise IsStale
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> str:
+        """What is shown of it: the entry, and what to do."""
+        del excinfo, style
+        return f"stale: {self.stale[0]}"
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where it stands: in the baseline."""
+        stale = self.stale[0]
+        return Path(stale.file), max(stale.line - 1, 0), f"{stale.check} in the baseline"
+
+
+def collect_unknown(session: pytest.Session, baseline: Baseline, known: Collection[str]) -> list[pytest.Item]:
+    """An item for each entry that names no check."""
+    collector = Entries.from_parent(session, name="gym/baseline", nodeid="gym/baseline")
+    return [
+        StaleItem.from_parent(collector, name=f"{stale.check}-{number}", stale=stale)
+        for number, stale in enumerate(baseline.unknown(known), 1)
+    ]
+
+
+class Entries(pytest.Collector):
+    """The entries of the baseline; `gym/baseline` in node ids."""
+
+    def collect(self) -> list[pytest.Item]:
+        """Nothing: see `collect_unknown`."""
+        return []

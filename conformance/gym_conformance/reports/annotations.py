@@ -1,0 +1,62 @@
+"""Findings as GitHub's workflow commands: on a pull request they stand beside the line that they are about.
+
+The escapes are those of @actions/core (packages/core/src/command.ts); without them a text could give commands.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from gym_conformance.reports.groups import Group
+from gym_conformance.reports.place import relative
+from gym_conformance.reports.report import Report
+from gym_conformance.reports.shown import named, shown
+
+_COMMANDS: Final = {"MUST": "error", "untestable": "error", "SHOULD": "warning", "MAY": "notice"}
+
+
+def annotations(report: Report, root: Path) -> Iterator[str]:
+    """One line each, the gravest first, with files named from `root`; what the baseline accepts is left out."""
+    for stale in report.stale:
+        yield _command("error", "Stale baseline entry", shown(stale), _file(stale.file, root), stale.line)
+    app = str(report.target.get("app", ""))
+    for group in report.groups:
+        if not group.first.accepted:
+            first = group.first
+            command = "error" if report.breaks(group) else _COMMANDS[group.label]
+            yield _command(
+                command, f"{first.check} ({group.label})", _say(group), _file(first.file or app, root), first.line
+            )
+
+
+def _say(group: Group) -> str:
+    first = group.first
+    said = (
+        f"expected {shown(first.expected)}, got {shown(first.actual)}"
+        if first.expected
+        else f"needs {shown(first.reason)}"
+    )
+    facts = [
+        first.title,
+        f"{', '.join(named(group.subjects))}: {said}",
+        f"Likely: {shown(first.hint)}" if first.hint else "",
+    ]
+    return "\n".join(filter(None, facts))
+
+
+def _file(file: str, root: Path) -> str:
+    return relative(file, root) if file else ""
+
+
+def _command(command: str, title: str, message: str, file: str, line: int) -> str:
+    given = {"title": title, "file": file, "line": str(line) if line and file else ""}
+    properties = ",".join(f"{name}={_property(value)}" for name, value in given.items() if value)
+    return f"::{command} {properties}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(shown(text)).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,68 @@
+"""Drift as the reports show it: a difference between schemas, and what the live server said to its witness."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gym_conformance.drift.drift import Certainty, Drift, Weight
+
+
+@dataclass(frozen=True)
+class DriftRow:
+    """One row of the drift table.
+
+    Attributes:
+        kind: what sort of difference, such as "argument-refused".
+        weight: how much it weighs.
+        tool: the tool's name.
+        message: the difference, in one line.
+        argument: a path into the arguments; '' for the tool as a whole.
+        certainty: whether the schemas alone bear it out.
+        sources: where the tool is declared, FILE:LINE each.
+        declared: the JSON Schema that the rows show to the policy; None where there is none.
+        served: the JSON Schema that the server takes; None where there is none.
+        witness: arguments that one side accepts and the other refuses; None where there are none.
+        live: "confirmed", "not confirmed" or "not tried"; '' where nothing is to be tried.
+        detail: what the live server said to the witness, or why it was not asked.
+    """
+
+    kind: str
+    weight: Weight
+    tool: str
+    message: str
+    argument: str = ""
+    certainty: Certainty = Certainty.SHOWN
+    sources: tuple[str, ...] = ()
+    declared: Any = None
+    served: Any = None
+    witness: Any = None
+    live: str = ""
+    detail: str = ""
+
+    @classmethod
+    def of(cls, drift: Drift, live: str = "", detail: str = "") -> "DriftRow":
+        """The row for a drift; `live` and `detail` say what came of its witness."""
+        return cls(
+            drift.kind.value,
+            drift.weight,
+            drift.tool,
+            drift.message,
+            drift.path,
+            drift.certainty,
+            tuple(f"{source.path}:{source.line}" for source in drift.sources),
+            drift.definition,
+            drift.served,
+            drift.witness.value if drift.witness else None,
+            live,
+            detail,
+        )
+
+    @property
+    def breaks(self) -> bool:
+        """Whether it fails the run: what the schemas cannot show does so only when the live server confirms it."""
+        sure = self.live == "confirmed" if self.certainty is Certainty.UNKNOWN else self.live != "not confirmed"
+        return self.weight is Weight.BREAKING and sure
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON object of plain types; a schema or witness that is not there is left out."""
+        plain = {"weight": self.weight.value, "certainty": self.certainty.value, "sources": list(self.sources)}
+        return {name: value for name, value in (asdict(self) | plain).items() if value is not None}

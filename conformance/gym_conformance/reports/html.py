@@ -1,0 +1,117 @@
+"""The HTML report: one file that opens from disk, asks nothing of the network, and works without its script too."""
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Final
+
+from gym_conformance import __version__
+from gym_conformance.findings import Verdict
+from gym_conformance.reports.page.drift import drift
+from gym_conformance.reports.page.findings import findings
+from gym_conformance.reports.page.latency import latency
+from gym_conformance.reports.page.markup import Markup, element, join, text
+from gym_conformance.reports.page.matrix import counts, matrix
+from gym_conformance.reports.report import HOME, Outcome, Report
+
+_PAGE: Final = files("gym_conformance.reports.page")
+_CLASSES: Final = {
+    Outcome.FIT: "fit",
+    Outcome.PARTLY: "fit",
+    Outcome.UNFIT: "unfit",
+    Outcome.STALE: "unfit",
+    Outcome.UNTESTABLE: "unfit",
+    Outcome.NOTHING: "neutral",
+}
+
+#: Of the findings that fail the run, so many stand at the top.
+_FIRST: Final = 3
+
+
+def html_report(report: Report) -> str:
+    """The report as one HTML document."""
+    style = _PAGE.joinpath("page.css").read_text("utf-8")
+    script = _PAGE.joinpath("page.js").read_text("utf-8")
+    parts = [_navigation(report), matrix(report.checks), findings(report)]
+    if report.drift is not None:
+        parts.append(drift(report.drift))
+    if report.latency:
+        parts.append(latency(report.latency))
+    head = [
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("title", f"{report.outcome}: {report.target['url']}"),
+        element("style", Markup(style)),
+    ]
+    body = [
+        element("a", "Skip to the findings", href="#findings", class_="skip"),
+        _verdict(report),
+        element("main", *parts),
+        element("footer", element("a", "gym-conformance", href=HOME), f" {__version__}"),
+        element("p", id="said", role="status", class_="unseen"),
+        element("script", Markup(script)),
+    ]
+    page = element("html", element("head", *head), element("body", *body), lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is loaded, and nothing runs but our own style and script, known by their hashes."""
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+    )
+
+
+def _hash(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _verdict(report: Report) -> Markup:
+    target = report.target
+    what = [" is a ", target["kind"], ": ", str(target["evidence"]), "."] if "kind" in target else []
+    rows = f" {target['rows']:,} dataset rows read." if target.get("rows") else ""
+    return element(
+        "header",
+        element("p", "gym conformance", class_="kicker"),
+        element("h1", report.outcome),
+        element("p", element("code", str(target["url"])), *map(str, what), rows),
+        element("ul", counts(report.checks), class_="counts", aria_label="Checks by outcome"),
+        _mend_first(report),
+        _stale(report),
+        class_=_CLASSES[report.outcome],
+    )
+
+
+def _mend_first(report: Report) -> Markup | None:
+    breaking = {group.first.check: group.first for group in reversed(report.groups) if report.breaks(group)}
+    first = list(reversed(breaking.values()))[:_FIRST]
+    items = [
+        element(
+            "li",
+            element("a", finding.title, href=f"#{finding.check}"),
+            element("span", f"needs {finding.reason}" if finding.verdict is Verdict.UNTESTABLE else finding.hint),
+        )
+        for finding in first
+    ]
+    if report.breaking_drift:
+        link = element("a", f"Breaking drift: {report.breaking_drift:,}", href="#drift")
+        items.append(element("li", link, element("span", "Rows declare tools unlike those that the server serves.")))
+    more = len(breaking) - len(first)
+    after = element("p", f"and {more} more checks below", class_="more") if more else None
+    return element("div", element("h2", "Mend first"), element("ol", *items), after, class_="first") if items else None
+
+
+def _stale(report: Report) -> Markup | None:
+    items = [element("li", text(stale)) for stale in report.stale]
+    heading = element("h2", "The baseline is not right")
+    return element("div", heading, element("ul", *items), class_="first") if items else None
+
+
+def _navigation(report: Report) -> Markup:
+    there = {"Checks": True, "Findings": True, "Drift": report.drift is not None, "Latency": bool(report.latency)}
+    links = [element("a", name, href=f"#{name.lower()}") for name, present in there.items() if present]
+    return element("nav", join(links), aria_label="Parts of the report")

@@ -1,0 +1,142 @@
+"""The Markdown report: for a pull-request comment, or GitHub's step summary. Verdict first, then what to do.
+
+Nothing that came from a server or dataset is ever Markdown: it stands in code spans, or each of its punctuation
+marks is escaped.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from gym_conformance.findings import Verdict
+from gym_conformance.reports.drift import DriftRow
+from gym_conformance.reports.groups import Group
+from gym_conformance.reports.latency import Latency
+from gym_conformance.reports.marks import code, fenced, prose
+from gym_conformance.reports.report import DOCS, Outcome, Report
+from gym_conformance.reports.shown import named, script
+
+#: Characters: GitHub takes 65,536 in a comment.
+LIMIT: Final = 60_000
+
+_SIGNS: Final = {
+    Outcome.FIT: "✅",
+    Outcome.PARTLY: "☑️",
+    Outcome.UNFIT: "❌",
+    Outcome.STALE: "❌",
+    Outcome.UNTESTABLE: "❌",
+    Outcome.NOTHING: "⚪",
+}
+_LABELS: Final = {"MUST": "🔴", "untestable": "🟣", "SHOULD": "🟡", "MAY": "🔵", "accepted": "⚪"}
+
+#: Characters of a reproduction: a longer one would fill the comment.
+_SCRIPT: Final = 3_000
+
+
+def markdown_report(report: Report) -> str:
+    """The report as GitHub-flavoured Markdown, at most `LIMIT` characters."""
+    kept: list[str] = []
+    room = LIMIT - 200
+    blocks = list(_blocks(report))
+    for block in blocks:
+        room -= len(block) + 2
+        if room < 0:
+            kept.append(
+                f"… and {len(blocks) - len(kept):,} more parts that have no room here; the HTML report has all."
+            )
+            break
+        kept.append(block)
+    return "\n\n".join(kept) + "\n"
+
+
+def _blocks(report: Report) -> Iterator[str]:
+    """Paragraphs, each whole: what does not fit is left out from the end."""
+    yield f"## {_SIGNS[report.outcome]} {report.outcome}"
+    yield _target(report)
+    breaking = [group for group in report.groups if report.breaks(group)]
+    if breaking:
+        first = breaking[0].first
+        what = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else first.hint or first.title
+        yield f"**Mend first:** [`{first.check}`]({DOCS}#{first.check}): {prose(what)}"
+    if report.breaking_drift:
+        yield f"**Breaking drift:** {report.breaking_drift:,}; rows declare tools unlike those that the server serves. See below."
+    if report.stale:
+        yield "### The baseline"
+        yield "\n".join(f"- {prose(str(stale))}" for stale in report.stale)
+    if report.groups:
+        yield "### What to do"
+        yield _overview(report.groups)
+        yield from (_finding(group) for group in report.groups)
+    if report.drift is not None:
+        yield "### Drift"
+        yield _drift(report.drift)
+    if report.latency:
+        yield "### Latency"
+        yield _latency(report.latency)
+
+
+def _target(report: Report) -> str:
+    target = report.target
+    counts = Counter(finding.verdict for finding in report.findings)
+    ran = sum(check.selected for check in report.checks)
+    accepted = sum(bool(finding.accepted) for finding in report.findings)
+    what = f" is a {prose(target['kind'])} ({prose(target['evidence'])})" if "kind" in target else ""
+    said = [f"{counts[verdict]:,} {verdict.replace('_', ' ')}" for verdict in Verdict if counts[verdict]]
+    said += [f"{accepted:,} of them accepted"] if accepted else []
+    return f"{code(target['url'])}{what}. {ran} of {len(report.checks)} checks: {', '.join(said)}."
+
+
+def _overview(groups: Iterable[Group]) -> str:
+    seen: dict[tuple[str, str], int] = {}
+    titles: dict[str, str] = {}
+    for group in groups:
+        seen[group.first.check, group.label] = seen.get((group.first.check, group.label), 0) + len(group.findings)
+        titles[group.first.check] = group.first.title
+    rows = [
+        f"| {_LABELS[label]} {label} | [`{check}`]({DOCS}#{check}) | {prose(titles[check])} | {count:,} |"
+        for (check, label), count in seen.items()
+    ]
+    return "\n".join(["| | check | rule | findings |", "|---|---|---|--:|", *rows])
+
+
+def _finding(group: Group) -> str:
+    first = group.first
+    facts = {
+        "on": ", ".join(map(code, named(group.subjects))),
+        "expected": code(first.expected),
+        "actual": code(first.actual),
+        "needs" if first.verdict is Verdict.UNTESTABLE else "reason": prose(first.reason),
+        "it hurts": prose(first.why),
+        "likely": prose(first.hint),
+        "accepted": prose(first.accepted),
+    }
+    lines = [f"- {name}: {value}" for name, value in facts.items() if value]
+    commands = script(first, _SCRIPT)
+    if commands:
+        lines += ["", "<details><summary>reproduce (bash)</summary>", "", fenced(commands, "sh"), "", "</details>"]
+    return "\n".join([f"#### {_LABELS[group.label]} {group.label}: {prose(first.title)}", "", *lines])
+
+
+def _drift(rows: Iterable[DriftRow]) -> str:
+    lines = [
+        f"| {row.weight} | {prose(row.kind)} | {code(row.tool)} | {code(row.argument)} | {prose(row.message)} "
+        f"| {prose(row.live)} | {', '.join(map(code, row.sources[:3]))} |"
+        for row in rows
+    ]
+    if not lines:
+        return "None: rows and server agree."
+    return "\n".join(
+        ["| weight | kind | tool | argument | difference | live | where |", "|---|---|---|---|---|---|---|", *lines]
+    )
+
+
+def _latency(endpoints: Iterable[Latency]) -> str:
+    lines = [
+        f"| {code(one.endpoint)} | {len(one.seconds):,} | {_ms(one, 0.5)} | {_ms(one, 0.95)} | {_ms(one, 1)} |"
+        for one in endpoints
+    ]
+    return "\n".join(["| endpoint | requests | median ms | 95 % ms | slowest ms |", "|---|--:|--:|--:|--:|", *lines])
+
+
+def _ms(latency: Latency, part: float) -> str:
+    return f"{latency.quantile(part) * 1000:,.1f}"

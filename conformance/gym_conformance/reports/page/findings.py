@@ -1,0 +1,134 @@
+"""The findings on the page: what to mend, the gravest first."""
+
+from collections import Counter
+from typing import Final
+
+from gym_conformance.findings import Finding, Verdict
+from gym_conformance.reports.groups import Group
+from gym_conformance.reports.page.markup import Markup, element, preformatted, text
+from gym_conformance.reports.report import DOCS, Report
+from gym_conformance.reports.shown import named, script
+
+#: So many findings are open from the start.
+_OPEN: Final = 3
+
+_LABELS: Final = ("MUST", "untestable", "SHOULD", "MAY", "accepted")
+
+
+def findings(report: Report) -> Markup:
+    """The section of the page."""
+    groups = report.groups
+    if not groups:
+        return element(
+            "section", element("h2", "Findings", id="findings"), element("p", "None."), aria_labelledby="findings"
+        )
+    anchored: set[str] = set()
+    items = []
+    for number, group in enumerate(groups):
+        check = group.first.check
+        items.append(_finding(group, anchor=None if check in anchored else check, is_open=number < _OPEN))
+        anchored.add(check)
+    return element(
+        "section",
+        element("h2", "Findings", id="findings"),
+        _filter(groups),
+        element("div", *items, id="list"),
+        element("p", "No finding is like this.", id="nothing", hidden=True),
+        aria_labelledby="findings",
+    )
+
+
+def _filter(groups: tuple[Group, ...]) -> Markup:
+    """Shown by the script, for without it there is nothing to filter with."""
+    counts = Counter(group.label for group in groups)
+    boxes = [
+        element(
+            "label",
+            element("input", type="checkbox", checked=True, value=label),
+            f"{label} ",
+            element("span", str(counts[label])),
+            class_=label.lower(),
+        )
+        for label in _LABELS
+        if counts[label]
+    ]
+    return element(
+        "form",
+        element(
+            "label",
+            element("span", "Search", class_="unseen"),
+            element(
+                "input",
+                type="search",
+                id="search",
+                placeholder="Search findings ( / )",
+                autocomplete="off",
+                spellcheck="false",
+            ),
+        ),
+        element("fieldset", element("legend", "Show", class_="unseen"), *boxes),
+        element("button", "Open all", type="button", id="open"),
+        element("output", f"{len(groups):,} findings", id="count", for_="search"),
+        id="filter",
+        role="search",
+        hidden=True,
+    )
+
+
+def _finding(group: Group, *, anchor: str | None, is_open: bool) -> Markup:
+    first = group.first
+    on = named(group.subjects)
+    summary = element(
+        "summary",
+        element("span", group.label, class_="badge"),
+        element("span", first.title, class_="title"),
+        element(
+            "span", on[0], element("i", f" + {len(group.findings) - 1:,}") if len(on) > 1 else None, class_="subject"
+        ),
+    )
+    return element(
+        "details",
+        summary,
+        element("div", *_body(first, on), class_="body"),
+        id=anchor,
+        open=is_open,
+        class_=f"finding {group.label.lower()}",
+        data_label=group.label,
+    )
+
+
+def _body(first: Finding, on: list[str]) -> list[Markup]:
+    untestable = first.verdict is Verdict.UNTESTABLE
+    facts = [
+        ("On", element("ul", *(element("li", element("code", subject)) for subject in on), class_="subjects")),
+        ("Where", text(f"{first.file}:{first.line}" if first.line else first.file)),
+        ("Expected", element("code", first.expected) if first.expected else None),
+        ("Actual", element("code", first.actual, class_="actual") if first.actual else None),
+        ("Needs" if untestable else "Reason", text(first.reason)),
+        ("It hurts", text(first.why)),
+        ("Likely", text(first.hint)),
+        ("Accepted", text(first.accepted)),
+    ]
+    rows = [element("div", element("dt", name), element("dd", value)) for name, value in facts if value]
+    commands = script(first)
+    parts = [element("dl", *rows)]
+    if commands:
+        name = f"Reproduce {first.check} on {first.subject}"
+        heading = element(
+            "div",
+            element("h3", "Reproduce"),
+            element("button", "Copy", type="button", class_="copy", hidden=True, aria_label=f"Copy: {name}"),
+            class_="head",
+        )
+        parts.append(
+            element(
+                "div",
+                heading,
+                element("pre", element("code", preformatted(commands)), tabindex="0", role="region", aria_label=name),
+                class_="reproduce",
+            )
+        )
+    parts.append(
+        element("p", element("a", first.check, href=f"{DOCS}#{first.check}"), " in the documentation", class_="docs")
+    )
+    return parts

@@ -1,0 +1,109 @@
+"""The matrix of checks: a line for each section of the contract, a chip for each check."""
+
+from collections import Counter
+from itertools import groupby
+from typing import Final
+
+from gym_conformance.findings import Verdict
+from gym_conformance.reports.page.markup import Markup, element, join
+from gym_conformance.reports.report import DOCS, Judged
+
+_SIGNS: Final = {"pass": "✓", "must": "✗", "should": "!", "may": "i", "untestable": "?", "accepted": "~", "none": "-"}
+_WORDS: Final = {
+    "pass": "pass",
+    "must": "MUST violated",
+    "should": "SHOULD violated",
+    "may": "MAY violated",
+    "untestable": "untestable",
+    "accepted": "accepted",
+    "none": "not applicable",
+}
+
+
+def state(check: Judged) -> str:
+    """How a check stands: a key of the legend, and the class that colours it."""
+    red = [finding for finding in check.findings if finding.red]
+    if not red:
+        return "pass" if check.verdict is Verdict.PASS else "none"
+    if all(finding.accepted for finding in red):
+        return "accepted"
+    if check.verdict is Verdict.UNTESTABLE:
+        return "untestable"
+    return check.first.level.lower()
+
+
+def matrix(checks: tuple[Judged, ...]) -> Markup:
+    """The section of the page."""
+    rows = [
+        element(
+            "tr", element("th", section, scope="row"), element("td", element("ul", *map(_chip, group), class_="chips"))
+        )
+        for section, group in groupby(checks, key=lambda check: check.check.partition("-")[0])
+    ]
+    return element(
+        "section",
+        element("h2", "Checks", id="checks"),
+        element("table", *rows, class_="matrix"),
+        _all(checks),
+        aria_labelledby="checks",
+    )
+
+
+def _chip(check: Judged) -> Markup:
+    name = check.check.partition("-")[2] or check.check
+    how = state(check)
+    label = f"{check.check}: {_WORDS[how]}"
+    return element(
+        "li",
+        element("a", _sign(how), name, href=f"#{check.check}", class_=how, aria_label=label, title=check.first.title),
+    )
+
+
+def _sign(name: str) -> Markup:
+    return element("span", _SIGNS[name], class_="sign", aria_hidden="true")
+
+
+def _all(checks: tuple[Judged, ...]) -> Markup:
+    """Every check in words: where a chip without findings leads to."""
+    head = element(
+        "tr", *(element("th", name, scope="col") for name in ("Check", "Rule", "Level", "Outcome", "Subjects"))
+    )
+    rows = [_row(check) for check in checks]
+    return element(
+        "details",
+        element("summary", f"All {len(checks)} checks in words"),
+        element(
+            "div",
+            element("table", element("thead", head), element("tbody", *rows)),
+            class_="wide",
+            tabindex="0",
+            role="region",
+            aria_label="All checks",
+        ),
+        class_="all",
+    )
+
+
+def _row(check: Judged) -> Markup:
+    how = state(check)
+    reason = f": {check.first.reason}" if how == "none" else ""
+    failed = how not in ("pass", "none")
+    return element(
+        "tr",
+        element("td", element("a", check.check, href=f"{DOCS}#{check.check}")),
+        element("td", check.first.title),
+        element("td", check.first.level),
+        element("td", _sign(how), _WORDS[how], reason, class_=how),
+        element("td", str(len(check.findings)), class_="number"),
+        id=None if failed else check.check,
+    )
+
+
+def counts(checks: tuple[Judged, ...]) -> Markup:
+    """How many checks stand how, in a line."""
+    present = Counter(map(state, checks))
+    return join(
+        element("li", _sign(name), element("b", str(present[name])), f" {word}", class_=name)
+        for name, word in _WORDS.items()
+        if present[name]
+    )

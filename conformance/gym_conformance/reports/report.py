@@ -1,0 +1,130 @@
+"""The report as a value: what every form of it is made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Final
+
+from gym_conformance.baseline import Stale
+from gym_conformance.findings import Finding, Verdict, worst
+from gym_conformance.reports.drift import DriftRow
+from gym_conformance.reports.groups import Group, alike
+from gym_conformance.reports.latency import Latency
+
+#: Our home, and where each check is documented, its id as the anchor.
+HOME: Final = "https://github.com/gym-conformance/gym-conformance"
+DOCS: Final = f"{HOME}/blob/main/docs/checks.md"
+
+#: The reason of a check that -k, -m or a node id left out.
+NOT_SELECTED: Final = "it was not selected in this run"
+
+
+class Outcome(StrEnum):
+    """What a run says of a gym."""
+
+    FIT = "Fit to train on"
+    PARTLY = "No rule broken, as far as the checks that ran can tell"
+    STALE = "The baseline is stale"
+    UNTESTABLE = "Not testable as it runs"
+    UNFIT = "Not fit to train on"
+    NOTHING = "Nothing here to judge"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One check and all that it found."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def check(self) -> str:
+        """Its id."""
+        return self.findings[0].check
+
+    @property
+    def first(self) -> Finding:
+        """Any finding of it: they share level and title."""
+        return self.findings[0]
+
+    @property
+    def verdict(self) -> Verdict:
+        """One verdict for all subjects."""
+        return worst(self.findings)
+
+    @property
+    def selected(self) -> bool:
+        """Whether it was to run at all."""
+        return self.first.reason != NOT_SELECTED
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run found.
+
+    Attributes:
+        target: what was judged: url, rows, and where it was recognised kind, evidence, contract; perhaps app.
+        findings: in the order of the checks, at least one for each.
+        strict: whether a SHOULD fails the run.
+        baseline: the baseline's file, '' where none was given.
+        stale: its entries that are not, or no longer, right.
+        drift: differences between schemas; None where they were not compared.
+        latency: by endpoint; None where it was not measured.
+    """
+
+    target: Mapping[str, Any]
+    findings: tuple[Finding, ...]
+    strict: bool = False
+    baseline: str = ""
+    stale: tuple[Stale, ...] = ()
+    drift: tuple[DriftRow, ...] | None = None
+    latency: tuple[Latency, ...] | None = None
+
+    @cached_property
+    def checks(self) -> tuple[Judged, ...]:
+        """The checks, in order."""
+        found: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            found.setdefault(finding.check, []).append(finding)
+        return tuple(Judged(tuple(findings)) for findings in found.values())
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """What there is to mend, the gravest first; findings that are alike share a group."""
+        groups = alike(finding for finding in self.findings if finding.red)
+        return tuple(sorted(groups, key=lambda group: self._gravity(group.first)))
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What it comes to."""
+        breaking = {finding.verdict for finding in self.findings if finding.breaks(strict=self.strict)}
+        if self.breaking_drift or Verdict.FAIL in breaking:
+            return Outcome.UNFIT
+        if breaking:
+            return Outcome.UNTESTABLE
+        if self.stale:
+            return Outcome.STALE
+        judged = any(_about_training(finding) for finding in self.findings)
+        if not judged:
+            return Outcome.NOTHING
+        return Outcome.FIT if all(check.selected for check in self.checks) else Outcome.PARTLY
+
+    @property
+    def breaking_drift(self) -> int:
+        """How many differences between schemas fail the run."""
+        return sum(row.breaks for row in self.drift or ())
+
+    def breaks(self, group: Group) -> bool:
+        """Whether this group fails the run."""
+        return group.first.breaks(strict=self.strict)
+
+    def _gravity(self, finding: Finding) -> tuple[bool, bool, bool, int]:
+        levels = ("MUST", "SHOULD", "MAY")
+        rank = levels.index(finding.level) if finding.level in levels else len(levels)
+        untestable = finding.verdict is Verdict.UNTESTABLE
+        return bool(finding.accepted), not finding.breaks(strict=self.strict), untestable, rank
+
+
+def _about_training(finding: Finding) -> bool:
+    """Whether it speaks for the gym: that it answers at all (section live) does not."""
+    return finding.verdict is Verdict.PASS and not finding.check.startswith("live-")

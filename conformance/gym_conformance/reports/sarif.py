@@ -1,0 +1,122 @@
+"""The SARIF 2.1.0 report: for code scanning, which shows a finding at the dataset row, or at the env's app.py."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from gym_conformance import __version__
+from gym_conformance.drift.drift import Weight
+from gym_conformance.findings import Finding, Verdict
+from gym_conformance.reports.drift import DriftRow
+from gym_conformance.reports.place import relative
+from gym_conformance.reports.report import DOCS, HOME, Report
+from gym_conformance.reports.shown import script, shown
+
+_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS: Final = {"MUST": "error", "SHOULD": "warning", "MAY": "note"}
+_WEIGHTS: Final = {Weight.BREAKING: "error", Weight.WARNING: "warning", Weight.NOTE: "note"}
+
+
+def sarif_report(report: Report) -> str:
+    """The report as SARIF text; what passed is left out."""
+    app = str(report.target.get("app", ""))
+    findings = [_finding(finding, app) for finding in report.findings if finding.red]
+    drift = [_drift(row, app) for row in report.drift or ()]
+    kinds = {row.kind: row for row in report.drift or ()}
+    driver = {
+        "name": "gym-conformance",
+        "semanticVersion": __version__,
+        "informationUri": HOME,
+        "rules": [_rule(check.first) for check in report.checks] + [_kind(row) for row in kinds.values()],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": "gym-conformance/"},
+        "columnKind": "unicodeCodePoints",
+        "results": findings + drift,
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _rule(finding: Finding) -> dict[str, Any]:
+    return {
+        "id": finding.check,
+        "shortDescription": {"text": shown(finding.title)},
+        "helpUri": f"{DOCS}#{finding.check}",
+        "defaultConfiguration": {"level": _LEVELS[finding.level]},
+    }
+
+
+def _kind(row: DriftRow) -> dict[str, Any]:
+    return {
+        "id": _drift_id(row),
+        "shortDescription": {"text": f"Rows and server differ: {shown(row.kind)}"},
+        "defaultConfiguration": {"level": _WEIGHTS[row.weight]},
+    }
+
+
+def _drift_id(row: DriftRow) -> str:
+    return "drift-" + shown(row.kind).replace(" ", "-")
+
+
+def _finding(finding: Finding, app: str) -> dict[str, Any]:
+    untestable = finding.verdict is Verdict.UNTESTABLE
+    facts = {
+        "": f"{finding.title}.",
+        "subject: ": finding.subject,
+        "expected: ": finding.expected,
+        "actual: ": finding.actual,
+        "untestable: needs " if untestable else "reason: ": finding.reason,
+        "it hurts: ": finding.why,
+        "likely: ": finding.hint,
+        "reproduce (bash):\n": script(finding),
+    }
+    lines = [name + (value if name.endswith("\n") else shown(value)) for name, value in facts.items() if value]
+    result: dict[str, Any] = {
+        "ruleId": finding.check,
+        "level": "error" if untestable else _LEVELS[finding.level],
+        "message": {"text": "\n".join(lines)},
+        "partialFingerprints": {"subject/v1": _fingerprint(finding.check, finding.subject)},
+    }
+    if finding.accepted:
+        result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": shown(finding.accepted)}]
+    return result | _place(finding.file, finding.line, finding.subject, app)
+
+
+def _drift(row: DriftRow, app: str) -> dict[str, Any]:
+    file, line = next(filter(None, map(_file_and_line, row.sources)), ("", 0))
+    subject = f"{row.tool}.{row.argument}" if row.argument else row.tool
+    return {
+        "ruleId": _drift_id(row),
+        "level": _WEIGHTS[row.weight],
+        "message": {"text": "\n".join(filter(None, [f"{shown(subject)}: {shown(row.message)}", shown(row.detail)]))},
+        "partialFingerprints": {"subject/v1": _fingerprint(row.kind, subject)},
+    } | _place(file, line, subject, app)
+
+
+def _file_and_line(source: str) -> tuple[str, int] | None:
+    file, _, line = source.rpartition(":")
+    return (file, int(line)) if file and line.isascii() and line.isdigit() and int(line) else None
+
+
+def _place(file: str, line: int, subject: str, app: str) -> dict[str, Any]:
+    """Where to show it: a line of the dataset, else the env's app.py where that is known, else by name alone."""
+    named: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": shown(subject)}]}
+    if not file and not app:
+        return {"locations": [named]}
+    physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(file or app)}}
+    if line:
+        physical["region"] = {"startLine": line}
+    return {"locations": [{"physicalLocation": physical, **named}]}
+
+
+def _uri(file: str) -> str:
+    """Relative to the working directory where it is below it, as code scanning wants it."""
+    path = relative(file, Path.cwd())
+    return Path(path).as_uri() if path.startswith("/") else quote(path)
+
+
+def _fingerprint(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]

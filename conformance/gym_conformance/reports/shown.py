@@ -1,0 +1,38 @@
+"""How much of a text a report shows: a page stays small, whatever the server sent."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from gym_conformance.findings import Finding
+from gym_conformance.session.printable import printable
+
+#: Characters of any one text.
+TEXT: Final = 500
+
+#: Characters of one reproduction; a longer one is left out, for half a command is none.
+SCRIPT: Final = 12_000
+
+#: Subjects, or places, that are named; more are counted.
+NAMES: Final = 12
+
+
+def shown(text: object, limit: int = TEXT) -> str:
+    """One line without anything that hides, moves or reverses text, cut at `limit` characters."""
+    return printable(str(text), limit)
+
+
+def script(finding: Finding, limit: int = SCRIPT) -> str:
+    """The reproduction as shell commands, one a line; a comment where it cannot be shown, '' where there is none."""
+    text = "\n".join(finding.reproduce[: limit + 1])
+    if len(text) > limit:
+        return f"# {len(finding.reproduce):,} commands, too long to show; the JSON report has them"
+    if any(shown(command, limit) != command for command in finding.reproduce):
+        return "# a command holds characters that cannot be shown; the JSON report has them all"
+    return text
+
+
+def named(names: Sequence[str]) -> list[str]:
+    """The first of many names, and how many more there are."""
+    first = [shown(name, 120) for name in names[:NAMES]]
+    more = len(names) - len(first)
+    return [*first, f"and {more:,} more"] if more else first

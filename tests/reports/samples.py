@@ -1,0 +1,115 @@
+"""Reports to write: a small one with everything in it, a hostile one, and a long one."""
+
+from dataclasses import replace
+
+from gym_conformance.baseline import Stale
+from gym_conformance.drift.drift import Weight
+from gym_conformance.findings import Finding, Verdict
+from gym_conformance.reports.drift import DriftRow
+from gym_conformance.reports.latency import Latency
+from gym_conformance.reports.report import Report
+
+TARGET = {
+    "url": "http://127.0.0.1:8000",
+    "rows": 3,
+    "kind": "tool server",
+    "evidence": "its OpenAPI document lists 4 tool routes",
+    "contract": "cookie",
+}
+
+FAILED = Finding(
+    "verify-scores-rows",
+    "MUST",
+    "verify MUST score every dataset row",
+    Verdict.FAIL,
+    "example.jsonl:3",
+    expected="status 200",
+    actual="status 500, body \"KeyError('answer')\"",
+    why="the rollout of such a row is lost",
+    hint="The scorer takes for granted that the row has an answer.",
+    reproduce=('cd "$(mktemp -d)"', "curl -sS http://127.0.0.1:8000/verify --data-binary '{}'"),
+    file="data/example.jsonl",
+    line=3,
+)
+PASSED = Finding("seed-accepts-rows", "MUST", "seed_session MUST accept every dataset row", Verdict.PASS, "server")
+WARNED = replace(
+    FAILED, check="tool-name-legal", level="SHOULD", title="A tool's name SHOULD be legal", subject="get weather"
+)
+UNTESTABLE = Finding(
+    "metrics-shape", "MUST", "metrics MUST be an object", Verdict.UNTESTABLE, "server", reason="a judge that answers"
+)
+SKIPPED = Finding(
+    "tool-routed", "MUST", "Every tool MUST be routed", Verdict.NOT_APPLICABLE, "server", reason="no tools"
+)
+ACCEPTED = replace(
+    FAILED, check="cookie-signing-key", level="MAY", title="The signing key MAY be a secret", accepted="nemo-gym's own"
+)
+
+DECLARED = {"type": "object", "properties": {"unit": {"enum": ["celsius", "fahrenheit"]}}, "required": ["unit"]}
+SERVED = {"type": "object", "properties": {"unit": {"enum": ["celsius"]}}, "required": ["unit", "city"]}
+DRIFT = DriftRow(
+    "argument-refused",
+    Weight.BREAKING,
+    "get_weather",
+    "the row allows a value that the server refuses",
+    argument="unit",
+    sources=("data/example.jsonl:3", "/openapi.json"),
+    declared=DECLARED,
+    served=SERVED,
+    witness={"unit": "fahrenheit"},
+    live="confirmed",
+    detail="status 422; with celsius 200",
+)
+
+FULL = Report(
+    TARGET,
+    (PASSED, FAILED, WARNED, UNTESTABLE, SKIPPED, ACCEPTED),
+    baseline="gym-baseline.toml",
+    stale=(Stale("verify-floor", "*", "gym-baseline.toml", 7, "it no longer fails; remove the entry"),),
+    drift=(DRIFT, DriftRow("argument-widened", Weight.NOTE, "get_weather", "the server takes more")),
+    latency=(Latency("POST /verify", (0.001, 0.002, 0.2)), Latency("POST /seed_session", (0.0,))),
+)
+FIT = Report(TARGET, (PASSED, SKIPPED))
+
+#: What a server or dataset may send to break out of a report.
+ATTACKS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</code></pre></script><svg onload=alert(1)>",
+    "`x` | [a](javascript:alert(1)) ![i](https://evil.example/i.png) @everyone #1",
+    "```\n# heading\n<details open>\n| a |\n",
+    "\\` \\| <!-- ",
+    "\x1b[31mred\x1b]0;title\x07\x00",
+    "\u202eevitagen\u2066\u200b",
+    "\ud800 lone",
+    "::error file=x::y\r\n::set-output name=a::b%0A",
+    "%0A::error::x",
+)
+HUGE = "A<b>" * 2_600_000  # 10 MB
+
+
+def hostile(text: str) -> Report:
+    """The full report with this text in every field that a server or dataset has a say in."""
+    fields = dict.fromkeys(("subject", "expected", "actual", "why", "hint", "file"), text)
+    failed = replace(FAILED, **fields, reproduce=(f"curl '{text}'", "true"))  # type: ignore[arg-type]
+    untestable = replace(UNTESTABLE, subject=text, reason=text)
+    accepted = replace(ACCEPTED, subject=text, accepted=text)
+    drift = replace(
+        DRIFT, kind=text, tool=text, argument=text, message=text, sources=(text,), declared={text: text}, served=text
+    )
+    return replace(
+        FULL,
+        target={"url": text, "rows": 1, "kind": text, "evidence": text, "contract": "cookie"},
+        findings=(PASSED, failed, untestable, accepted, replace(SKIPPED, reason=text)),
+        stale=(Stale("verify-floor", text, "gym-baseline.toml", 7, text),),
+        drift=(replace(drift, witness={text: text}, live="confirmed", detail=text),),
+        latency=(Latency(text, (0.001,)),),
+    )
+
+
+def many(count: int) -> Report:
+    """A report with so many findings, all different."""
+    findings = (
+        replace(FAILED, subject=f"train.jsonl:{n}", actual=f"status 500, number {n}", line=n + 1) for n in range(count)
+    )
+    return replace(FULL, findings=(PASSED, *findings))

@@ -1,0 +1,103 @@
+"""The report as a value: what it comes to, and what is to be mended first."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gym_conformance.contract.rows import Source
+from gym_conformance.drift.drift import Certainty, Drift, Kind, Weight, Witness
+from gym_conformance.findings import Finding
+from gym_conformance.reports.drift import DriftRow
+from gym_conformance.reports.latency import Latency
+from gym_conformance.reports.report import NOT_SELECTED, Outcome, Report
+from gym_conformance.reports.shown import SCRIPT, named, script
+from tests.reports.samples import ACCEPTED, DRIFT, FAILED, FULL, PASSED, SKIPPED, TARGET, UNTESTABLE, WARNED
+
+LIVE = replace(PASSED, check="live-root")
+LEFT_OUT = replace(SKIPPED, reason=NOT_SELECTED)
+
+
+@pytest.mark.parametrize(
+    ("findings", "outcome"),
+    [
+        ([PASSED, SKIPPED], Outcome.FIT),
+        ([PASSED, WARNED], Outcome.FIT),
+        ([PASSED, ACCEPTED], Outcome.FIT),
+        ([PASSED, replace(FAILED, accepted="known")], Outcome.FIT),
+        ([PASSED, LEFT_OUT], Outcome.PARTLY),
+        ([PASSED, FAILED], Outcome.UNFIT),
+        ([PASSED, UNTESTABLE], Outcome.UNTESTABLE),
+        ([LIVE, SKIPPED], Outcome.NOTHING),
+    ],
+)
+def test_what_it_comes_to(findings: list[Finding], outcome: Outcome) -> None:
+    assert Report(TARGET, tuple(findings)).outcome is outcome
+
+
+def test_a_should_fails_a_strict_run() -> None:
+    assert Report(TARGET, (PASSED, WARNED), strict=True).outcome is Outcome.UNFIT
+
+
+def test_breaking_drift_and_stale_entries_are_not_fit() -> None:
+    fit = Report(TARGET, (PASSED,))
+    assert replace(fit, drift=(DRIFT,)).outcome is Outcome.UNFIT
+    assert replace(fit, drift=(DriftRow("argument-widened", Weight.NOTE, "t", "more"),)).outcome is Outcome.FIT
+    assert replace(fit, stale=FULL.stale).outcome is Outcome.STALE
+
+
+@pytest.mark.parametrize(
+    ("certainty", "live", "breaks"),
+    [
+        (Certainty.SHOWN, "", True),
+        (Certainty.SHOWN, "not tried", True),
+        (Certainty.SHOWN, "not confirmed", False),
+        (Certainty.UNKNOWN, "", False),
+        (Certainty.UNKNOWN, "confirmed", True),
+    ],
+)
+def test_drift_breaks_where_schemas_or_the_live_server_bear_it_out(
+    certainty: Certainty, live: str, breaks: bool
+) -> None:
+    drift = Drift(Kind.ARGUMENT_REFUSED, "get_weather", "it is refused", "/unit", certainty=certainty)
+    assert DriftRow.of(drift, live).breaks is breaks
+
+
+def test_a_row_of_the_table_is_made_of_a_drift() -> None:
+    drift = Drift(
+        Kind.ARGUMENT_REFUSED,
+        "get_weather",
+        "it is refused",
+        "/unit",
+        sources=(Source(Path("data/example.jsonl"), 3),),
+        witness=Witness({"unit": None}),
+    )
+    row = DriftRow.of(drift, "confirmed", "status 422")
+    assert (row.kind, row.sources, row.witness) == ("argument-refused", ("data/example.jsonl:3",), {"unit": None})
+
+
+def test_the_gravest_come_first() -> None:
+    assert [group.label for group in FULL.groups] == ["MUST", "untestable", "SHOULD", "accepted"]
+
+
+def test_alike_findings_of_one_check_share_a_group() -> None:
+    other = replace(FAILED, subject="example.jsonl:4")
+    elsewhere = replace(FAILED, check="verify-degenerate")
+    groups = Report(TARGET, (FAILED, elsewhere, other)).groups
+    assert [group.subjects for group in groups] == [["example.jsonl:3", "example.jsonl:4"], ["example.jsonl:3"]]
+
+
+def test_a_reproduction_is_shown_whole_or_not_at_all() -> None:
+    assert script(FAILED) == "\n".join(FAILED.reproduce)
+    long = script(replace(FAILED, reproduce=("x" * SCRIPT, "y")))
+    assert long.startswith("# 2 commands, too long to show")
+    assert script(replace(FAILED, reproduce=("curl '\x1b'",))).startswith("# a command holds characters")
+
+
+def test_many_names_are_counted() -> None:
+    assert named([str(number) for number in range(20)])[-1] == "and 8 more"
+
+
+def test_quantiles_are_samples() -> None:
+    latency = Latency("GET /", (1.0, 2.0, 3.0, 4.0))
+    assert [latency.quantile(part) for part in (0, 0.5, 0.95, 1)] == [1.0, 3.0, 4.0, 4.0]
