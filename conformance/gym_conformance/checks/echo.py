@@ -1,0 +1,127 @@
+"""What verify hands back beside the reward: trainers take the tokens to train on from this echo.
+
+Source: `BaseVerifyResponse` extends `BaseVerifyRequest` in nemo_gym/base_resources_server.py (every version); verl and
+NeMo RL read the token fields from it, Verifiers pops `response` and `responses_create_params`.
+"""
+
+from typing import Any
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.outcome import Violation
+from gym_conformance.checks.trial import (
+    Trial,
+)
+from gym_conformance.contract.policy_output import (
+    DO_NOTHING,
+    function_call,
+    message,
+    reasoning,
+    response,
+    with_tokens,
+)
+from gym_conformance.contract.wire import TOKEN_FIELDS
+from gym_conformance.gym import NO_SUCH_TOOL
+
+
+@check(
+    "verify-echoes",
+    Level.MUST,
+    "verify MUST echo responses_create_params and response",
+    why="trainers take the tokens to train on from this echo: what is lost there is never learned from.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def verify_echoes(trial: Trial, _: object) -> None:
+    """Verifies an output of reasoning, a call and a message, and compares the echo with it, value by value.
+
+    Keys that the server adds (defaults of its types) are fine; what was sent must all be there.
+    Source: `BaseVerifyResponse` extends `BaseVerifyRequest` (every version); Verifiers pops both from the reply.
+    """
+    sent = response([reasoning("Let me see."), function_call(NO_SUCH_TOOL, '{"a": 1}'), message("Done.", "Really.")])
+    session = await trial.open()
+    verdict = await trial.scored(session, sent)
+    hint = "verify builds its reply by hand: return YourVerifyResponse(**body.model_dump(), reward=...)."
+    for key in ("responses_create_params", "response"):
+        if not isinstance(verdict.get(key), dict):
+            raise Violation(f"{key}, as it was sent", f"{key}: {verdict.get(key)!r}", hint)
+    lost = _lost(sent["output"], verdict["response"].get("output"), "response.output")
+    given = {"input": trial.gym.row.data["responses_create_params"].get("input")}
+    if lost := lost or _lost(
+        _texts(given), _texts(verdict["responses_create_params"]), "responses_create_params.input"
+    ):
+        raise Violation("every value that was sent", lost, hint)
+
+
+def _texts(params: dict[str, Any]) -> list[Any]:
+    """The contents of the input: versions differ in the keys they add around them."""
+    given = params.get("input")
+    return (
+        [entry.get("content") if isinstance(entry, dict) else entry for entry in given]
+        if isinstance(given, list)
+        else [given]
+    )
+
+
+def _lost(sent: Any, echoed: Any, path: str) -> str:
+    """The first value of `sent` that `echoed` lacks or changes, in words; '' where it is all there."""
+    if isinstance(sent, dict) and isinstance(echoed, dict):
+        return next((lost for key in sent if (lost := _lost(sent[key], echoed.get(key), f"{path}.{key}"))), "")
+    if isinstance(sent, list) and isinstance(echoed, list) and len(sent) == len(echoed):
+        pairs = enumerate(zip(sent, echoed, strict=True))
+        return next((lost for at, (one, two) in pairs if (lost := _lost(one, two, f"{path}[{at}]"))), "")
+    return "" if sent == echoed else f"{path}: {echoed!r} for {sent!r}"
+
+
+@check(
+    "verify-echoes-tokens",
+    Level.MUST,
+    "verify MUST echo the token fields equal in value",
+    why="verl and NeMo RL train on the tokens in this echo: lost or changed ones mean training on nothing, or on other text.",
+    needs=[RESOURCES_SERVER, SCORE],
+    subjects=lambda _: ("a message", "a tool call", "a reasoning item"),
+)
+async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
+    """Verifies an output whose last item carries sentinel token ids and log probabilities, and finds them in the echo.
+
+    Source: `*ForTraining` types in nemo_gym/openai_utils.py (0.4.0): the fields stand on the last item of a turn.
+    """
+    item = {
+        "a message": message("Done."),
+        "a tool call": function_call(NO_SUCH_TOOL, "{}"),
+        "a reasoning item": reasoning("Let me see."),
+    }[subject]
+    session = await trial.open()
+    sent = with_tokens(item)
+    verdict = await trial.scored(session, response([sent]))
+    echoed = verdict.get("response")
+    output = echoed.get("output") if isinstance(echoed, dict) else None
+    last = output[-1] if isinstance(output, list) and output and isinstance(output[-1], dict) else {}
+    for name in TOKEN_FIELDS:
+        if last.get(name) != sent[name]:
+            raise Violation(
+                f"{name}: {sent[name]}",
+                f"{name}: {last.get(name)}",
+                "The response passes through a type without token fields: use NeMoGymResponse, and echo it unchanged.",
+            )
+
+
+@check(
+    "verify-keeps-row-fields",
+    Level.MAY,
+    "verify MAY echo row fields that it does not know",
+    why="the fields of a row (its id, its source) are missing in the rollouts that are written.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def verify_keeps_row_fields(trial: Trial, _: object) -> None:
+    """Verifies the first row with an extra field, and looks for it in the reply.
+
+    Source: the default `-> BaseVerifyResponse` drops every row field (every version): stock servers do.
+    """
+    session = await trial.open()
+    verdict = await trial.scored(session, DO_NOTHING.response, gym_conformance_extra="kept?")
+    if verdict.get("gym_conformance_extra") != "kept?":
+        raise Violation(
+            "the extra field in the reply",
+            "none",
+            "NeMo Gym's default: give the request and response models ConfigDict(extra='allow').",
+        )
