@@ -11,6 +11,7 @@ import jsonschema_rs
 import pytest
 
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.reports.report import DOCS
 from gym_mocks.reference import DATA
 from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import echo, html, no_trace, read_report
@@ -128,6 +129,7 @@ def test_junit_xml_has_ids_levels_and_findings(pytester: pytest.Pytester, servin
     assert {each.get("name"): each.get("value") for each in case.iter("property")} == {
         "gym_check": "seed-accepts-rows",
         "gym_level": "MUST",
+        "gym_docs": f"{DOCS}#seed-accepts-rows",
     }
     (failure,) = case.iter("failure")
     text = failure.text or ""
