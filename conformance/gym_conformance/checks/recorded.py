@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 from gym_conformance.checks.outcome import NotApplicable, Violation
-from gym_conformance.checks.trial import OK, Trial, reply_of
+from gym_conformance.checks.trial import OK, Trial
 from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.rows import Call, Rollout, Row
-from gym_conformance.session.exchange import Reply
+from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 
 _UNROUTED = (404, 405)

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gym_conformance.checks.trial import OK, Trial, reply_of
+from gym_conformance.checks.trial import OK, Trial
 from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
 from gym_conformance.contract.rows import Call, Row
 from gym_conformance.session.contract import Client
-from gym_conformance.session.exchange import Reply
+from gym_conformance.session.exchange import Reply, reply_of
 
 #: Enough to write and to read again.
 _CALLS = 8

@@ -11,10 +11,11 @@ from typing import Any, Final
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, each_row
 from gym_conformance.checks.outcome import NotApplicable, Violation
-from gym_conformance.checks.trial import OK, Trial, reply_of
+from gym_conformance.checks.trial import OK, Trial
 from gym_conformance.contract.policy_output import Item, message, reasoning, response
 from gym_conformance.contract.rows import Row
 from gym_conformance.gym import Gym
+from gym_conformance.session.exchange import reply_of
 
 
 def _rename_call_ids(output: list[Item]) -> list[Item]:

@@ -17,13 +17,13 @@ from gym_conformance.checks.trial import (
     expect_object,
     expect_status,
     refuse_made_up,
-    reply_of,
 )
 from gym_conformance.contract.cookies import SetCookie, parse_set_cookie
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.rows import Row
 from gym_conformance.contract.wire import ROLLOUT_KEYS, SEED_SESSION, VERIFY, tool_path
 from gym_conformance.session.contract import Client, post
+from gym_conformance.session.exchange import reply_of
 
 _REDIRECTS = range(300, 400)
 

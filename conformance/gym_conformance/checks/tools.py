@@ -11,12 +11,13 @@ from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.needs import RECORDED_CALLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS, each_tool
 from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.replay import Replayed, replay
-from gym_conformance.checks.trial import Trial, describe, expect_no_crash, reply_of
+from gym_conformance.checks.trial import Trial, describe, expect_no_crash
 from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.rows import Call, Tool
 from gym_conformance.contract.wire import RESERVED, TOOL_NAME
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.session.contract import Client
+from gym_conformance.session.exchange import reply_of
 
 _NOT_FOUND, _WRONG_METHOD = 404, 405
 _REFUSALS = range(400, 500)

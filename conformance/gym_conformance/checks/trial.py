@@ -11,7 +11,7 @@ from gym_conformance.contract.wire import VERIFY
 from gym_conformance.gym import BARE_ROW, Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session, post
-from gym_conformance.session.exchange import Exchange, Reply, Request
+from gym_conformance.session.exchange import Reply, Request, reply_of
 from gym_conformance.trajectories.trajectory import Schedule
 
 OK = 200
@@ -78,13 +78,6 @@ class Trial:
     async def verify_bare(self, response: Mapping[str, Any], cookies: Cookies = NO_COOKIES) -> Reply:
         """Verify the gym's first row outside of any session of ours."""
         return await self.send(post(VERIFY, {**self.gym.row.data, "response": response}, cookies))
-
-
-def reply_of(exchange: Exchange) -> Reply:
-    """The reply of an exchange that had no fault, as every exchange that `Channel.send` returns."""
-    if exchange.reply is None:
-        raise AssertionError(f"no reply in {exchange}")
-    return exchange.reply
 
 
 def expect_status(reply: Reply, statuses: Iterable[int], hint: str) -> None:

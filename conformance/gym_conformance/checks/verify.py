@@ -21,7 +21,6 @@ from gym_conformance.checks.trial import (
     expect_object,
     expect_status,
     refuse_made_up,
-    reply_of,
 )
 from gym_conformance.contract.cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.policy_output import (
@@ -38,7 +37,7 @@ from gym_conformance.contract.rows import Row
 from gym_conformance.contract.wire import VERIFY
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.session.contract import post
-from gym_conformance.session.exchange import Reply
+from gym_conformance.session.exchange import Reply, reply_of
 
 _UNPROCESSABLE = 422
 

@@ -83,5 +83,12 @@ class Exchange:
         return f"#{self.number} {self.request.method} {self.request.path} -> {outcome}"
 
 
+def reply_of(exchange: Exchange) -> Reply:
+    """The reply of an exchange that had no fault, as every exchange that `Channel.send` returns."""
+    if exchange.reply is None:
+        raise AssertionError(f"no reply in {exchange}")
+    return exchange.reply
+
+
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")

@@ -10,7 +10,7 @@ from gym_conformance.contract.rows import Call
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session
-from gym_conformance.session.exchange import Exchange, Reply
+from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 
@@ -50,7 +50,7 @@ class Rollout:
 
     async def _run(self) -> AsyncIterator[None]:
         # A seed's reply holds tokens and ids by design (the mcp block): only its status is an outcome.
-        self.steps.append(StepOutcome("/seed_session", _reply(await self.session.seed()).status, None))
+        self.steps.append(StepOutcome("/seed_session", reply_of(await self.session.seed()).status, None))
         yield
         for number, call in enumerate(self.trajectory.calls):
             await self._call(number, call)
@@ -60,7 +60,7 @@ class Rollout:
 
     async def _call(self, number: int, call: Call) -> None:
         arguments = resolve(call.arguments, self._replies)
-        reply = _reply(await self.session.call(Call(call.name, arguments)))
+        reply = reply_of(await self.session.call(Call(call.name, arguments)))
         body = reply.json() if reply.is_json else reply.text
         self._replies.append(body)
         outcome = StepOutcome(f"/{call.name}", reply.status, body)
@@ -76,7 +76,7 @@ class Rollout:
 
     async def verify(self) -> StepOutcome:
         """Have what was done so far scored."""
-        reply = _reply(await self.session.verify(response([*self.output, message("Done.")])))
+        reply = reply_of(await self.session.verify(response([*self.output, message("Done.")])))
         verdict = reply.json() if reply.status == _OK and reply.is_json else None
         return StepOutcome("/verify", reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
 
@@ -94,9 +94,3 @@ async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[
     for turn in schedule.turns():
         await rollouts[turn].step()
     return tuple(rollout.outcome for rollout in rollouts)
-
-
-def _reply(exchange: Exchange) -> Reply:
-    if exchange.reply is None:
-        raise AssertionError(f"no reply in {exchange}")
-    return exchange.reply
