@@ -1,0 +1,189 @@
+"""Serves one environment in this process: run by its path, in the env's own interpreter, which need not have our package.
+
+    python child.py SOCKET ANNOUNCEMENT < specification
+
+SOCKET and ANNOUNCEMENT are descriptors. The specification is a line of JSON (`gym_conformance.launch.server`). One line
+of JSON answers it: `{"pid", "config"}` where the server is about to accept, or `{"failed": ...}`.
+
+The env's own entry point is run as `gym env start` runs it (nemo-gym 0.4.0 to 0.7.0, `nemo_gym/cli/env.py`): as
+`__main__`, in its folder, with its config in the environment, resolved by nemo-gym's own parser. So its own
+`run_webserver()` builds the app, with every middleware and handler in nemo-gym's order. What differs: Ray is not
+started; the socket is given; there is one worker; each model server that the config names is one mock.
+"""
+
+import importlib
+import json
+import os
+import re
+import runpy
+import socket
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+_MODELS = "responses_api_models"
+_UNSET = "???"  # OmegaConf's own
+_PLAIN = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+
+
+class LaunchError(Exception):
+    """The folder cannot be served, and nemo-gym is not at fault."""
+
+
+def serve_env(spec: dict[str, Any], serve: Callable[..., None]) -> None:
+    """Serve an env as NeMo Gym lays it out.
+
+    Raises:
+        LaunchError: its entry point serves nothing.
+    """
+    folder, root = Path(spec["folder"]), Path(spec["root"])
+    sys.path[0] = str(folder)
+    sys.path.append(str(root))
+    os.chdir(root)  # config_paths are relative to it
+    config = resolve(spec)
+    os.chdir(folder)
+    omegaconf = importlib.import_module("omegaconf").OmegaConf
+    os.environ["NEMO_GYM_CONFIG_DICT"] = omegaconf.to_yaml(config)
+    os.environ["NEMO_GYM_CONFIG_PATH"] = spec["instance"]
+    served = False
+
+    def run(app: Any, **options: Any) -> None:  # whatever this nemo-gym passes to uvicorn.run
+        nonlocal served
+        served = True
+        serve(app, omegaconf.to_container(config, resolve=False), **options)
+
+    vars(importlib.import_module("uvicorn"))["run"] = run
+    vars(importlib.import_module("nemo_gym.server_utils"))["initialize_ray"] = lambda: None
+    space = runpy.run_path(spec["entrypoint"], run_name="__main__")
+    if not served:
+        server_class(space).run_webserver()
+
+
+def server_class(space: dict[str, Any]) -> Any:
+    """The one resources server of a module that does not run it by itself.
+
+    Raises:
+        LaunchError: there is none, or more than one.
+    """
+    base = importlib.import_module("nemo_gym.base_resources_server").BaseResourcesServer
+    own = [value for value in space.values() if isinstance(value, type) and issubclass(value, base)]
+    own = [value for value in own if value.__module__ == "__main__"]
+    if not own:
+        raise LaunchError("a server class: app.py defines no SimpleResourcesServer, and runs none")
+    if len(own) > 1:
+        names = ", ".join(sorted(value.__name__ for value in own))
+        raise LaunchError(f"to know its server class: app.py defines {names} and runs none of them")
+    return own[0]
+
+
+def resolve(spec: dict[str, Any]) -> Any:
+    """The global config as nemo-gym resolves it: its own parser, given the YAML, our addresses and the user's settings."""
+    omegaconf = importlib.import_module("omegaconf").OmegaConf
+    parser = importlib.import_module("nemo_gym.global_config").GlobalConfigDictParser()
+    settings = omegaconf.from_dotlist(spec["settings"])
+    initial = omegaconf.merge(mocked(spec, omegaconf.to_container(omegaconf.load(spec["config"]))), settings)
+    return parser.parse_no_environment(initial_global_config_dict=initial)
+
+
+def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """What overrides the YAML: one worker at our address, our head, and our mock as every model server.
+
+    What only a model server would need, such as its key, is nothing.
+    """
+    names = {"policy_model", *(name for name in own if _MODELS in _dict(own[name])), *references(own)}
+    server = dict(spec["address"], num_workers=1)
+    config: dict[str, Any] = {
+        "config_paths": [spec["config"]],
+        "head_server": spec["head"],
+        **dict.fromkeys(("policy_base_url", "policy_api_key", "policy_model_name"), "none"),
+        spec["instance"]: {"resources_servers": {spec["inner"]: server}},
+    }
+    for name in sorted(names):
+        declared = _dict(_dict(own.get(name)).get(_MODELS))
+        filled = {inner: dict(unset(_dict(entry)), **spec["policy"]) for inner, entry in declared.items()}
+        config[name] = {_MODELS: filled or {"mock_model": {"entrypoint": "app.py", **spec["policy"]}}}
+        for key in _PLAIN.findall(json.dumps(declared, default=str)):
+            if key not in own:
+                config.setdefault(key, "none")
+    return config
+
+
+def references(node: Any) -> Iterator[str]:
+    """Names of all model servers that are referred to."""
+    if isinstance(node, dict):
+        if node.get("type") == _MODELS and isinstance(node.get("name"), str):
+            yield node["name"]
+        for value in node.values():
+            yield from references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from references(value)
+
+
+def unset(entry: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a model server's entry that are to be given."""
+    return {key: "none" for key, value in entry.items() if value == _UNSET}
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
+    """Serve any ASGI application.
+
+    Raises:
+        LaunchError: there is none of that name.
+    """
+    module, _, attribute = spec["application"].partition(":")
+    sys.path[0] = spec["folder"]
+    app: Any = importlib.import_module(module)
+    for name in attribute.split("."):
+        if not hasattr(app, name):
+            raise LaunchError(f"an application: {module} has no attribute {attribute}")
+        app = getattr(app, name)
+    serve(app, {}, timeout_keep_alive=30, timeout_graceful_shutdown=1)
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """What went wrong, for `gym_conformance.launch.reasons` to word."""
+    last = traceback.extract_tb(error.__traceback__)
+    in_environment = bool(last) and Path(last[-1].filename).name == "os.py" and isinstance(error, KeyError)
+    return {
+        "type": "EnvironKeyError" if in_environment else type(error).__name__,
+        "bases": [base.__name__ for base in type(error).__mro__],
+        "message": str(error)[:4000],
+        "name": str(getattr(error, "name", None) or ""),
+        "file": str(getattr(error, "filename", None) or ""),
+    }
+
+
+def main() -> None:
+    """Serve until told to stop; what keeps us from it is announced."""
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    announcement = int(sys.argv[2])
+    spec = json.loads(sys.stdin.readline())
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+    def say(what: dict[str, Any]) -> None:
+        os.write(announcement, json.dumps(what, default=str).encode() + b"\n")
+
+    def serve(app: Any, config: dict[str, Any], **options: Any) -> None:
+        import uvicorn  # noqa: PLC0415 - it may be missing: that is for us to say
+
+        server = uvicorn.Server(uvicorn.Config(app, **options))
+        say({"pid": os.getpid(), "config": config})
+        server.run(sockets=[listener])
+
+    try:
+        (serve_application if spec["application"] else serve_env)(spec, serve)
+    except BaseException as error:  # whatever it is, it is announced
+        traceback.print_exc()
+        say({"failed": failure(error)})
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

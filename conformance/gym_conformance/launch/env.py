@@ -1,0 +1,167 @@
+"""Environments as they lie on disk: what there is to launch, and with which interpreter, config and data."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+#: `module:attribute`, an ASGI application.
+_APPLICATION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+#: Where a virtual environment keeps its interpreter, as `gym env start` makes it (nemo_gym/cli/setup_command.py, 0.4.0).
+_PYTHON = Path(".venv", "bin", "python")
+
+
+class NoEnv(Exception):
+    """What was given names no environment; the message says why."""
+
+
+class BadConfig(Exception):
+    """The folder has no YAML that can be used; the message says what is needed."""
+
+
+@dataclass(frozen=True)
+class Env:
+    """One environment, not launched.
+
+    Attributes:
+        name: as node ids and reports call it; unique among those found together.
+        folder: where it runs.
+        application: `module:attribute`, an ASGI application below `folder`; '' for an env as NeMo Gym lays it out.
+        python: its own interpreter, where it has one.
+        data: its example rows, where it has them.
+    """
+
+    name: str
+    folder: Path
+    application: str = ""
+    python: Path | None = None
+    data: tuple[Path, ...] = ()
+
+    @property
+    def app(self) -> Path | None:
+        """The file that is run; None where a module is."""
+        return None if self.application else self.folder / "app.py"
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One server that a YAML declares.
+
+    Attributes:
+        name: the outer key, half of the cookie's name.
+        inner: the third level.
+        path: the YAML.
+        entrypoint: the file to run, relative to the folder.
+        models: names of the model servers that it refers to, such as a judge's.
+    """
+
+    name: str
+    inner: str
+    path: Path
+    entrypoint: str
+    models: tuple[str, ...]
+
+
+def find_envs(patterns: Iterable[str], cwd: Path) -> tuple[Env, ...]:
+    """The environments that folders, globs and `module:attribute`s name, each once, in that order.
+
+    Raises:
+        NoEnv: one of them names none.
+    """
+    found: dict[Path | str, Env] = {}
+    for pattern in patterns:
+        for env in _find(pattern, cwd):
+            found.setdefault(env.application or env.folder, env)
+    return _named(tuple(found.values()))
+
+
+def _find(pattern: str, cwd: Path) -> list[Env]:
+    folder = cwd / pattern
+    if _APPLICATION.fullmatch(pattern) and not folder.exists():
+        return [Env(pattern.replace(":", "."), cwd, pattern)]
+    if folder.is_dir():
+        if not (folder / "app.py").is_file():
+            raise NoEnv(f"{pattern!r}: the folder has no app.py; give an env's folder, or a glob such as 'envs/*'")
+        return [_read(folder)]
+    if folder.is_file():
+        raise NoEnv(f"{pattern!r}: that is a file; give the env's folder")
+    inside = [Path(path) for path in sorted(glob(str(folder)))]  # noqa: PTH207 - absolute patterns, too
+    envs = [_read(path) for path in inside if (path / "app.py").is_file()]
+    if not envs:
+        raise NoEnv(f"{pattern!r}: no folder with an app.py there; give an env's folder, a glob or module:attribute")
+    return envs
+
+
+def _read(folder: Path) -> Env:
+    folder = folder.resolve()
+    python = folder / _PYTHON
+    rows = folder / "data" / "example.jsonl"
+    return Env(
+        folder.name,
+        folder,
+        python=python if python.exists() else None,
+        data=(rows,) if rows.is_file() else (),
+    )
+
+
+def _named(envs: tuple[Env, ...]) -> tuple[Env, ...]:
+    """Folders of one name are told apart by their parents', then by number."""
+    names = [env.name for env in envs]
+    longer = [
+        env if names.count(env.name) == 1 else replace(env, name=f"{env.folder.parent.name}-{env.name}") for env in envs
+    ]
+    seen: dict[str, int] = {}
+    unique = []
+    for env in longer:
+        seen[env.name] = seen.get(env.name, 0) + 1
+        unique.append(env if seen[env.name] == 1 else replace(env, name=f"{env.name}-{seen[env.name]}"))
+    return tuple(unique)
+
+
+def find_instance(folder: Path) -> Instance:
+    """The server that the folder's YAML files declare for it: of its name, else the first.
+
+    The file that bears the folder's name comes first, then the others by name.
+
+    Raises:
+        BadConfig: there is none, or a file cannot be read.
+    """
+    files = sorted(folder.glob("configs/*.yaml"), key=lambda file: (file.stem != folder.name, file.name))
+    declared = [instance for file in files for instance in _instances(file)]
+    own = [instance for instance in declared if instance.inner == folder.name]
+    if not (own or declared):
+        raise BadConfig(f"a YAML in configs/ that declares resources_servers.{folder.name}; {_count(files)}")
+    return (own or declared)[0]
+
+
+def _count(files: list[Path]) -> str:
+    return f"none of {len(files)} files does" if files else "there is no file"
+
+
+def _instances(file: Path) -> list[Instance]:
+    try:
+        config = yaml.safe_load(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadConfig(f"a YAML that can be read; {file.name} cannot: {str(error).splitlines()[0]}") from None
+    found = []
+    for name, kinds in (config or {}).items() if isinstance(config, dict | None) else ():
+        servers = kinds.get("resources_servers") if isinstance(kinds, dict) else None
+        for inner, entry in servers.items() if isinstance(servers, dict) else ():
+            if isinstance(entry, dict):
+                entrypoint = str(entry.get("entrypoint") or "app.py")
+                found.append(Instance(str(name), str(inner), file, entrypoint, tuple(_models(entry))))
+    return found
+
+
+def _models(entry: Mapping[str, Any]) -> Iterable[str]:
+    """Names of the model servers that an entry refers to (`ModelServerRef`, nemo_gym/config_types.py, 0.4.0)."""
+    for value in entry.values():
+        if isinstance(value, dict):
+            if value.get("type") == "responses_api_models" and isinstance(value.get("name"), str):
+                yield value["name"]
+            yield from _models(value)

@@ -1,0 +1,74 @@
+"""Why a server did not start, in its author's words, and what mends it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from shlex import quote
+from typing import Any
+
+from gym_conformance.launch.env import Env
+
+_KEYS = re.compile(r"^\s*-\s+(\S+)\s*$", re.MULTILINE)
+_INTERPOLATION = re.compile(r"Interpolation key '([^']+)'|\$\{([A-Za-z_][\w.]*)\}")
+_MISSING_FIELD = re.compile(r"^(\S+)\n\s+Field required", re.MULTILINE)
+_NETWORK = re.compile(
+    r"Connection refused|Max retries exceeded|Name or service not known|Temporary failure in name resolution"
+    r"|Network is unreachable|Could not connect|couldn't connect|ConnectError|Tunnel connection failed"
+    r"|offline mode|LocalEntryNotFoundError",
+    re.IGNORECASE,
+)
+_NETWORK_TYPES = frozenset({"ConnectionError", "gaierror", "URLError", "ConnectError", "ProxyError", "MaxRetryError"})
+
+#: What is shown of an error that is not known.
+_CUT = 300
+
+_QUOTES = "'\""
+
+
+def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:
+    """What is needed, to stand after "needs ". `failure` is what the child announced."""
+    kind, bases, message = str(failure["type"]), set(failure["bases"]), str(failure["message"])
+    first = message.strip().splitlines()[0].strip()[:_CUT] if message.strip() else kind
+    match kind:
+        case "LaunchError":
+            return message
+        case "ModuleNotFoundError":
+            return _module(str(failure["name"]), env, python)
+        case "EnvironKeyError":
+            return f"the environment variable {first.strip(_QUOTES)}"
+        case "FileNotFoundError":
+            return f"the file {failure['file'] or first}"
+        case "SystemExit":
+            return f"an app.py that does not exit ({first})"
+    if bases & _NETWORK_TYPES or _NETWORK.search(message):
+        return f"the network, or what it would fetch there beforehand: {kind}: {first}"
+    return _config(kind, message, first) or f"to start: {kind}: {first}"
+
+
+def _config(kind: str, message: str, first: str) -> str:
+    """What is wrong with the config; '' where nothing is. The types are nemo-gym's, OmegaConf's and pydantic's."""
+    match kind:
+        case "ConfigMissingValuesError" | "MissingMandatoryValue":
+            return _settings(_KEYS.findall(message) or re.findall(r"full_key: (\S+)", message), first)
+        case "InterpolationKeyError" | "InterpolationResolutionError" | "ConfigInterpolationError":
+            return _settings([one or other for one, other in _INTERPOLATION.findall(message)][:1], first)
+        case "ServerRefNotFoundError":
+            return f"a server that its config refers to: {first}"
+        case "ValidationError":
+            fields = _MISSING_FIELD.findall(message)
+            what = f"it has no {', '.join(fields)}" if fields else " ".join(message.split())[:_CUT]
+            return f"a config that its class takes: {what}"
+    return ""
+
+
+def _module(module: str, env: Env, python: str) -> str:
+    top = module.partition(".")[0]
+    requirements = env.folder / "requirements.txt"
+    wanted = f"-r {quote(str(requirements))}" if requirements.is_file() and top != "nemo_gym" else top.replace("_", "-")
+    return f"the module {module}: {quote(python)} -m pip install {wanted}"
+
+
+def _settings(keys: Sequence[str], first: str) -> str:
+    if not keys:
+        return f"a config key: {first}"
+    noun = "key" if len(keys) == 1 else "keys"
+    return f"the config {noun} {', '.join(keys)}: {' '.join(f'--gym-env-set {key}=VALUE' for key in keys)}"

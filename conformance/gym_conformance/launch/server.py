@@ -1,0 +1,265 @@
+"""A launched server: its process, and the end of what it printed."""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from gym_conformance.launch.env import BadConfig, Env, find_instance
+from gym_conformance.launch.reasons import reason
+from gym_conformance.session.printable import credentials, printable, redact
+
+#: Bytes of a server's output that are kept, and lines of it that are shown.
+LOG_LIMIT, LOG_LINES = 1 << 20, 12
+
+#: Seconds within which guard and server are gone; the guard's own time, and some more.
+_STOP = 12.0
+
+_HERE = Path(__file__).parent
+_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
+
+
+class NotLaunched(Exception):
+    """The server cannot be judged as launched: `needs` says what is missing, `log` is what it printed last."""
+
+    def __init__(self, needs: str, log: tuple[str, ...] = ()) -> None:
+        super().__init__(needs)
+        self.needs = needs
+        self.log = log
+
+
+@dataclass(frozen=True)
+class Peers:
+    """Where the server finds the rest of a gym: base URLs' (host, port)."""
+
+    head: tuple[str, int]
+    policy: tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How to launch an env.
+
+    Attributes:
+        env: what.
+        peers: the mocks it may ask.
+        python: the interpreter; '' for the env's own, else ours.
+        settings: `key=value`, as `gym env start ++key=value` takes them.
+        deadline: seconds until it must be ready to accept.
+    """
+
+    env: Env
+    peers: Peers
+    python: str = ""
+    settings: tuple[str, ...] = ()
+    deadline: float = 120.0
+
+    @property
+    def interpreter(self) -> str:
+        """The interpreter that will be used."""
+        return self.python or str(self.env.python or sys.executable)
+
+    def specification(self, port: int) -> dict[str, Any]:
+        """What the child is told.
+
+        Raises:
+            BadConfig: the env has no YAML that can be used.
+        """
+        env = self.env
+        if env.application:
+            return {"application": env.application, "folder": str(env.folder)}
+        instance = find_instance(env.folder)
+        inside = env.folder.parent.name == "resources_servers"
+        return {
+            "application": "",
+            "folder": str(env.folder),
+            "root": str(env.folder.parent.parent if inside else env.folder),
+            "config": str(instance.path),
+            "instance": instance.name,
+            "inner": instance.inner,
+            "entrypoint": instance.entrypoint,
+            "settings": list(self.settings),
+            "address": {"host": "127.0.0.1", "port": port},
+            "head": dict(zip(("host", "port"), self.peers.head, strict=True)),
+            "policy": dict(zip(("host", "port"), self.peers.policy, strict=True)),
+        }
+
+
+@dataclass
+class LaunchedServer:
+    """A server that is about to accept at `url`; `close`, or the end of this process, ends it and all that it started.
+
+    Attributes:
+        url: its base URL; the socket is bound before the server exists, and can be lost to nobody.
+        pid: the server's process.
+        config: its global config, interpolations unresolved; what the head is to tell.
+    """
+
+    launch: Launch
+    url: str = ""
+    pid: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)
+    _guard: "subprocess.Popen[bytes] | None" = None
+    _folder: "tempfile.TemporaryDirectory[str] | None" = None
+
+    def start(self) -> Self:
+        """Start it, and wait until it is about to accept.
+
+        Raises:
+            NotLaunched: it does not come to that within the deadline.
+        """
+        try:
+            with _bound() as listener:
+                port = listener.getsockname()[1]
+                self.url = f"http://127.0.0.1:{port}"
+                self._spawn(listener, self.launch.specification(port))
+            self._await()
+        except BadConfig as bad:
+            raise NotLaunched(str(bad)) from None
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def refused(self, why: str) -> NotLaunched:
+        """What to raise where it announced itself and does not answer."""
+        ended = self._ended()
+        return NotLaunched(f"to answer: {ended or why}", self.log())
+
+    def log(self) -> tuple[str, ...]:
+        """The last lines that it printed, safe to show."""
+        if self._folder is None:
+            return ()
+        log = Path(self._folder.name, "log")
+        said = b""
+        for path in (log.with_name("log.before"), log):
+            with suppress(OSError):
+                said += path.read_bytes()
+        lines = [line.strip() for line in said.decode(errors="replace").splitlines()]
+        secrets = _secrets(self.launch.settings)
+        return tuple(printable(redact(line, secrets)) for line in lines if line)[-LOG_LINES:]
+
+    def close(self) -> None:
+        """End it, and all that it started; closing twice does nothing."""
+        if (guard := self._guard) is not None:
+            assert guard.stdin is not None  # noqa: S101
+            assert guard.stdout is not None  # noqa: S101
+            with suppress(BrokenPipeError):
+                guard.stdin.close()
+            try:
+                guard.wait(_STOP)
+            except subprocess.TimeoutExpired:
+                with suppress(ProcessLookupError):
+                    os.killpg(guard.pid, signal.SIGKILL)
+                guard.wait()
+            guard.stdout.close()
+            self._guard = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _spawn(self, listener: socket.socket, specification: Mapping[str, Any]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="gym-conformance-")
+        number = str(listener.fileno())
+        log = [str(Path(self._folder.name, "log")), str(LOG_LIMIT), number]
+        server = [self.launch.interpreter, str(_HERE / "child.py"), number]
+        try:
+            self._guard = subprocess.Popen(  # noqa: S603 - our own scripts
+                [sys.executable, str(_HERE / "guard.py"), *log, "--", *server],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=(listener.fileno(),),
+                start_new_session=True,
+                env=_environment(),
+            )
+            assert self._guard.stdin is not None  # noqa: S101
+            self._guard.stdin.write(json.dumps(specification).encode() + b"\n")
+            self._guard.stdin.flush()
+        except OSError as error:
+            raise NotLaunched(f"an interpreter that runs: {self.launch.interpreter}: {error.strerror}") from None
+
+    def _await(self) -> None:
+        deadline = time.monotonic() + self.launch.deadline
+        said = self._line(deadline)
+        if "failed" in said:
+            raise NotLaunched(reason(said["failed"], self.launch.env, self.launch.interpreter), self.log())
+        if "pid" not in said:
+            raise NotLaunched(
+                f"to start: it ended {_status(said['ended'])}"
+                if "ended" in said
+                else f"to start within {self.launch.deadline:g} s (--gym-launch-timeout)",
+                self.log(),
+            )
+        self.pid, self.config = said["pid"], said["config"]
+
+    def _ended(self) -> str:
+        """How it ended; '' where it runs."""
+        said = self._line(time.monotonic() + 1.0)
+        return f"it ended {_status(said['ended'])}" if "ended" in said else ""
+
+    def _line(self, deadline: float) -> dict[str, Any]:
+        """What was announced next; empty at the deadline."""
+        assert self._guard is not None  # noqa: S101
+        assert self._guard.stdout is not None  # noqa: S101
+        said = b""
+        while not said.endswith(b"\n"):
+            ready, _, _ = select.select([self._guard.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            data = os.read(self._guard.stdout.fileno(), 1 if b"\n" in said else 65536) if ready else b""
+            if not data:
+                return {"ended": self._guard.poll()} if ready else {}
+            said += data
+        first: dict[str, Any] = json.loads(said.splitlines()[0])
+        return first
+
+
+def _bound() -> socket.socket:
+    """A loopback socket that listens. Its protocol is named: asyncio turns Nagle's delay off only where it is."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(2048)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _environment() -> dict[str, str]:
+    """Ours, without what would make the server think that pytest, a gym or coverage runs it, and unbuffered."""
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "NEMO_GYM_CONFIG", "COV_CORE"))
+    }
+    return own | {"PYTHONUNBUFFERED": "1"}
+
+
+def _secrets(settings: tuple[str, ...]) -> frozenset[str]:
+    """What must not be shown of the environment and of the settings."""
+    pairs = [*os.environ.items(), *(tuple(setting.partition("=")[::2]) for setting in settings)]
+    return credentials(value for name, value in pairs if any(word in name.upper() for word in _SECRET_NAMES))
+
+
+def _status(status: int | None) -> str:
+    if status is None or status >= 0:
+        return f"with status {status}"
+    return f"by {signal.Signals(-status).name}"
