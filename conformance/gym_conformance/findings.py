@@ -16,7 +16,7 @@ class Verdict(StrEnum):
 
 
 #: Left out of the JSON where they say nothing.
-_OPTIONAL = frozenset({"file", "line", "accepted", "trajectory", "replay"})
+_OPTIONAL = frozenset({"file", "line", "accepted", "trajectory", "replay", "log"})
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Finding:
         replay: that schedule as the text of a file that `--gym-replay` reads.
         file: the dataset file that the subject comes from, as it was given; '' where it comes from none.
         line: the line in that file, counted from 1.
+        log: the last lines that a launched server printed, where it is not testable as launched.
         accepted: why the baseline accepts this finding; '' where it does not.
     """
 
@@ -58,6 +59,7 @@ class Finding:
     file: str = ""
     line: int = 0
     accepted: str = ""
+    log: tuple[str, ...] = field(default=())
 
     @property
     def red(self) -> bool:
@@ -72,14 +74,14 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """A JSON object of plain types, for the report and for the way from an xdist worker."""
-        lists = {"reproduce": list(self.reproduce), "trajectory": list(self.trajectory)}
+        lists = {"reproduce": list(self.reproduce), "trajectory": list(self.trajectory), "log": list(self.log)}
         data = asdict(self) | lists | {"verdict": self.verdict.value}
         return {name: value for name, value in data.items() if value or name not in _OPTIONAL}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Finding":
         """The inverse of `as_json`."""
-        tuples = {"reproduce": tuple(data["reproduce"]), "trajectory": tuple(data.get("trajectory", ()))}
+        tuples = {name: tuple(data.get(name, ())) for name in ("reproduce", "trajectory", "log")}
         return cls(**data | tuples | {"verdict": Verdict(data["verdict"])})
 
 

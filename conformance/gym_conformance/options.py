@@ -1,11 +1,13 @@
 """The command line: what the user asked for, checked before anything is sent."""
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gym_conformance.launch.env import Env, NoEnv, find_envs
 from gym_conformance.trajectories.explore import PROFILES, USUAL, Profile, Search
 
 #: Seconds a request may take: what the most impatient known client (Unsloth's notebook) grants a verify.
@@ -13,6 +15,9 @@ TIMEOUT = 30.0
 
 #: Requests in flight at once, to this machine and to any other, which may be shared.
 IN_FLIGHT_HERE, IN_FLIGHT_ELSEWHERE = 256, 4
+
+#: Seconds within which a launched server must answer: imports, a cold disk, and two cores that others use too.
+LAUNCH_TIMEOUT = 120.0
 
 #: What `--gym-report` can write, by suffix; `.xml` is pytest's own JUnit.
 REPORTS = (".json", ".md", ".html", ".sarif", ".xml")
@@ -27,7 +32,7 @@ class BadOption(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """What to judge and how. `preview` adds the properties of trajectories. `url` is None for the demo; it has no trailing slash; `timeout` is in seconds."""
+    """What to judge and how. `envs` are launched, each with `python` if given, and `settings`. `preview` adds the properties of trajectories. `url` is None for the demo; it has no trailing slash; `timeout` is in seconds."""
 
     url: str | None = None
     data: tuple[Path, ...] = ()
@@ -42,6 +47,10 @@ class Options:
     in_flight: int = IN_FLIGHT_HERE
     baseline: Path | None = None
     baseline_write: Path | None = None
+    envs: tuple[Env, ...] = ()
+    python: str = ""
+    settings: tuple[str, ...] = ()
+    launch_timeout: float = LAUNCH_TIMEOUT
 
 
 def read_options(
@@ -60,6 +69,10 @@ def read_options(
     in_flight: str | None = None,
     baseline: str | Path | None = None,
     baseline_write: str | None = None,
+    envs: Sequence[str] = (),
+    python: str | None = None,
+    settings: Sequence[str] = (),
+    launch_timeout: str | float | None = None,
 ) -> Options:
     """Check what was given.
 
@@ -70,7 +83,11 @@ def read_options(
         raise BadOption("--gym-url and --gym-demo: give one of them")
     if demo and data:
         raise BadOption("--gym-data: --gym-demo has data of its own; leave out one of them")
-    read_url = None if demo else _read_url(url or "")
+    found = _read_envs(envs, url=url, demo=demo)
+    if len(found) > 1:
+        _refuse_for_many({"--gym-data": data, "--gym-replay": replay, "--gym-pid": pid, "--gym-baseline": baseline})
+        _refuse_for_many({"--gym-baseline-write": baseline_write})
+    read_url = None if demo or found else _read_url(url or "")
     return Options(
         url=read_url,
         data=tuple(Path(path) for path in data),
@@ -85,6 +102,10 @@ def read_options(
         in_flight=_read_count("--gym-in-flight", in_flight, least=1) or _usual_in_flight(read_url),
         baseline=Path(baseline) if baseline else None,
         baseline_write=_read_new_baseline(baseline_write) if baseline_write else None,
+        envs=found,
+        python=_read_python(python) if python else "",
+        settings=tuple(_read_setting(setting) for setting in settings),
+        launch_timeout=_read_timeout(launch_timeout, "--gym-launch-timeout", LAUNCH_TIMEOUT),
     )
 
 
@@ -155,13 +176,42 @@ def _read_new_baseline(given: str) -> Path:
     return path
 
 
-def _read_timeout(given: str | float | None) -> float:
+def _read_envs(given: Sequence[str], *, url: str | None, demo: bool) -> tuple[Env, ...]:
+    if given and (demo or url is not None):
+        raise BadOption("--gym-env, --gym-url and --gym-demo: give one of them")
     try:
-        seconds = TIMEOUT if given is None or given == "" else float(given)
+        return find_envs(given, Path.cwd())
+    except NoEnv as error:
+        raise BadOption(f"--gym-env {error}") from None
+
+
+def _refuse_for_many(given: Mapping[str, object]) -> None:
+    for option, value in given.items():
+        if value:
+            raise BadOption(f"{option}: it is about one server, and --gym-env names several; give one of those")
+
+
+def _read_python(given: str) -> str:
+    found = shutil.which(given)
+    if found is None:
+        raise BadOption(f"--gym-python {given!r}: no such program; give an interpreter, such as .venv/bin/python")
+    return str(Path(found).absolute())
+
+
+def _read_setting(given: str) -> str:
+    key, equals, _ = given.partition("=")
+    if not equals or not key.strip("+ "):
+        raise BadOption("--gym-env-set: not of the form key=value; give one such as search_api_key=...")
+    return given.lstrip("+ ")
+
+
+def _read_timeout(given: str | float | None, option: str = "--gym-timeout", usual: float = TIMEOUT) -> float:
+    try:
+        seconds = usual if given is None or given == "" else float(given)
     except ValueError:
-        raise BadOption(f"--gym-timeout {given!r}: not a number; give seconds, such as 30") from None
+        raise BadOption(f"{option} {given!r}: not a number; give seconds, such as 30") from None
     if not 0 < seconds <= 3600:  # noqa: PLR2004 - an hour
-        raise BadOption(f"--gym-timeout {given!r}: out of range; give seconds above 0 and up to 3600")
+        raise BadOption(f"{option} {given!r}: out of range; give seconds above 0 and up to 3600")
     return seconds
 
 

@@ -44,7 +44,7 @@ BAD = {
     "demo and data": (["--gym-demo", "--gym-data", "x.jsonl"], "--gym-data: --gym-demo has data of its own; *"),
     "nothing to judge": (
         ["--gym-data=x.jsonl"],
-        "--gym-data: there is nothing to judge; give --gym-url URL or --gym-demo too",
+        "--gym-data: there is nothing to judge; give --gym-url URL, --gym-env DIR or --gym-demo too",
     ),
     "nothing to judge with": (["--gym-header", "A: hunter2"], "--gym-header: there is nothing to judge; *"),
     "report's suffix": (

@@ -179,7 +179,7 @@ def main() -> None:
 
     try:
         (serve_application if spec["application"] else serve_env)(spec, serve)
-    except BaseException as error:  # whatever it is, it is announced
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is announced
         traceback.print_exc()
         say({"failed": failure(error)})
         sys.exit(1)

@@ -24,7 +24,7 @@ _CUT = 300
 _QUOTES = "'\""
 
 
-def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:
+def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: PLR0911 - one for each kind
     """What is needed, to stand after "needs ". `failure` is what the child announced."""
     kind, bases, message = str(failure["type"]), set(failure["bases"]), str(failure["message"])
     first = message.strip().splitlines()[0].strip()[:_CUT] if message.strip() else kind

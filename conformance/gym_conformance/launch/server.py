@@ -201,6 +201,7 @@ class LaunchedServer:
         deadline = time.monotonic() + self.launch.deadline
         said = self._line(deadline)
         if "failed" in said:
+            self._ended()  # until then, it may print
             raise NotLaunched(reason(said["failed"], self.launch.env, self.launch.interpreter), self.log())
         if "pid" not in said:
             raise NotLaunched(

@@ -19,6 +19,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--gym-url", metavar="URL", help="the server to judge, such as http://127.0.0.1:8000")
     group.addoption("--gym-demo", action="store_true", help="judge an embedded reference server instead")
     group.addoption(
+        "--gym-env",
+        metavar="DIR",
+        action="append",
+        help="launch an env and judge it: its folder, a quoted glob, or module:attribute of an ASGI app (repeatable)",
+    )
+    group.addoption(
+        "--gym-python", metavar="PATH", help="the interpreter to launch with (default: its .venv's, or ours)"
+    )
+    group.addoption(
+        "--gym-env-set",
+        metavar="KEY=VALUE",
+        action="append",
+        help="set a key of its config, as `gym env start ++KEY=VALUE` does (repeatable)",
+    )
+    group.addoption(
+        "--gym-launch-timeout", metavar="SECONDS", help="how long a launched server may take to answer (default: 120)"
+    )
+    group.addoption(
         "--gym-data",
         metavar="PATH",
         action="append",
@@ -60,6 +78,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--gym-baseline-write", metavar="FILE", help="write what fails the run as a first baseline")
     parser.addini("gym_url", "the same as --gym-url")
     parser.addini("gym_demo", "the same as --gym-demo", type="bool", default=False)
+    parser.addini("gym_env", "the same as --gym-env, one a line", type="linelist")
+    parser.addini("gym_python", "the same as --gym-python")
+    parser.addini("gym_env_set", "the same as --gym-env-set, one a line", type="linelist")
+    parser.addini("gym_launch_timeout", "the same as --gym-launch-timeout")
     parser.addini("gym_data", "the same as --gym-data, one PATH a line", type="paths")
     parser.addini("gym_strict", "the same as --gym-strict", type="bool", default=False)
     parser.addini("gym_report", "the same as --gym-report, one FILE a line", type="paths")
@@ -81,10 +103,17 @@ def pytest_configure(config: pytest.Config) -> None:
     for level, meaning in _LEVELS.items():
         config.addinivalue_line("markers", f"{level}: {meaning} (gym-conformance)")
     option = config.option
-    if option.gym_url is not None or option.gym_demo or config.getini("gym_url") or config.getini("gym_demo"):
+    if (
+        option.gym_url is not None
+        or option.gym_env
+        or option.gym_demo
+        or any(config.getini(name) for name in ("gym_url", "gym_env", "gym_demo"))
+    ):
         from gym_conformance.plugin.hooks import activate  # noqa: PLC0415 - heavy, and only needed here
 
         activate(config)
     elif given := [arg for arg in config.invocation_params.args if str(arg).startswith("--gym-")]:
         name = str(given[0]).partition("=")[0]
-        raise pytest.UsageError(f"{name}: there is nothing to judge; give --gym-url URL or --gym-demo too")
+        raise pytest.UsageError(
+            f"{name}: there is nothing to judge; give --gym-url URL, --gym-env DIR or --gym-demo too"
+        )

@@ -1,24 +1,26 @@
 """What GitHub Actions is told by itself: annotations, and the step's summary."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gym_conformance.reports.annotations import annotations
-from gym_conformance.reports.markdown import markdown_report
+from gym_conformance.reports.markdown import markdown_report, markdown_reports
 from gym_conformance.reports.report import Report
 
 
-def tell_github(terminal: Any, report: Report) -> None:
+def tell_github(terminal: Any, reports: Mapping[str, Report]) -> None:
     """Annotate, and append to the summary; nothing outside of GitHub Actions."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
-    for line in annotations(report, Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())):
+    root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
+    for line in (line for report in reports.values() for line in annotations(report, root)):
         terminal.ensure_newline()
         terminal.write_line(line)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
             with Path(summary).open("a", encoding="utf-8") as file:
-                file.write(markdown_report(report))
+                file.write(markdown_reports(reports) if len(reports) > 1 else markdown_report(*reports.values()))
         except OSError as error:
             terminal.write_line(f"GITHUB_STEP_SUMMARY {summary}: {error.strerror}; no summary is written", yellow=True)

@@ -1,7 +1,7 @@
 """The suite inside pytest: loaded only when an option asks for a gym to be judged."""
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -16,18 +16,19 @@ from gym_conformance.checks.registry import CHECKS, PREVIEW
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import BadOption, Options, read_options
+from gym_conformance.plugin.fleet import write_fleet
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
-from gym_conformance.plugin.items import RUN, CheckItem, collect_checks, node_id, section_id
+from gym_conformance.plugin.items import TARGETS, CheckItem, collect_checks, nodes_of
+from gym_conformance.plugin.mocks import MockPeers, demo_data, serve_demo
 from gym_conformance.plugin.replays import Replay, collect_replays, read_replay
-from gym_conformance.plugin.run import Run, Unreachable, ensure_reachable
+from gym_conformance.plugin.run import Unreachable, ensure_reachable
+from gym_conformance.plugin.scheduling import scheduler
 from gym_conformance.plugin.summary import Tally, write_summary
+from gym_conformance.plugin.target import Target, launched_targets, names_of, running_target
 from gym_conformance.reports.report import Report
-from gym_conformance.reports.writing import write_report
+from gym_conformance.reports.writing import write_reports
 from gym_conformance.session.printable import printable
-
-#: What can be chosen by node id: a section, or a check in it.
-_NODES = frozenset(node for check in CHECKS + PREVIEW for node in (section_id(check), node_id(check)))
 
 
 def activate(config: pytest.Config) -> None:
@@ -43,16 +44,16 @@ def activate(config: pytest.Config) -> None:
         raise pytest.UsageError(str(bad)) from None
     config.stash[BASELINE] = load_baseline(options.baseline)
     _write_junit(config, options)
-    _choose_paths(config)
+    _choose_paths(config, _nodes(options))
     config.pluginmanager.register(Suite(config, options, replays), "gym-conformance-suite")
 
 
 def _read_options(config: pytest.Config) -> Options:
     """The command line's options, and the ini file's where it is silent."""
     option = config.option
-    url, demo = option.gym_url, option.gym_demo
-    if url is None and not demo:
-        url, demo = config.getini("gym_url") or None, config.getini("gym_demo")
+    url, demo, envs = option.gym_url, option.gym_demo, option.gym_env
+    if url is None and not demo and not envs:
+        url, demo, envs = config.getini("gym_url") or None, config.getini("gym_demo"), config.getini("gym_env")
     return read_options(
         url=url,
         demo=demo,
@@ -68,6 +69,10 @@ def _read_options(config: pytest.Config) -> Options:
         in_flight=option.gym_in_flight or config.getini("gym_in_flight"),
         baseline=option.gym_baseline or _one_path(config, "gym_baseline"),
         baseline_write=option.gym_baseline_write,
+        envs=envs or (),
+        python=option.gym_python or config.getini("gym_python"),
+        settings=option.gym_env_set or config.getini("gym_env_set"),
+        launch_timeout=option.gym_launch_timeout or config.getini("gym_launch_timeout"),
     )
 
 
@@ -87,23 +92,30 @@ def _write_junit(config: pytest.Config, options: Options) -> None:
             config.option.xmlpath = str(path)
 
 
-def _choose_paths(config: pytest.Config) -> None:
+def _nodes(options: Options) -> frozenset[str]:
+    """What can be chosen by node id: a target where there are several, a section, or a check in it."""
+    names = names_of(options)
+    every = (node for check in CHECKS + PREVIEW for name in names for node in nodes_of(check, name))
+    return frozenset(every)
+
+
+def _choose_paths(config: pytest.Config, nodes: frozenset[str]) -> None:
     """Asked for a gym and given no path, collect no tests but ours; node ids of ours are no paths."""
-    chosen = {arg: node for arg in config.args if (node := _own_node(config, arg))}
+    chosen = {arg: node for arg in config.args if (node := _own_node(config, arg, nodes))}
     # travels to xdist workers
     config.option.gym_chosen = [*getattr(config.option, "gym_chosen", []), *chosen.values()]
-    asked = config.option.gym_url or config.option.gym_demo
+    asked = config.option.gym_url or config.option.gym_env or config.option.gym_demo
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         config.args = [arg for arg in config.args if arg not in chosen]
     elif asked:
         config.args = []
 
 
-def _own_node(config: pytest.Config, arg: str) -> str | None:
+def _own_node(config: pytest.Config, arg: str, nodes: frozenset[str]) -> str | None:
     """The node id that an argument names, if it is one of ours; below the root pytest shows them with `../`."""
     path, colons, check = arg.partition("::")
     for node in (path, os.path.relpath(config.invocation_params.dir / path, config.rootpath)):
-        if node + colons + check in _NODES:
+        if node + colons + check in nodes:
             return node + colons + check
     return None
 
@@ -117,56 +129,75 @@ class Suite:
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self.checks = CHECKS + (PREVIEW if options.preview or replays else ())
-        self.tally = Tally(options, self.checks)
+        self.tallies = {name: Tally(options, self.checks) for name in names_of(options)}
+        self.tally = next(iter(self.tallies.values()))  # the only one, where a baseline is asked for
         self.url = options.url or ""
         self._started = ExitStack()
 
     def pytest_sessionstart(self) -> None:
-        """Read the data and see whether the server is there, before anything is judged."""
+        """Read the data and see whether the server is there, before anything is judged; envs are launched later."""
         config = self.config
         if config.option.collectonly:
             return
+        targets = self._launched() if self.options.envs else {"": self._running()}
+        config.stash[TARGETS] = targets
+        for name, target in targets.items():
+            self._started.callback(target.close)
+            self.tallies[name].target = target.target()
+
+    def _launched(self) -> dict[str, Target]:
+        peers = MockPeers(self._started)
+        return dict(zip(self.tallies, launched_targets(self.options, peers), strict=True))
+
+    def _running(self) -> Target:
         data = self.options.data
         try:
             if self.worker is not None:
                 self.url = self.worker["gym_url"]
             elif self.options.url is None:
-                self.url = self._start_demo()
+                self.url = serve_demo(self._started)
             else:
                 ensure_reachable(self.url, self.options)
-            if self.options.url is None:
-                data = _demo_data()
-            dataset = load(data)
+            dataset = load(demo_data() if self.options.url is None else data)
         except (BadData, Unreachable) as bad:
             raise pytest.UsageError(str(bad)) from None
-        run = config.stash[RUN] = Run(self.url, self.options, dataset)
-        self._started.callback(run.close)
-        self.tally.target = run.target()
-
-    def _start_demo(self) -> str:
-        from gym_mocks.reference import reference_app  # noqa: PLC0415 - only the demo needs a server of ours
-        from gym_mocks.serving import serve  # noqa: PLC0415
-
-        return self._started.enter_context(serve(reference_app()))
+        return running_target(self.url, dataset, self.options)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell an xdist worker where the server is."""
         node.workerinput["gym_url"] = self.url
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: Any, log: Any) -> Any:
+        """With several targets, each goes to one worker, unless the user says how to distribute."""
+        return scheduler(config, log) if len(self.tallies) > 1 and config.option.dist == "load" else None
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Put the checks first; after this, pytest's own -k, -m and --lf choose among them."""
-        chosen = set(self.config.option.gym_chosen)
         if self.replays:
-            self.tally.deselected |= {check.id for check in self.checks} - {replay.check.id for replay in self.replays}
+            self._left_out(check.id for check in set(self.checks) - {replay.check for replay in self.replays})
             items[:0] = collect_replays(session, self.replays)
             return
-        checks = collect_checks(session, self.checks)
-        wanted = [item for item in checks if not chosen or {node_id(item.check), section_id(item.check)} & chosen]
-        self.tally.deselected |= {item.check.id for item in checks} - {item.check.id for item in wanted}
+        chosen = set(self.config.option.gym_chosen)
+        checks = [item for name in self.tallies for item in collect_checks(session, self.checks, name)]
+        wanted = [item for item in checks if not chosen or chosen.intersection(nodes_of(item.check, item.target))]
+        for item in set(checks) - set(wanted):
+            self.tallies[item.target].deselected.add(item.check.id)
         unknown = collect_unknown(session, self.config.stash[BASELINE], {check.id for check in self.checks})
         items[:0] = [*wanted, *([] if chosen else unknown)]
+
+    def _left_out(self, checks: Iterable[str]) -> None:
+        for tally in self.tallies.values():
+            tally.deselected |= set(checks)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """After a launched target's last check in this process, stop it."""
+        after = nextitem.target if isinstance(nextitem, CheckItem) else None
+        if self.options.envs and isinstance(item, CheckItem) and item.target != after:
+            self.config.stash[TARGETS][item.target].close()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -175,12 +206,13 @@ class Suite:
         """Let the findings travel with pytest's report, also from an xdist worker."""
         report = yield
         if isinstance(item, CheckItem) and call.when == "call":
-            run = self.config.stash[RUN]
+            target = self.config.stash[TARGETS][item.target]
             findings = item.findings or [_cut_off(item, call.excinfo)]
-            effort = run.effort()
+            effort = target.effort()
             report.gym = {  # type: ignore[attr-defined]
                 "findings": [finding.as_json() for finding in findings],
-                "target": run.target(),
+                "name": item.target,
+                "target": target.target(),
                 "effort": [self.worker["workerid"] if self.worker else "", effort.requests, effort.seconds],
                 "own_fault": not item.findings and not _stopped(call.excinfo),
             }
@@ -191,7 +223,7 @@ class Suite:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather what was found; runs in the controller for every worker's report."""
         if (found := getattr(report, "gym", None)) is not None:
-            self.tally.add(found)
+            self.tallies[found["name"]].add(found)
         self.tally.stale += [Stale(**stale) for stale in getattr(report, "gym_stale", ())]
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -210,35 +242,42 @@ class Suite:
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Remember what -k, -m or --lf left out, for the report."""
-        self.tally.deselected |= {item.check.id for item in items if isinstance(item, CheckItem)}
+        for item in items:
+            if isinstance(item, CheckItem):
+                self.tallies[item.target].deselected.add(item.check.id)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say what the server is and what was found."""
         if self.worker is None and not self.config.option.collectonly:
-            write_summary(terminalreporter, self.tally)
+            if len(self.tallies) > 1:
+                write_fleet(terminalreporter, self.tallies)
+            else:
+                write_summary(terminalreporter, self.tally)
             if self.config.getini("gym_github"):
-                tell_github(terminalreporter, self._report())
+                tell_github(terminalreporter, self._reports())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take in what an xdist worker left out; one that crashed says nothing."""
-        self.tally.deselected |= set(getattr(node, "workeroutput", {}).get("gym_deselected", ()))
+        for name, checks in getattr(node, "workeroutput", {}).get("gym_deselected", {}).items():
+            self.tallies[name].deselected |= set(checks)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Stop what was started and write the reports, also when the run was interrupted."""
         self._started.close()
         if self.worker is not None:
-            self.config.workeroutput["gym_deselected"] = sorted(self.tally.deselected)  # type: ignore[attr-defined]
+            left_out = {name: sorted(tally.deselected) for name, tally in self.tallies.items()}
+            self.config.workeroutput["gym_deselected"] = left_out  # type: ignore[attr-defined]
             return
         if self.config.option.collectonly:
             return
-        if self.tally.own_fault:
+        if any(tally.own_fault for tally in self.tallies.values()):
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        report = self._report()
+        reports = self._reports()
         for path in self.options.reports:
             if path.suffix != ".xml":
-                self._write(session, f"--gym-report {str(path)!r}", partial(write_report, path, report))
+                self._write(session, f"--gym-report {str(path)!r}", partial(write_reports, path, reports))
         if (new := self.options.baseline_write) and not self.tally.own_fault:
             breaking = [finding for finding in self.tally.findings if finding.breaks(strict=self.options.strict)]
             self._write(session, f"--gym-baseline-write {str(new)!r}", partial(write_baseline, new, breaking))
@@ -250,8 +289,9 @@ class Suite:
             self.tally.unwritten.append(f"{option}: {error.strerror}; no report was written")
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
-    def _report(self) -> Report:
-        return self.tally.report(self.config.stash[BASELINE].file)
+    def _reports(self) -> dict[str, Report]:
+        baseline = self.config.stash[BASELINE].file
+        return {name: tally.report(baseline) for name, tally in self.tallies.items()}
 
     def pytest_unconfigure(self) -> None:
         """Stop what was started also where the session never began."""
@@ -268,9 +308,3 @@ def _cut_off(item: CheckItem, excinfo: pytest.ExceptionInfo[BaseException] | Non
     who = "it was stopped" if _stopped(excinfo) else "gym-conformance itself failed"
     reason = printable(item.redacted(f"{who}: {excinfo.exconly(tryshort=True) if excinfo else 'it found nothing'}"))
     return Finding(check.id, check.level.value, check.title, Verdict.UNTESTABLE, "server", reason=reason)
-
-
-def _demo_data() -> tuple[Any, ...]:
-    from gym_mocks.reference import DATA  # noqa: PLC0415 - only the demo needs it
-
-    return (DATA,)

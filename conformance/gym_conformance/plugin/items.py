@@ -11,7 +11,7 @@ from gym_conformance.checks.check import Check
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.plugin.gate import BASELINE, today
 from gym_conformance.plugin.keeping import keep
-from gym_conformance.plugin.run import Run
+from gym_conformance.plugin.target import Target
 from gym_conformance.reports.report import DOCS
 from gym_conformance.reports.text import explain
 from gym_conformance.session.printable import credentials, redact
@@ -28,19 +28,21 @@ class Section(pytest.Collector):
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.checks: tuple[Check, ...] = ()
+        self.target = ""
 
     def collect(self) -> Iterator["CheckItem"]:
         """The section's checks, in order."""
         for check in self.checks:
-            yield CheckItem.from_parent(self, name=check.id, check=check)
+            yield CheckItem.from_parent(self, name=check.id, check=check, target=self.target)
 
 
 class CheckItem(pytest.Item):
-    """One check, or one schedule of a check that is tried again; a test as pytest sees it."""
+    """One check of one target, or one schedule of a check that is tried again; a test as pytest sees it."""
 
-    def __init__(self, *, check: Check, schedule: Schedule | None = None, **arguments: Any) -> None:
+    def __init__(self, *, check: Check, target: str = "", schedule: Schedule | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.check = check
+        self.target = target
         self.schedule = schedule
         self.findings: list[Finding] = []
         self.stale: list[Stale] = []
@@ -55,14 +57,14 @@ class CheckItem(pytest.Item):
             Fails: a MUST is violated (with --gym-strict a SHOULD too), or the check is untestable, and the baseline
                 does not accept it; or the baseline accepts what does not fail.
         """
-        run: Run = self.config.stash[RUN]
+        target = self.config.stash[TARGETS][self.target]
         baseline = self.config.stash[BASELINE]
-        found = (keep(self.config, finding, run.url) for finding in run.judge(self.check, self.schedule))
+        found = (keep(self.config, finding, target) for finding in target.judge(self.check, self.schedule))
         self.findings = baseline.accept(found, today())
         self.stale = baseline.stale(self.check.id, self.findings, today())
         reasons = dict.fromkeys(finding.accepted for finding in self.findings if finding.accepted)
         self.user_properties += [("gym_accepted", reason) for reason in reasons]
-        if self.stale or any(finding.breaks(strict=run.options.strict) for finding in self.findings):
+        if self.stale or any(finding.breaks(strict=target.options.strict) for finding in self.findings):
             raise Fails
         if worst(self.findings) is Verdict.NOT_APPLICABLE:
             raise pytest.skip.Exception(self.findings[0].reason, _use_item_location=True)
@@ -79,31 +81,45 @@ class CheckItem(pytest.Item):
 
     def redacted(self, text: str) -> str:
         """A text of our own, such as a traceback with locals, without what the user's headers say."""
-        return redact(text, credentials(self.config.stash[RUN].options.headers.values()))
+        return redact(text, credentials(self.config.stash[TARGETS][self.target].options.headers.values()))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the check stands: no file, but its section."""
         return self.config.rootpath / self.nodeid.partition("::")[0], 0, self.name
 
 
-RUN = pytest.StashKey[Run]()
+#: The targets by name.
+TARGETS = pytest.StashKey[dict[str, Target]]()
 
 
-def section_id(check: Check) -> str:
-    """The node id of the collector that a check is in."""
-    return f"gym/{check.section}"
+def section_id(check: Check, target: str = "") -> str:
+    """The node id of the collector that a check is in; with several targets, that of each bears its name."""
+    return f"gym/{target}/{check.section}" if target else f"gym/{check.section}"
 
 
-def node_id(check: Check) -> str:
+def node_id(check: Check, target: str = "") -> str:
     """The node id of a check's item."""
-    return f"{section_id(check)}::{check.id}"
+    return f"{section_id(check, target)}::{check.id}"
 
 
-def collect_checks(session: pytest.Session, checks: tuple[Check, ...]) -> list[CheckItem]:
+def nodes_of(check: Check, target: str = "") -> frozenset[str]:
+    """The node ids by which a check can be chosen: its own, its section's, and its target's."""
+    own = {node_id(check, target), section_id(check, target)}
+    return frozenset(own | {f"gym/{target}"} if target else own)
+
+
+def target_of(node: str) -> str:
+    """The target that an item's node id names; '' where it names none."""
+    home, *names = node.partition("::")[0].split("/")
+    return "/".join(names[:-1]) if home == "gym" else ""
+
+
+def collect_checks(session: pytest.Session, checks: tuple[Check, ...], target: str = "") -> list[CheckItem]:
     """An item for each check, below one collector for each section."""
     items: list[CheckItem] = []
-    for name in dict.fromkeys(check.section for check in checks):
-        section = Section.from_parent(session, name=f"gym/{name}", nodeid=f"gym/{name}")
-        section.checks = tuple(check for check in checks if check.section == name)
+    for name in dict.fromkeys(section_id(check, target) for check in checks):
+        section = Section.from_parent(session, name=name, nodeid=name)
+        section.checks = tuple(check for check in checks if section_id(check, target) == name)
+        section.target = target
         items += (item for item in session.genitems(section) if isinstance(item, CheckItem))
     return items

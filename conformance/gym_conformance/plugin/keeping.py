@@ -6,27 +6,27 @@ from shlex import quote
 import pytest
 
 from gym_conformance.findings import Finding
+from gym_conformance.plugin.target import Target
 
 _FOLDER = ".gym-conformance"
 
 
-def keep(config: pytest.Config, finding: Finding, url: str) -> Finding:
+def keep(config: pytest.Config, finding: Finding, target: Target) -> Finding:
     """Write a finding's schedule to `.gym-conformance/CHECK.json`, and say in the finding how to replay it.
 
     Where nothing can be written there, the finding stays as it is: its commands reproduce it, too.
     """
     if not finding.replay:
         return finding
-    folder = config.rootpath / _FOLDER
+    folder = config.rootpath / _FOLDER / target.name
     path = folder / f"{finding.check}.json"
     try:
-        folder.mkdir(exist_ok=True)
-        (folder / ".gitignore").write_text("*\n")
+        folder.mkdir(parents=True, exist_ok=True)
+        (config.rootpath / _FOLDER / ".gitignore").write_text("*\n")
         path.write_text(finding.replay)
     except OSError:
         return finding
-    target = "--gym-demo" if config.option.gym_demo else f"--gym-url {quote(url)}"
     shown = (
         path.relative_to(config.invocation_params.dir) if path.is_relative_to(config.invocation_params.dir) else path
     )
-    return replace(finding, reproduce=(f"pytest {target} --gym-replay {quote(str(shown))}", *finding.reproduce))
+    return replace(finding, reproduce=(f"pytest {target.option} --gym-replay {quote(str(shown))}", *finding.reproduce))

@@ -90,23 +90,31 @@ def make_line(url: str, options: Options) -> Line:
     return Line(url, transport, options.timeout, options.headers, options.in_flight)
 
 
-def ensure_reachable(url: str, options: Options) -> None:
+def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> None:
     """Ask for the root once, so that a wrong URL is one clear line and not a finding of every check.
+
+    `deadline` is in seconds; only a server that we launched must have answered by then.
 
     Raises:
         Unreachable: nobody takes the connection, or TLS fails.
     """
+    launched = deadline > _CONNECT
+    seconds = deadline if launched else min(options.timeout, _CONNECT)
 
     async def ask() -> None:
-        transport = Transport(httpx.URL(url), deadline=min(options.timeout, _CONNECT))
+        transport = Transport(httpx.URL(url), deadline=seconds)
         try:
-            await Channel(Line(url, transport, options.timeout, options.headers)).send(Request("GET", "/"))
+            await Channel(Line(url, transport, max(seconds, options.timeout), options.headers)).send(
+                Request("GET", "/")
+            )
         finally:
             await transport.aclose()
 
     try:
         asyncio.run(ask())
     except ServerFault as fault:
+        if launched:
+            raise Unreachable(f"it is launched, but {fault.fault}: {fault.detail}") from None
         if fault.fault is Fault.UNREACHABLE:
             raise Unreachable(f"--gym-url {url}: {fault.detail}; start the server, or mend the URL") from None
         if fault.fault is Fault.TLS:

@@ -2,11 +2,14 @@
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Final
+from urllib.parse import quote
 
 from gym_conformance import __version__
 from gym_conformance.findings import Verdict
+from gym_conformance.reports.fleet import ordered
 from gym_conformance.reports.page.drift import drift
 from gym_conformance.reports.page.findings import findings
 from gym_conformance.reports.page.latency import latency
@@ -30,31 +33,58 @@ _FIRST: Final = 3
 
 def html_report(report: Report) -> str:
     """The report as one HTML document."""
-    style = _PAGE.joinpath("page.css").read_text("utf-8")
-    script = _PAGE.joinpath("page.js").read_text("utf-8")
     parts = [_navigation(report), matrix(report.checks), findings(report)]
     if report.drift is not None:
         parts.append(drift(report.drift))
     if report.latency:
         parts.append(latency(report.latency))
+    return _document(
+        f"{report.outcome}: {report.target['url']}",
+        element("a", "Skip to the findings", href="#findings", class_="skip"),
+        _verdict(report),
+        element("main", *parts),
+    )
+
+
+def html_reports(reports: Mapping[str, Report], folder: str) -> str:
+    """Several targets as one page, which links to each one's own, `folder/NAME.html`."""
+    rows = [
+        element(
+            "tr",
+            element("td", element("a", line.name, href=f"{folder}/{quote(line.name)}.html")),
+            *(element("td", text(cell)) for cell in (line.said, line.kind, line.counts, line.first)),
+            class_=_CLASSES[line.report.outcome],
+        )
+        for line in ordered(reports)
+    ]
+    heads = ("server", "", "kind", "violations", "mend first")
+    table = element(
+        "table",
+        element("thead", element("tr", *(element("th", head, scope="col") for head in heads))),
+        element("tbody", *rows),
+    )
+    header = element("header", element("p", "gym conformance", class_="kicker"), element("h1", f"{len(rows)} servers"))
+    return _document(f"{len(rows)} servers", header, element("main", table))
+
+
+def _document(title: str, *body: Markup) -> str:
+    style = _PAGE.joinpath("page.css").read_text("utf-8")
+    script = _PAGE.joinpath("page.js").read_text("utf-8")
     head = [
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("meta", name="referrer", content="no-referrer"),
-        element("title", f"{report.outcome}: {report.target['url']}"),
+        element("title", title),
         element("style", Markup(style)),
     ]
-    body = [
-        element("a", "Skip to the findings", href="#findings", class_="skip"),
-        _verdict(report),
-        element("main", *parts),
+    after = [
         element("footer", element("a", "gym-conformance", href=HOME), f" {__version__}"),
         element("p", id="said", role="status", class_="unseen"),
         element("script", Markup(script)),
     ]
-    page = element("html", element("head", *head), element("body", *body), lang="en")
+    page = element("html", element("head", *head), element("body", *body, *after), lang="en")
     return f"<!doctype html>\n{page}\n"
 
 

@@ -2,14 +2,19 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
 from gym_conformance import __version__
 from gym_conformance.findings import Verdict
+from gym_conformance.reports.fleet import ordered
 from gym_conformance.reports.report import Report
 
 SCHEMA: Final = "gym-conformance/1"
+
+#: Several targets: `servers` has for each its name, its outcome and its report, of the schema above.
+FLEET_SCHEMA: Final = "gym-conformance-fleet/1"
 
 
 def as_report(report: Report) -> dict[str, Any]:
@@ -35,3 +40,12 @@ def as_report(report: Report) -> dict[str, Any]:
 def json_report(report: Report) -> str:
     """The report as JSON text."""
     return json.dumps(as_report(report), indent=2) + "\n"
+
+
+def json_reports(reports: Mapping[str, Report]) -> str:
+    """Several targets as JSON text, each with its own report."""
+    servers = [
+        {"name": line.name, "outcome": line.report.outcome.value, "report": as_report(line.report)}
+        for line in ordered(reports)
+    ]
+    return json.dumps({"schema": FLEET_SCHEMA, "servers": servers}, indent=2) + "\n"

@@ -5,11 +5,12 @@ marks is escaped.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from gym_conformance.findings import Verdict
 from gym_conformance.reports.drift import DriftRow
+from gym_conformance.reports.fleet import ordered
 from gym_conformance.reports.groups import Group
 from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.marks import code, fenced, prose
@@ -47,6 +48,22 @@ def markdown_report(report: Report) -> str:
             break
         kept.append(block)
     return "\n\n".join(kept) + "\n"
+
+
+def markdown_reports(reports: Mapping[str, Report]) -> str:
+    """Several targets: a table, and below it the reports of those that are not fit, as far as there is room."""
+    lines = ordered(reports)
+    rows = [
+        f"| {_SIGNS[line.report.outcome]} {prose(line.name)} | {line.said} | {prose(line.kind)} | {line.counts} "
+        f"| {prose(line.first)} |"
+        for line in lines
+    ]
+    text = "\n".join(["| server | | kind | violations | mend first |", "|---|---|---|---|---|", *rows]) + "\n"
+    for line in lines:
+        whole = f"\n# {prose(line.name)}\n\n{markdown_report(line.report)}"
+        if any(line.report.breaks(group) for group in line.report.groups) and len(text) + len(whole) < LIMIT:
+            text += whole
+    return text[:LIMIT]
 
 
 def _blocks(report: Report) -> Iterator[str]:

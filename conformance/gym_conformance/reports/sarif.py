@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -21,6 +22,16 @@ _WEIGHTS: Final = {Weight.BREAKING: "error", Weight.WARNING: "warning", Weight.N
 
 def sarif_report(report: Report) -> str:
     """The report as SARIF text; what passed is left out."""
+    return sarif_reports({"": report})
+
+
+def sarif_reports(reports: Mapping[str, Report]) -> str:
+    """Several targets, each a run of its own category."""
+    runs = [_run(name, report) for name, report in reports.items()]
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}, indent=1) + "\n"
+
+
+def _run(name: str, report: Report) -> dict[str, Any]:
     app = str(report.target.get("app", ""))
     findings = [_finding(finding, app) for finding in report.findings if finding.red]
     drift = [_drift(row, app) for row in report.drift or ()]
@@ -31,13 +42,12 @@ def sarif_report(report: Report) -> str:
         "informationUri": HOME,
         "rules": [_rule(check.first) for check in report.checks] + [_kind(row) for row in kinds.values()],
     }
-    run = {
+    return {
         "tool": {"driver": driver},
-        "automationDetails": {"id": "gym-conformance/"},
+        "automationDetails": {"id": f"gym-conformance/{name}/" if name else "gym-conformance/"},
         "columnKind": "unicodeCodePoints",
         "results": findings + drift,
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
 def _rule(finding: Finding) -> dict[str, Any]:

@@ -40,7 +40,9 @@ def _paragraph(group: list[Finding]) -> str:
     finding = group[0]
     subject = "" if finding.subject == "server" else finding.subject + _and_also([other.subject for other in group[1:]])
     if finding.verdict is Verdict.UNTESTABLE:
-        return f"Untestable: needs {finding.reason}" + (f"\n  for {subject}" if subject else "")
+        lines = [f"Untestable: needs {finding.reason}", *([f"  for {subject}"] if subject else [])]
+        lines += ["  it printed last:", indent("\n".join(finding.log), "    ")] if finding.log else []
+        return "\n".join(lines)
     facts = {
         "subject": subject,
         "expected": finding.expected,

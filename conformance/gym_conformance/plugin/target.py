@@ -1,0 +1,165 @@
+"""What is judged in one process: served when its first check runs, stopped after its last."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from shlex import quote
+from typing import Any, Protocol
+
+from gym_conformance.checks.check import Check
+from gym_conformance.dataset import BadData, Dataset, load
+from gym_conformance.findings import Finding, Verdict
+from gym_conformance.launch.env import Env
+from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched, Peers
+from gym_conformance.options import Options
+from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable
+from gym_conformance.reports.place import relative
+from gym_conformance.trajectories.trajectory import Schedule
+
+_NOTHING = Effort(0, 0.0)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A target that answers, with its rows. `pid` is its process where we started it."""
+
+    url: str
+    dataset: Dataset
+    pid: int | None = None
+
+
+@dataclass
+class Target:
+    """One target. Where it cannot be launched, its first check says so, and the others do not apply.
+
+    Attributes:
+        name: in node ids; '' for the only one.
+        option: how the command line names it.
+        options: how to judge it.
+        serve: serves it for as long as the block lasts; may raise `NotLaunched`.
+        known: what reports say of it beforehand: `url`, or `app`.
+    """
+
+    name: str
+    option: str
+    options: Options
+    serve: Callable[[], AbstractContextManager[Served]]
+    known: Mapping[str, Any]
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _run: Run | None = None
+    _refused: NotLaunched | None = None
+    _found: dict[str, Any] = field(default_factory=dict)
+    _spent: Effort = _NOTHING
+
+    def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
+        """Run one check, or replay one schedule of it; the first call serves the target."""
+        if self._run is None and self._refused is None:
+            try:
+                served = self._stack.enter_context(self.serve())
+            except NotLaunched as refused:
+                self._refused = refused
+                return [_finding(check, Verdict.UNTESTABLE, refused.needs, refused.log)]
+            options = replace(self.options, pid=self.options.pid or served.pid)
+            self._run = Run(served.url, options, served.dataset)
+        if self._run is None:
+            assert self._refused is not None  # noqa: S101 - one of them is set
+            reason = f"the server is not launched: it needs {self._refused.needs}"
+            return [_finding(check, Verdict.NOT_APPLICABLE, reason)]
+        return self._run.judge(check, schedule)
+
+    def target(self) -> dict[str, Any]:
+        """The report's `target`, as far as it is known."""
+        if self._run:
+            self._found = self._run.target()
+        return {"url": self.option, "rows": 0, **self._found, **self.known}
+
+    def effort(self) -> Effort:
+        """What was spent so far in this process."""
+        now = self._run.effort() if self._run else _NOTHING
+        return Effort(self._spent.requests + now.requests, self._spent.seconds + now.seconds)
+
+    def close(self) -> None:
+        """Stop what was started; a further check would start it again."""
+        if self._run:
+            self._found, self._spent = self._run.target(), self.effort()
+            self._run.close()
+            self._run = None
+        self._stack.close()
+
+
+@dataclass
+class launched:  # noqa: N801 - a context manager
+    """Serve what is launched: `server` is not started yet; `tell_head` is told its config.
+
+    Raises on entry:
+        NotLaunched: it does not answer within the deadline, or its rows cannot be read.
+    """
+
+    server: LaunchedServer
+    options: Options
+    tell_head: Callable[[Mapping[str, Any]], None]
+
+    def __enter__(self) -> Served:
+        launch = self.server.launch
+        try:
+            dataset = load(self.options.data or launch.env.data) if self.options.data or launch.env.data else Dataset()
+        except BadData as bad:
+            raise NotLaunched(f"rows that can be read: {bad}") from None
+        self.server.start()
+        try:
+            self.tell_head(self.server.config)
+            try:
+                ensure_reachable(self.server.url, self.options, launch.deadline)
+            except Unreachable as silent:
+                raise self.server.refused(str(silent)) from None
+        except BaseException:
+            self.server.close()
+            raise
+        return Served(self.server.url, dataset, self.server.pid)
+
+    def __exit__(self, *_: object) -> None:
+        self.server.close()
+
+
+def names_of(options: Options) -> tuple[str, ...]:
+    """The targets' names, as node ids have them; one target alone needs none."""
+    return tuple(env.name for env in options.envs) if len(options.envs) > 1 else ("",)
+
+
+def running_target(url: str, dataset: Dataset, options: Options) -> Target:
+    """A server that runs already; `options.url` is None for the demo."""
+    option = f"--gym-url {quote(url)}" if options.url else "--gym-demo"
+    served = Served(url, dataset)
+    return Target("", option, options, lambda: nullcontext(served), {"url": url, "rows": dataset.read})
+
+
+def launched_targets(options: Options, peers: "Mocks") -> list[Target]:
+    """A target for each env, not launched yet."""
+    return [_launched(name, env, options, peers) for name, env in zip(names_of(options), options.envs, strict=False)]
+
+
+def _launched(name: str, env: Env, options: Options, peers: "Mocks") -> Target:
+    def serve() -> launched:
+        launch = Launch(env, peers.addresses, options.python, options.settings, options.launch_timeout)
+        return launched(LaunchedServer(launch), options, peers.tell_head)
+
+    shown = relative(str(env.folder), Path.cwd()) or "."
+    given = env.application or shown
+    known = {"url": given} | ({"app": str(env.app)} if env.app else {})
+    return Target(name, f"--gym-env {quote(given)}", options, serve, known)
+
+
+class Mocks(Protocol):
+    """What stands beside launched servers: where it is, and whom to tell of a server's config."""
+
+    @property
+    def addresses(self) -> Peers:
+        """Head and policy."""
+
+    def tell_head(self, config: Mapping[str, Any]) -> None:
+        """Let the head tell of this config."""
+
+
+def _finding(check: Check, verdict: Verdict, reason: str, log: tuple[str, ...] = ()) -> Finding:
+    return Finding(check.id, check.level.value, check.title, verdict, "server", reason=reason, log=log)

@@ -1,0 +1,69 @@
+"""Many targets in one report: a line each, what matters most first."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from gym_conformance.findings import Verdict
+from gym_conformance.reports.report import Outcome, Report
+
+_SHORT: Final = {
+    Outcome.UNFIT: "not fit",
+    Outcome.UNTESTABLE: "not testable",
+    Outcome.STALE: "stale baseline",
+    Outcome.NOTHING: "nothing to judge",
+    Outcome.PARTLY: "no rule broken",
+    Outcome.FIT: "fit",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One target in a table: its name and all that was found."""
+
+    name: str
+    report: Report
+
+    @property
+    def said(self) -> str:
+        """The outcome in a word or two."""
+        return _SHORT[self.report.outcome]
+
+    @property
+    def kind(self) -> str:
+        """What sort of server it is; '' where that is not known."""
+        return str(self.report.target.get("kind", "")).removesuffix(" server")
+
+    @cached_property
+    def violations(self) -> Mapping[str, int]:
+        """How many checks of each level are violated, and how many are untestable."""
+        red = {(group.first.check, group.label) for group in self.report.groups}
+        return Counter(label for _, label in red)
+
+    @property
+    def counts(self) -> str:
+        """The violations, as a table's cell."""
+        levels = ("MUST", "SHOULD", "MAY")
+        return " ".join(f"{self.violations[level]} {level}" for level in levels if self.violations.get(level))
+
+    @property
+    def first(self) -> str:
+        """What to mend first; '' where there is nothing."""
+        group = next(iter(self.report.groups), None)
+        if group is None:
+            return ""
+        first = group.first
+        return f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else f"{first.check}: {first.actual}"
+
+
+def ordered(reports: Mapping[str, Report]) -> list[Line]:
+    """The targets: those not fit to train on first, the fit ones last; of alike ones that with the most violations."""
+    order = list(_SHORT)
+
+    def weight(line: Line) -> tuple[int, int, int, str]:
+        must, should = (-line.violations.get(level, 0) for level in ("MUST", "SHOULD"))
+        return order.index(line.report.outcome), must, should, line.name
+
+    return sorted((Line(name, report) for name, report in reports.items()), key=weight)
