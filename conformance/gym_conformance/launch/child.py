@@ -150,7 +150,9 @@ def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
 def failure(error: BaseException) -> dict[str, Any]:
     """What went wrong, for `gym_conformance.launch.reasons` to word."""
     last = traceback.extract_tb(error.__traceback__)
-    in_environment = bool(last) and Path(last[-1].filename).name == "os.py" and isinstance(error, KeyError)
+    in_environment = (
+        bool(last) and Path(last[-1].filename).name in ("os.py", "<frozen os>") and isinstance(error, KeyError)
+    )
     return {
         "type": "EnvironKeyError" if in_environment else type(error).__name__,
         "bases": [base.__name__ for base in type(error).__mro__],
@@ -158,6 +160,14 @@ def failure(error: BaseException) -> dict[str, Any]:
         "name": str(getattr(error, "name", None) or ""),
         "file": str(getattr(error, "filename", None) or ""),
     }
+
+
+def print_where(error: BaseException) -> None:
+    """Print a traceback of the env's own frames: how it came to be imported says nothing."""
+    said = traceback.TracebackException.from_exception(error)
+    ours = (__file__, runpy.__file__, "<frozen", os.path.dirname(importlib.__file__))  # noqa: PTH120 - a prefix of names
+    said.stack[:] = [frame for frame in said.stack if not frame.filename.startswith(ours)]
+    sys.stderr.writelines(said.format())
 
 
 def main() -> None:
@@ -180,7 +190,7 @@ def main() -> None:
     try:
         (serve_application if spec["application"] else serve_env)(spec, serve)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is announced
-        traceback.print_exc()
+        print_where(error)
         say({"failed": failure(error)})
         sys.exit(1)
 

@@ -18,7 +18,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import psutil
 
@@ -141,9 +141,15 @@ def end_all() -> None:
 def main() -> None:
     """Guard, say how it ended, and end what is left of our group, ourselves included."""
     path, limit, descriptors, _, *command = sys.argv[1:]
-    status = guard(Log(Path(path), int(limit)), command, tuple(map(int, descriptors.split(","))))
+    try:
+        said: dict[str, Any] = {
+            "ended": guard(Log(Path(path), int(limit)), command, tuple(map(int, descriptors.split(","))))
+        }
+    except OSError as error:
+        message = f"an interpreter that runs: {command[0]}: {error.strerror}"
+        said = {"failed": {"type": "LaunchError", "bases": [], "message": message}}  # as the child would say it
     with suppress(OSError):
-        os.write(1, json.dumps({"ended": status}).encode() + b"\n")
+        os.write(1, json.dumps(said).encode() + b"\n")
     os.killpg(0, signal.SIGKILL)
 
 

@@ -137,18 +137,23 @@ class LaunchedServer:
         ended = self._ended()
         return NotLaunched(f"to answer: {ended or why}", self.log())
 
+    @property
+    def log_folder(self) -> Path | None:
+        """Where its log is, until it is closed."""
+        return Path(self._folder.name) if self._folder else None
+
     def log(self) -> tuple[str, ...]:
         """The last lines that it printed, safe to show."""
-        if self._folder is None:
+        if self.log_folder is None:
             return ()
-        log = Path(self._folder.name, "log")
+        log = self.log_folder / "log"
         said = b""
         for path in (log.with_name("log.before"), log):
             with suppress(OSError):
                 said += path.read_bytes()
         lines = [line.strip() for line in said.decode(errors="replace").splitlines()]
         secrets = _secrets(self.launch.settings)
-        return tuple(printable(redact(line, secrets)) for line in lines if line)[-LOG_LINES:]
+        return tuple(printable(redact(line, secrets)) for line in lines if line.strip("^~"))[-LOG_LINES:]
 
     def close(self) -> None:
         """End it, and all that it started; closing twice does nothing."""

@@ -1,0 +1,88 @@
+"""What there is to launch, found without running any of it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from gym_conformance.launch.env import BadConfig, Env, NoEnv, find_envs, find_instance
+from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched
+from tests.launch.drills import NOBODY
+
+_SERVER = "{name}:\n  resources_servers:\n    {inner}:\n      entrypoint: app.py\n"
+
+
+def _env(folder: Path, **configs: str) -> Path:
+    (folder / "configs").mkdir(parents=True)
+    (folder / "app.py").touch()
+    for name, text in configs.items():
+        (folder / "configs" / f"{name}.yaml").write_text(text)
+    return folder
+
+
+def test_folders_globs_and_modules(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        _env(tmp_path / "envs" / name)
+    (tmp_path / "envs" / "__pycache__").mkdir()
+    found = find_envs(["envs/b", "envs/*", "pack.app:make.app"], tmp_path)
+    assert [env.name for env in found] == ["b", "a", "pack.app.make.app"]
+    assert found[2] == Env("pack.app.make.app", tmp_path, "pack.app:make.app")
+
+
+def test_names_are_unique(tmp_path: Path) -> None:
+    for parent in ("one", "two", "x/one"):
+        _env(tmp_path / parent / "env")
+    found = find_envs(["one/env", "two/env", "x/one/env"], tmp_path)
+    assert [env.name for env in found] == ["one-env", "two-env", "one-env-2"]
+
+
+def test_its_own_data_and_interpreter(tmp_path: Path) -> None:
+    folder = _env(tmp_path / "env")
+    assert find_envs(["."], folder)[0].data == ()
+    for path in ("data/example.jsonl", ".venv/bin/python"):
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).touch()
+    [env] = find_envs(["."], folder)
+    assert env.name == "env"
+    assert env.data == (folder / "data" / "example.jsonl",)
+    assert Launch(env, NOBODY).interpreter == str(folder / ".venv" / "bin" / "python")
+    assert Launch(env, NOBODY, python="/bin/python").interpreter == "/bin/python"
+
+
+@pytest.mark.parametrize("given", ["empty", "nothing*", "file", "missing"])
+def test_no_env(tmp_path: Path, given: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(NoEnv, match=r"app\.py|folder"):
+        find_envs([given], tmp_path)
+
+
+def test_the_instance_of_its_name_in_the_file_of_its_name(tmp_path: Path) -> None:
+    judge = "      judge:\n        model: {type: responses_api_models, name: judge_model}\n"
+    own = _SERVER.format(name="mine", inner="env") + judge
+    folder = _env(tmp_path / "env", a=_SERVER.format(name="other", inner="env"), env=own)
+    instance = find_instance(folder)
+    assert (instance.name, instance.inner, instance.models) == ("mine", "env", ("judge_model",))
+
+
+def test_an_instance_of_another_name(tmp_path: Path) -> None:
+    folder = _env(tmp_path / "repo", a="policy: 1\n", b=_SERVER.format(name="mine", inner="env"))
+    assert find_instance(folder).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("configs", "needs"),
+    [
+        ({}, r"a YAML in configs/ that declares resources_servers\.env; there is no file"),
+        ({"a": "agent: {responses_api_agents: {}}"}, "none of 1 files does"),
+        ({"a": "- 1"}, "none of 1 files does"),
+        ({"a": "a: b: c"}, r"a YAML that can be read; a\.yaml cannot"),
+    ],
+)
+def test_no_yaml(tmp_path: Path, configs: dict[str, str], needs: str) -> None:
+    folder = _env(tmp_path / "env", **configs)
+    with pytest.raises(BadConfig, match=needs):
+        find_instance(folder)
+    launch = Launch(Env("env", folder), NOBODY, python=sys.executable)
+    with pytest.raises(NotLaunched, match=needs), LaunchedServer(launch):
+        pass

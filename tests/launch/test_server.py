@@ -1,0 +1,159 @@
+"""Launched servers: how they start, why they do not, and that nothing of them is left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from textwrap import dedent
+
+import httpx
+import pytest
+
+from gym_conformance.launch.server import LOG_LIMIT, LOG_LINES, NotLaunched
+from tests.launch.drills import ANSWERING, alive, application, descriptors, gone, written
+
+
+def _refused(folder: Path, source: str, deadline: float = 20.0) -> NotLaunched:
+    with pytest.raises(NotLaunched) as refused, application(folder, source, deadline):
+        pass
+    return refused.value
+
+
+def test_it_answers_and_ends(tmp_path: Path) -> None:
+    before = descriptors()
+    with application(tmp_path, "print('hello')") as server:
+        assert httpx.get(server.url).json() == {}
+        assert alive(server.pid)
+        assert "hello" in server.log()
+    assert gone(server.pid)
+    assert server.log() == ()
+    assert descriptors() == before
+
+
+def test_replies_wait_for_no_acknowledgement(tmp_path: Path) -> None:
+    """Nagle's delay costs 40 ms a reply, on a socket whose protocol asyncio does not know."""
+    with application(tmp_path, "") as server, httpx.Client() as client:
+        client.get(server.url)
+        start = time.perf_counter()
+        for _ in range(20):
+            client.get(server.url)
+        assert (time.perf_counter() - start) / 20 < 0.03
+
+
+@pytest.mark.parametrize(
+    ("source", "needs"),
+    [
+        ("import no_such_module_here", "the module no_such_module_here: "),
+        ("import os; os.environ['NO_SUCH_VARIABLE']", "the environment variable NO_SUCH_VARIABLE"),
+        ("open('weights.bin')", "the file weights.bin"),
+        ("import sys; sys.exit('bye')", "an app.py that does not exit (bye)"),
+        ("raise RuntimeError('no luck')", "to start: RuntimeError: no luck"),
+        ("raise ConnectionRefusedError(111, 'Connection refused')", "the network, or what it would fetch"),
+        ("import os; os.kill(os.getpid(), 9)", "to start: it ended by SIGKILL"),
+        ("import os; os._exit(3)", "to start: it ended with status 3"),
+    ],
+)
+def test_why_it_does_not_start(tmp_path: Path, source: str, needs: str) -> None:
+    assert _refused(tmp_path, source).needs.startswith(needs)
+
+
+def test_an_application_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "drill.py").write_text("")
+    server = application(tmp_path, "")
+    (tmp_path / "drill.py").write_text("x = 1")
+    with pytest.raises(NotLaunched, match="drill has no attribute app"), server:
+        pass
+
+
+def test_it_never_binds(tmp_path: Path) -> None:
+    """It costs its own deadline, and is gone after it."""
+    start = time.monotonic()
+    refused = _refused(tmp_path, "import time, os; print('I am', os.getpid()); time.sleep(600)", deadline=2.0)
+    assert refused.needs == "to start within 2 s (--gym-launch-timeout)"
+    assert time.monotonic() - start < 12
+    [said] = [line for line in refused.log if line.startswith("I am")]
+    assert not alive(int(said.split()[-1]))
+
+
+def test_what_it_prints_is_bounded_and_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_API_KEY", "hunter2hunter2")
+    source = """
+        import sys, os
+        for _ in range(100):
+            sys.stdout.write("x" * 999_999 + "\\n")
+        print("\\x1b[31m" + os.environ["MY_API_KEY"])
+    """
+    with application(tmp_path, source, deadline=60.0) as server:
+        folder = server.log_folder
+        assert folder is not None
+        assert sum(file.stat().st_size for file in folder.iterdir()) <= LOG_LIMIT + 65536
+        log = server.log()
+    assert len(log) <= LOG_LINES
+    assert not any("hunter2" in line or "\x1b" in line for line in log)
+    assert "\\x1b[31m[redacted]" in log[-1] or any("[redacted]" in line for line in log)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives us the children of the dead")
+def test_children_that_ignore_every_signal_end_too(tmp_path: Path) -> None:
+    """One in the group that ignores SIGTERM, as the server does itself; one that left for a session of its own."""
+    source = f"""
+        import os, signal, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if os.fork() == 0:
+            open({str(tmp_path / "first")!r}, "w").write(str(os.getpid()))
+            time.sleep(600)
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                open({str(tmp_path / "second")!r}, "w").write(str(os.getpid()))
+                time.sleep(600)
+            os._exit(0)
+    """
+    with application(tmp_path, source) as server:
+        children = [written(tmp_path / name) for name in ("first", "second")]
+        assert all(map(alive, children))
+    assert not alive(server.pid)
+    assert not any(map(alive, children))
+
+
+_PARENT = """
+    import sys, time
+    from pathlib import Path
+    from tests.launch.drills import application
+    server = application(Path(sys.argv[1]), "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)").start()
+    Path(sys.argv[1], "pid").write_text(str(server.pid))
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_it_ends_with_us(tmp_path: Path, number: signal.Signals) -> None:
+    """Whatever ends us, and though the server ignores SIGTERM."""
+    root = Path(__file__).parents[2]
+    parent = subprocess.Popen(
+        [sys.executable, "-c", dedent(_PARENT), str(tmp_path)], cwd=root, stderr=subprocess.DEVNULL
+    )
+    try:
+        server = written(tmp_path / "pid")
+        parent.send_signal(number)
+        parent.wait(10)
+        assert gone(server)
+    finally:
+        parent.kill()
+        parent.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
+def test_it_ends_with_its_guard(tmp_path: Path) -> None:
+    with application(tmp_path, "") as server:
+        os.kill(os.getpgid(server.pid), signal.SIGKILL)
+        assert gone(server.pid)
+
+
+def test_an_interpreter_that_does_not_run(tmp_path: Path) -> None:
+    server = application(tmp_path, ANSWERING)
+    object.__setattr__(server.launch, "python", str(tmp_path / "python"))
+    with pytest.raises(NotLaunched, match="an interpreter that runs"), server:
+        pass
