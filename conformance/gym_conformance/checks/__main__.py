@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.registry import CHECKS
+from gym_conformance.checks.registry import CHECKS, LAUNCHED
 
 
 def catalogue() -> str:
@@ -18,10 +18,10 @@ def _lines() -> Iterator[str]:
     yield f"{len(CHECKS)} rules, in the order in which they run. This page is made from the code:"
     yield "`python -m gym_conformance.checks > docs/checks.md`. An id and its level never change their meaning."
     section = ""
-    for check in CHECKS:
+    for check in CHECKS + LAUNCHED:
         if check.section != section:
             section = check.section
-            yield from ("", f"## {section}")
+            yield from ("", f"## {section}" + (" (launched servers only)" if check in LAUNCHED else ""))
         yield from _entry(check)
 
 

@@ -1,15 +1,48 @@
 """What the checks of one run share beside the gym: how much to search, and what was learned."""
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
 
 from gym_conformance.trajectories.explore import USUAL, Search
 from gym_conformance.trajectories.generate import Knowledge
 
 
+class Saying(StrEnum):
+    """What the model that a launched server asks is made to answer."""
+
+    USUAL = "what it is asked"
+    YES = "yes"
+    NO = "no"
+    GARBAGE = "garbage"
+    FAILURE = "500"
+    NOTHING = "nothing, for long"
+
+
+class FakeModel(Protocol):
+    """The mock in the place of every model server that a launched server's config names, its judge for one."""
+
+    @property
+    def asked(self) -> int:
+        """How many requests it got."""
+
+    def says(self, saying: Saying) -> None:
+        """Answer so from now on."""
+
+
+@dataclass(frozen=True)
+class Judges:
+    """The model servers that a launched server's config refers to, by name, and the one mock that answers for them."""
+
+    names: tuple[str, ...]
+    model: FakeModel
+
+
 @dataclass
 class Memory:
-    """Shared by all trials of a run. `pid` is the server's process, where it is on this machine and known."""
+    """Shared by all trials of a run. `pid` is the server's process, where it is on this machine and known; `judges` where we launched it."""
 
     search: Search = USUAL
     pid: int | None = None
     knowledge: Knowledge | None = None
+    judges: Judges | None = None

@@ -8,6 +8,7 @@ from gym_conformance.checks import (
     cookies,
     echo,
     isolation,
+    judges,
     live,
     metrics,
     repeat,
@@ -32,3 +33,6 @@ CHECKS: Final[tuple[Check, ...]] = tuple(
 PREVIEW: Final[tuple[Check, ...]] = tuple(
     found for module in (calls, isolation, repeat, reward, resources) for found in _checks(module)
 )
+
+#: Tried only on servers that the suite launches itself.
+LAUNCHED: Final[tuple[Check, ...]] = _checks(judges)

@@ -70,6 +70,15 @@ class Launch:
         """The interpreter that will be used."""
         return self.python or str(self.env.python or sys.executable)
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The model servers that its config refers to.
+
+        Raises:
+            BadConfig: the env has no YAML that can be used.
+        """
+        return () if self.env.application else find_instance(self.env.folder).models
+
     def specification(self, port: int) -> dict[str, Any]:
         """What the child is told.
 

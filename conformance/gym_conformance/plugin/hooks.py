@@ -12,7 +12,7 @@ import pytest
 
 from gym_conformance.baseline import Stale
 from gym_conformance.baseline_toml import write_baseline
-from gym_conformance.checks.registry import CHECKS, PREVIEW
+from gym_conformance.checks.registry import CHECKS, LAUNCHED, PREVIEW
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import BadOption, Options, read_options
@@ -95,7 +95,7 @@ def _write_junit(config: pytest.Config, options: Options) -> None:
 def _nodes(options: Options) -> frozenset[str]:
     """What can be chosen by node id: a target where there are several, a section, or a check in it."""
     names = names_of(options)
-    every = (node for check in CHECKS + PREVIEW for name in names for node in nodes_of(check, name))
+    every = (node for check in CHECKS + LAUNCHED + PREVIEW for name in names for node in nodes_of(check, name))
     return frozenset(every)
 
 
@@ -128,7 +128,8 @@ class Suite:
         self.options = options
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.checks = CHECKS + (PREVIEW if options.preview or replays else ())
+        self.checks = CHECKS + (LAUNCHED if options.envs else ())
+        self.checks += PREVIEW if options.preview or replays else ()
         self.tallies = {name: Tally(options, self.checks) for name in names_of(options)}
         self.tally = next(iter(self.tallies.values()))  # the only one, where a baseline is asked for
         self.url = options.url or ""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from gym_conformance.checks.memory import Saying
 from gym_conformance.launch.server import Peers
 
 
@@ -24,12 +25,25 @@ def demo_data() -> tuple[Path, ...]:
     return (DATA,)
 
 
+#: The forms in which judges of nemo-gym's own envs look for a verdict.
+_SAID = {
+    Saying.YES: "Yes, correct. [[A=B]] [[YES]] \\boxed{yes} Judgement: Yes. Score: 10",
+    Saying.NO: "No, incorrect. [[A!=B]] [[NO]] \\boxed{no} Judgement: No. Score: 0",
+    Saying.GARBAGE: '{"score": [[[ \u2603 </answer>',
+}
+
+#: Seconds: longer than any client of a server under test waits.
+_LONG = 900.0
+
+
 class MockPeers:
     """A head and a policy for the servers that this process launches, started when the first one is."""
 
     def __init__(self, started: ExitStack) -> None:
         self._started = started
         self._head: Any = None
+        self._policy: Any = None
+        self._asked = 0
         self._peers: Peers | None = None
 
     @property
@@ -42,9 +56,33 @@ class MockPeers:
 
             host = Host()
             self._started.callback(host.close)
-            self._head, policy = Head({}), FakePolicy()
-            self._peers = Peers(_address(host.serve(self._head)), _address(host.serve(policy)))
+            self._head, self._policy = Head({}), FakePolicy()
+            self._peers = Peers(_address(host.serve(self._head)), _address(host.serve(self._counted())))
         return self._peers
+
+    @property
+    def asked(self) -> int:
+        """How many requests the policy got."""
+        return self._asked
+
+    def says(self, saying: Saying) -> None:
+        """Let the policy, which every model server is, answer so."""
+        from gym_mocks.policy import Fault, Say, echo  # noqa: PLC0415
+
+        said = _SAID.get(saying)
+        self._policy.default = echo if said is None else lambda _: Say(said)
+        self._policy.faults.clear()
+        if saying is Saying.FAILURE:
+            self._policy.fail(Fault("status", status=500))
+        if saying is Saying.NOTHING:
+            self._policy.fail(Fault("latency", seconds=_LONG))
+
+    def _counted(self) -> Any:
+        async def counted(scope: Any, receive: Any, send: Any) -> None:  # a function: uvicorn mistakes a bound method
+            self._asked += scope["type"] == "http"
+            await self._policy(scope, receive, send)
+
+        return counted
 
     def tell_head(self, config: Mapping[str, Any]) -> None:
         """Let the head tell of this config."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import httpx
 
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.memory import Memory
+from gym_conformance.checks.memory import Judges, Memory
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding
 from gym_conformance.gym import recognise
@@ -41,11 +41,12 @@ class Effort:
 class Run:
     """Judges one target with one event loop, from the first check to `close`."""
 
-    def __init__(self, url: str, options: Options, dataset: Dataset) -> None:
+    def __init__(self, url: str, options: Options, dataset: Dataset, judges: Judges | None = None) -> None:
         self.url = url
         self.options = options
         self.dataset = dataset
         self._runner = asyncio.Runner()
+        self._judges = judges
         self._judge: Judge | None = None
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
@@ -74,7 +75,7 @@ class Run:
     async def _run(self, check: Check, schedule: Schedule | None) -> list[Finding]:
         if self._judge is None:
             line = make_line(self.url, self.options)
-            memory = Memory(self.options.search, self.options.pid)
+            memory = Memory(self.options.search, self.options.pid, judges=self._judges)
             self._judge = Judge(await recognise(line, self.dataset.rows, self.dataset.rollouts), memory)
         if schedule:
             return await self._judge.replay(check, schedule)

@@ -8,6 +8,7 @@ from shlex import quote
 from typing import Any, Protocol
 
 from gym_conformance.checks.check import Check
+from gym_conformance.checks.memory import FakeModel, Judges
 from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.launch.env import Env
@@ -22,11 +23,12 @@ _NOTHING = Effort(0, 0.0)
 
 @dataclass(frozen=True)
 class Served:
-    """A target that answers, with its rows. `pid` is its process where we started it."""
+    """A target that answers, with its rows. `pid` and `judges` are known where we started it."""
 
     url: str
     dataset: Dataset
     pid: int | None = None
+    judges: Judges | None = None
 
 
 @dataclass
@@ -61,7 +63,7 @@ class Target:
                 self._refused = refused
                 return [_finding(check, Verdict.UNTESTABLE, refused.needs, refused.log)]
             options = replace(self.options, pid=self.options.pid or served.pid)
-            self._run = Run(served.url, options, served.dataset)
+            self._run = Run(served.url, options, served.dataset, served.judges)
         if self._run is None:
             assert self._refused is not None  # noqa: S101 - one of them is set
             reason = f"the server is not launched: it needs {self._refused.needs}"
@@ -90,7 +92,7 @@ class Target:
 
 @dataclass
 class launched:  # noqa: N801 - a context manager
-    """Serve what is launched: `server` is not started yet; `tell_head` is told its config.
+    """Serve what is launched: `server` is not started yet; the mocks are told its config.
 
     Raises on entry:
         NotLaunched: it does not answer within the deadline, or its rows cannot be read.
@@ -98,7 +100,7 @@ class launched:  # noqa: N801 - a context manager
 
     server: LaunchedServer
     options: Options
-    tell_head: Callable[[Mapping[str, Any]], None]
+    mocks: "Mocks"
 
     def __enter__(self) -> Served:
         launch = self.server.launch
@@ -108,7 +110,7 @@ class launched:  # noqa: N801 - a context manager
             raise NotLaunched(f"rows that can be read: {bad}") from None
         self.server.start()
         try:
-            self.tell_head(self.server.config)
+            self.mocks.tell_head(self.server.config)
             try:
                 ensure_reachable(self.server.url, self.options, launch.deadline)
             except Unreachable as silent:
@@ -116,7 +118,8 @@ class launched:  # noqa: N801 - a context manager
         except BaseException:
             self.server.close()
             raise
-        return Served(self.server.url, dataset, self.server.pid)
+        judges = Judges(launch.models, self.mocks)
+        return Served(self.server.url, dataset, self.server.pid, judges)
 
     def __exit__(self, *_: object) -> None:
         self.server.close()
@@ -142,7 +145,7 @@ def launched_targets(options: Options, peers: "Mocks") -> list[Target]:
 def _launched(name: str, env: Env, options: Options, peers: "Mocks") -> Target:
     def serve() -> launched:
         launch = Launch(env, peers.addresses, options.python, options.settings, options.launch_timeout)
-        return launched(LaunchedServer(launch), options, peers.tell_head)
+        return launched(LaunchedServer(launch), options, peers)
 
     shown = relative(str(env.folder), Path.cwd()) or "."
     given = env.application or shown
@@ -150,8 +153,8 @@ def _launched(name: str, env: Env, options: Options, peers: "Mocks") -> Target:
     return Target(name, f"--gym-env {quote(given)}", options, serve, known)
 
 
-class Mocks(Protocol):
-    """What stands beside launched servers: where it is, and whom to tell of a server's config."""
+class Mocks(FakeModel, Protocol):
+    """What stands beside launched servers: a model, where it is, and whom to tell of a server's config."""
 
     @property
     def addresses(self) -> Peers:

@@ -1,0 +1,131 @@
+"""Judges: a launched server whose config refers to a model server asks our mock, which is made to answer badly.
+
+Source: `ServerClient.post` and `raise_for_status` in nemo_gym/server_utils.py (0.4.0) hand a judge's error status on;
+from 0.5.0 on a failed judge may be reported as 200 with `_ng_failure_class`.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.memory import Judges, Saying
+from gym_conformance.checks.needs import RESOURCES_SERVER
+from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.trial import OK, Trial, describe
+from gym_conformance.contract.policy_output import message, response
+from gym_conformance.contract.rows import Row
+from gym_conformance.gym import Gym
+from gym_conformance.session.exchange import Reply
+from gym_conformance.session.fault import Fault, ServerFault
+
+_SERVER_ERROR = 500
+
+#: Exceptions that say that the code met what it did not expect, and not what it met.
+_SLIPS: Final = (
+    "AttributeError",
+    "AssertionError",
+    "IndexError",
+    "JSONDecodeError",
+    "KeyError",
+    "NameError",
+    "TypeError",
+    "UnboundLocalError",
+)
+
+#: What frameworks say of an error that nobody handled.
+_NOTHING_SAID: Final = ("", "Internal Server Error", "An unknown error occurred")
+
+
+def _sayings(_gym: Gym) -> Iterable[Saying]:
+    return (Saying.YES, Saying.NO, Saying.GARBAGE, Saying.FAILURE)
+
+
+@check(
+    "judge-answers",
+    Level.SHOULD,
+    "Whatever its judge answers, verify SHOULD score or say clearly what failed",
+    why="judges fail for minutes under load: each crash loses a rollout, and nobody sees that the judge was the cause.",
+    needs=[RESOURCES_SERVER],
+    subjects=_sayings,
+)
+async def judge_answers(trial: Trial, saying: Saying) -> None:
+    """Verifies a row while the judge says yes, no, garbage, or answers 500: a score, or an error that names its cause.
+
+    Asked of launched servers only, and only where verify does ask a model. A 5xx fails where it says nothing, or is the
+    bare `repr` of a slip such as `KeyError('score')`.
+    Our inference: nemo-gym hands the error on with its text, and later versions report it as `_ng_failure_class`.
+    """
+    reply = await _verified(trial, saying)
+    text = reply.text.strip().strip('"')
+    if reply.status >= _SERVER_ERROR and (text in _NOTHING_SAID or text.startswith(_SLIPS)):
+        raise Violation(
+            f"a score, or an error that names its cause, when the judge answers {saying}",
+            describe(reply),
+            "The scorer takes for granted what the judge's answer looks like.",
+        )
+    body = reply.json() if reply.is_json else None
+    if reply.status == OK and not (isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)):
+        raise Violation("a reward, or _ng_failure_class", describe(reply), "verify does not report what its judge did.")
+
+
+@check(
+    "judge-silent",
+    Level.MAY,
+    "verify MAY give up on a judge that says nothing, before its client gives up on it",
+    why="each rollout waits as long as the judge does, and its client has gone long before.",
+    needs=[RESOURCES_SERVER],
+)
+async def judge_silent(trial: Trial, _: object) -> None:
+    """Verifies a row while the judge is silent: some answer comes within --gym-timeout.
+
+    Our inference: nemo-gym's own client waits five minutes (`ClientTimeout()` in nemo_gym/server_utils.py, 0.4.0), the
+    clients of /verify 30 to 60 s; as this is the framework's, it is no more than a MAY.
+    """
+    try:
+        await _verified(trial, Saying.NOTHING)
+    except ServerFault as fault:
+        if fault.fault is not Fault.HANG:
+            raise
+        raise Violation(
+            f"an answer within {trial.gym.line.timeout:g} s",
+            f"{fault.fault}: {fault.detail}",
+            "The judge is asked without a time limit; asyncio.timeout around the call is enough.",
+        ) from None
+
+
+async def _verified(trial: Trial, saying: Saying) -> Reply:
+    """What verify answers while the judge says so.
+
+    Raises:
+        NotApplicable: the server asks no model.
+    """
+    judges = _judges(trial)
+    session = await trial.open(_row(trial.gym))
+    before = judges.model.asked
+    judges.model.says(saying)
+    try:
+        reply = await trial.verify(session, _output(trial.gym))
+    finally:
+        judges.model.says(Saying.USUAL)
+    if judges.model.asked == before:
+        raise NotApplicable("verify asks no model to score this row")
+    return reply
+
+
+def _judges(trial: Trial) -> Judges:
+    judges = trial.memory.judges
+    if judges is None:
+        raise NotApplicable("only of a server that the suite launches, with a judge of its own, is this known")
+    if not judges.names:
+        raise NotApplicable("its config refers to no model server")
+    return judges
+
+
+def _row(gym: Gym) -> Row:
+    """A row that was once answered, where there is one."""
+    return next(iter(gym.recorded), gym.row)
+
+
+def _output(gym: Gym) -> dict[str, object]:
+    recorded = next((rollout for rollouts in gym.recorded.values() for rollout in rollouts), None)
+    return response(recorded.output) if recorded else response([message("The answer is 42.")])
