@@ -50,6 +50,10 @@ class Judge:
         findings += await self._afterwards(check)
         return findings or [self._finding(check, "server", Verdict.NOT_APPLICABLE, "it has nothing to try")]
 
+    async def read(self, check: Check) -> list[Finding]:
+        """A check of files alone: nothing is sent, also not to see whether the server still answers."""
+        return [await self._try(check, subject) for subject in check.subjects(self.gym)]
+
     async def _unmet(self, check: Check) -> Finding | None:
         """What the check cannot do without and this gym has not, as a finding."""
         for need in check.needs:

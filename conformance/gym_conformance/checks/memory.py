@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from gym_conformance.launch.env import Env
 from gym_conformance.trajectories.explore import USUAL, Search
 from gym_conformance.trajectories.generate import Knowledge
 
@@ -40,9 +41,10 @@ class Judges:
 
 @dataclass
 class Memory:
-    """Shared by all trials of a run. `pid` is the server's process, where it is on this machine and known; `judges` where we launched it."""
+    """Shared by all trials of a run. `pid` is the server's process, where it is on this machine and known; `judges` and `env` where we launched it."""
 
     search: Search = USUAL
     pid: int | None = None
     knowledge: Knowledge | None = None
     judges: Judges | None = None
+    env: Env | None = None

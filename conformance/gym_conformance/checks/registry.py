@@ -7,6 +7,7 @@ from gym_conformance.checks import (
     calls,
     cookies,
     echo,
+    files,
     isolation,
     judges,
     live,
@@ -34,5 +35,8 @@ PREVIEW: Final[tuple[Check, ...]] = tuple(
     found for module in (calls, isolation, repeat, reward, resources) for found in _checks(module)
 )
 
-#: Tried only on servers that the suite launches itself.
-LAUNCHED: Final[tuple[Check, ...]] = _checks(judges)
+#: About an env's folder: nothing is sent, and no server need be there.
+FILES: Final[tuple[Check, ...]] = _checks(files)
+
+#: Tried only on envs that the suite launches itself: these before it does, those after all others.
+LAUNCHED: Final[tuple[Check, ...]] = FILES + _checks(judges)

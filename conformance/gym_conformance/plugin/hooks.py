@@ -12,7 +12,7 @@ import pytest
 
 from gym_conformance.baseline import Stale
 from gym_conformance.baseline_toml import write_baseline
-from gym_conformance.checks.registry import CHECKS, LAUNCHED, PREVIEW
+from gym_conformance.checks.registry import CHECKS, FILES, LAUNCHED, PREVIEW
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import BadOption, Options, read_options
@@ -128,7 +128,7 @@ class Suite:
         self.options = options
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.checks = CHECKS + (LAUNCHED if options.envs else ())
+        self.checks = FILES + CHECKS + LAUNCHED[len(FILES) :] if options.envs else CHECKS
         self.checks += PREVIEW if options.preview or replays else ()
         self.tallies = {name: Tally(options, self.checks) for name in names_of(options)}
         self.tally = next(iter(self.tallies.values()))  # the only one, where a baseline is asked for

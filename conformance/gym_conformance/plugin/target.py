@@ -1,5 +1,6 @@
 """What is judged in one process: served when its first check runs, stopped after its last."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
@@ -8,13 +9,17 @@ from shlex import quote
 from typing import Any, Protocol
 
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.memory import FakeModel, Judges
+from gym_conformance.checks.memory import FakeModel, Judges, Memory
+from gym_conformance.checks.registry import FILES
+from gym_conformance.contract.openapi import Api, Kind
 from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.findings import Finding, Verdict
+from gym_conformance.gym import Gym
+from gym_conformance.judge import Judge
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched, Peers
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable
+from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_line
 from gym_conformance.reports.place import relative
 from gym_conformance.trajectories.trajectory import Schedule
 
@@ -41,6 +46,7 @@ class Target:
         options: how to judge it.
         serve: serves it for as long as the block lasts; may raise `NotLaunched`.
         known: what reports say of it beforehand: `url`, or `app`.
+        env: its files, where it is launched from them.
     """
 
     name: str
@@ -48,6 +54,7 @@ class Target:
     options: Options
     serve: Callable[[], AbstractContextManager[Served]]
     known: Mapping[str, Any]
+    env: Env | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _run: Run | None = None
     _refused: NotLaunched | None = None
@@ -56,6 +63,8 @@ class Target:
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
         """Run one check, or replay one schedule of it; the first call serves the target."""
+        if check in FILES:
+            return asyncio.run(self._reader().read(check))
         if self._run is None and self._refused is None:
             try:
                 served = self._stack.enter_context(self.serve())
@@ -69,6 +78,11 @@ class Target:
             reason = f"the server is not launched: it needs {self._refused.needs}"
             return [_finding(check, Verdict.NOT_APPLICABLE, reason)]
         return self._run.judge(check, schedule)
+
+    def _reader(self) -> Judge:
+        """A judge of files, who knows no server."""
+        gym = Gym(make_line("http://127.0.0.1", self.options), Api(), Kind.OTHER, "nothing is sent")
+        return Judge(gym, Memory(env=self.env))
 
     def target(self) -> dict[str, Any]:
         """The report's `target`, as far as it is known."""
@@ -150,7 +164,7 @@ def _launched(name: str, env: Env, options: Options, peers: "Mocks") -> Target:
     shown = relative(str(env.folder), Path.cwd()) or "."
     given = env.application or shown
     known = {"url": given} | ({"app": str(env.app)} if env.app else {})
-    return Target(name, f"--gym-env {quote(given)}", options, serve, known)
+    return Target(name, f"--gym-env {quote(given)}", options, serve, known, env)
 
 
 class Mocks(FakeModel, Protocol):

@@ -1,0 +1,114 @@
+"""Files of an env's folder, as `gym env test` wants them: read, nothing is sent, and so also where the launch fails.
+
+Source: `_validate_data_single` in nemo_gym/cli/env.py (0.4.0, 0.7.0; `+should_validate_data=true`), and
+`validate_domain_for_resources_server` in nemo_gym/config_types.py.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.trial import Trial
+from gym_conformance.launch.env import BadConfig, find_instance
+
+_EXAMPLES: Final = 5
+
+
+def _folder(trial: Trial) -> Path:
+    env = trial.memory.env
+    if env is None or env.application:
+        raise NotApplicable("only of an env's folder, given as --gym-env, are the files known")
+    return env.folder
+
+
+@check(
+    "env-config",
+    Level.SHOULD,
+    "An env's YAML SHOULD declare its server, with a domain and an entry point that is there",
+    why="`gym env start` and `gym eval run` refuse the config, or take no data from it.",
+)
+async def env_config(trial: Trial, _: object) -> None:
+    """Reads `configs/*.yaml`: one declares the folder's server, gives it a domain, and names a file to run.
+
+    Source: `validate_domain_for_resources_server` in nemo_gym/config_types.py (0.4.0).
+    """
+    folder = _folder(trial)
+    try:
+        instance = find_instance(folder)
+    except BadConfig as bad:
+        raise Violation(str(bad), "no such file", "NeMo Gym knows a server only by its YAML.") from None
+    entry = yaml.safe_load(instance.path.read_text("utf-8"))[instance.name]["resources_servers"][instance.inner]
+    if not entry.get("domain"):
+        raise Violation(f"a domain in {instance.path.name}", "none", "Add `domain: agent`, or another of its Domain.")
+    if not (folder / instance.entrypoint).is_file():
+        raise Violation(
+            f"the file {instance.entrypoint}", "no such file", "`entrypoint` is relative to the env's folder."
+        )
+
+
+def _lines(path: Path) -> int:
+    with path.open("rb") as lines:
+        return sum(1 for line in lines if line.strip())
+
+
+def _expect_five(trial: Trial, name: str, count: Callable[[Path], int], hint: str) -> None:
+    path = _folder(trial) / "data" / name
+    if not path.is_file():
+        raise Violation(f"{_EXAMPLES} examples in data/{name}", "no such file", hint)
+    found = count(path)
+    if found != _EXAMPLES:
+        raise Violation(f"{_EXAMPLES} examples in data/{name}", f"{found:,}", hint)
+
+
+@check(
+    "env-examples",
+    Level.SHOULD,
+    "An env SHOULD have five example rows",
+    why="without them nobody can try the env, and `gym env test` fails.",
+)
+async def env_examples(trial: Trial, _: object) -> None:
+    """Counts the lines of `data/example.jsonl`.
+
+    Source: `_validate_data_single` in nemo_gym/cli/env.py (0.4.0).
+    """
+    _expect_five(trial, "example.jsonl", _lines, "Usually they are the first five rows of the training data.")
+
+
+@check(
+    "env-metrics",
+    Level.MAY,
+    "An env MAY have the metrics of its example rows",
+    why="NeMo Gym takes an env into its repo only with them.",
+)
+async def env_metrics(trial: Trial, _: object) -> None:
+    """Reads `Number of examples` in `data/example_metrics.json`.
+
+    Source: `_validate_data_single` in nemo_gym/cli/env.py (0.4.0).
+    """
+
+    def count(path: Path) -> int:
+        try:
+            return int(json.loads(path.read_bytes())["Number of examples"])
+        except (ValueError, TypeError, KeyError):
+            return 0
+
+    _expect_five(trial, "example_metrics.json", count, "`gym dataset collate +mode=example_validation` writes it.")
+
+
+@check(
+    "env-rollouts",
+    Level.MAY,
+    "An env MAY have a recorded rollout of each example row",
+    why="they show what the env is like; and the suite knows from them which calls mean something.",
+)
+async def env_rollouts(trial: Trial, _: object) -> None:
+    """Counts the lines of `data/example_rollouts.jsonl`.
+
+    Source: `_validate_data_single` in nemo_gym/cli/env.py (0.4.0).
+    """
+    _expect_five(trial, "example_rollouts.jsonl", _lines, "`gym eval run` on data/example.jsonl writes it.")

@@ -1,0 +1,79 @@
+"""The checks of an env's files: one folder that has all, and twins of it that each lack one thing."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gym_conformance.checks.registry import CHECKS, FILES, LAUNCHED, PREVIEW
+from gym_conformance.findings import Verdict, worst
+from gym_conformance.launch.env import Env
+from gym_conformance.launch.server import NotLaunched
+from gym_conformance.options import Options
+from gym_conformance.plugin.target import Target
+
+_ENV = Path(__file__).parents[2] / "fixtures" / "notes_env"
+
+
+def _env(folder: Path) -> Path:
+    """The sample env, with five of all that it has."""
+    env = folder / "notes_env"
+    shutil.copytree(_ENV, env)
+    for name in ("example.jsonl", "example_rollouts.jsonl"):
+        (env / "data" / name).write_text("{}\n" * 5)
+    (env / "data" / "example_metrics.json").write_text('{"Number of examples": 5}')
+    return env
+
+
+def _failing(env: Env | None) -> set[str]:
+    def serve() -> None:
+        raise NotLaunched("luck")
+
+    target = Target("", "", Options(), serve, {}, env)  # type: ignore[arg-type]  # it is never called
+    found = {check.id: target.judge(check) for check in FILES}
+    for finding in (finding for findings in found.values() for finding in findings):
+        assert finding.verdict is not Verdict.FAIL or (finding.expected and finding.actual and finding.hint)
+    return {check for check, findings in found.items() if worst(findings) is Verdict.FAIL}
+
+
+def _without_domain(env: Path) -> None:
+    config = env / "configs" / "notes_env.yaml"
+    config.write_text(config.read_text().replace("      domain: agent\n", ""))
+
+
+_TWINS: dict[str, tuple[Callable[[Path], object], set[str]]] = {
+    "nothing": (lambda _: None, set()),
+    "no yaml": (lambda env: shutil.rmtree(env / "configs"), {"env-config"}),
+    "no domain": (_without_domain, {"env-config"}),
+    "no entry point": (lambda env: (env / "app.py").unlink(), {"env-config"}),
+    "four rows": (lambda env: (env / "data" / "example.jsonl").write_text("{}\n" * 4), {"env-examples"}),
+    "no rows": (lambda env: (env / "data" / "example.jsonl").unlink(), {"env-examples"}),
+    "no metrics": (lambda env: (env / "data" / "example_metrics.json").unlink(), {"env-metrics"}),
+    "bad metrics": (lambda env: (env / "data" / "example_metrics.json").write_text("["), {"env-metrics"}),
+    "no rollouts": (lambda env: (env / "data" / "example_rollouts.jsonl").unlink(), {"env-rollouts"}),
+}
+
+
+@pytest.mark.parametrize("twin", _TWINS)
+def test_a_twin_fails_exactly_its_own(tmp_path: Path, twin: str) -> None:
+    spoil, fails = _TWINS[twin]
+    env = _env(tmp_path)
+    spoil(env)
+    assert _failing(Env("notes_env", env)) == fails
+
+
+def test_every_check_of_files_has_a_twin() -> None:
+    assert set().union(*(fails for _, fails in _TWINS.values())) == {check.id for check in FILES}
+
+
+def test_without_a_folder_they_do_not_apply(tmp_path: Path) -> None:
+    assert _failing(None) == _failing(Env("app", tmp_path, "app:app")) == set()
+
+
+def test_ids_and_levels() -> None:
+    """Those of launched envs are as permanent as all others, and no others'."""
+    committed = Path(__file__).with_name("ids.txt").read_text().splitlines()
+    assert sorted(f"{check.id} {check.level}" for check in LAUNCHED) == committed
+    assert not {check.id for check in LAUNCHED} & {check.id for check in CHECKS + PREVIEW}
+    assert all("Source:" in check.doc or "Our inference" in check.doc for check in LAUNCHED)

@@ -1,0 +1,89 @@
+"""Servers with a judge: one that copes with whatever it says, and twins that do not, each seen by its own check only."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import pytest
+
+from gym_conformance.checks.memory import Judges
+from gym_conformance.checks.registry import FILES, LAUNCHED
+from gym_conformance.findings import Verdict
+from gym_conformance.options import Options
+from gym_conformance.plugin.mocks import MockPeers
+from gym_conformance.plugin.run import Run
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import Row, Score
+from gym_mocks.serving import serve
+from tests.twins.judging import ended
+from tests.twins.twin import dataset
+
+JUDGES = LAUNCHED[len(FILES) :]
+
+
+@pytest.fixture
+def mocks() -> Iterator[MockPeers]:
+    with ExitStack() as started:
+        yield MockPeers(started)
+
+
+class _Judged(ReferenceServer):
+    """Asks its judge before it scores, and copes: within a second, and whatever is said."""
+
+    patience = 1.0
+
+    def __init__(self, mocks: MockPeers) -> None:
+        super().__init__()
+        self.judge = "http://{}:{}/v1/responses".format(*mocks.addresses.policy)
+
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        try:
+            async with httpx.AsyncClient(timeout=self.patience) as client:
+                reply = await client.post(self.judge, json={"input": "Is it right?"})
+            self.read(reply)
+        except httpx.TimeoutException:
+            pass
+        return await super().score(session_id, row, response)
+
+    def read(self, reply: httpx.Response) -> None:
+        """Take anything."""
+
+
+class _TakesItForGranted(_Judged):
+    def read(self, reply: httpx.Response) -> None:
+        text = reply.json()["output"][0]["content"][0]["text"]
+        assert text.startswith(("Yes", "No", "Is it"))
+
+
+class _Waits(_Judged):
+    patience = 60.0
+
+
+def _judge(server: ReferenceServer, judges: Judges | None) -> dict[str, Any]:
+    with serve(server) as url:
+        run = Run(url, Options(url=url, timeout=3.0), dataset(), judges)
+        try:
+            return {check.id: run.judge(check) for check in JUDGES}
+        finally:
+            run.close()
+
+
+@pytest.mark.parametrize(
+    ("server", "fails"),
+    [(_Judged, set()), (_TakesItForGranted, {"judge-answers"}), (_Waits, {"judge-silent"})],
+)
+def test_a_twin_fails_exactly_its_own(server: type[_Judged], fails: set[str], mocks: MockPeers) -> None:
+    found = _judge(server(mocks), Judges(("judge",), mocks))
+    assert ended(found, Verdict.FAIL) == fails
+    assert ended(found, Verdict.PASS) == {check.id for check in JUDGES} - fails
+    if fails == {"judge-answers"}:
+        subjects = {finding.subject for finding in found["judge-answers"] if finding.verdict is Verdict.FAIL}
+        assert subjects == {"garbage", "500"}
+
+
+def test_without_a_judge_it_does_not_apply(mocks: MockPeers) -> None:
+    assert mocks.addresses
+    for judges in (None, Judges((), mocks), Judges(("judge",), mocks)):
+        found = _judge(ReferenceServer(), judges)
+        assert ended(found, Verdict.NOT_APPLICABLE) == {check.id for check in JUDGES}

@@ -1,0 +1,99 @@
+"""`--gym-env` on nemo-gym's own servers, and on small ones of its kind that go wrong when they are launched."""
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from gym_conformance.launch.env import find_envs
+from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched
+from tests.launch.drills import NOBODY
+
+pytest_plugins = ["pytester"]
+
+_APP = """
+    from nemo_gym.base_resources_server import BaseVerifyResponse, SimpleResourcesServer
+
+    class One(SimpleResourcesServer):
+        async def verify(self, body):
+            return BaseVerifyResponse(**body.model_dump(), reward=1.0)
+"""
+_YAML = """
+    env:
+      resources_servers:
+        env:
+          entrypoint: app.py
+          domain: agent
+"""
+
+
+def _env(folder: Path, app: str = _APP, config: str = _YAML, more: str = "") -> Path:
+    (folder / "env" / "configs").mkdir(parents=True)
+    (folder / "env" / "app.py").write_text(dedent(app) + dedent(more))
+    (folder / "env" / "configs" / "env.yaml").write_text(dedent(config))
+    return folder / "env"
+
+
+def _launch(folder: Path, python: str, *settings: str) -> LaunchedServer:
+    [env] = find_envs([str(folder)], folder)
+    return LaunchedServer(Launch(env, NOBODY, python, settings))
+
+
+@pytest.mark.parametrize(
+    ("more", "config", "needs"),
+    [
+        ("class Two(One):\n    pass\n", "", "to know its server class: app.py defines One, Two and runs none"),
+        ("del One\n", "", "a server class: app.py defines no SimpleResourcesServer"),
+        ("", "      size: ???\n", "the config key env.resources_servers.env.size: --gym-env-set"),
+        ("", "      size: ${no_such_key}\n", "the config key no_such_key: --gym-env-set no_such_key=VALUE"),
+        ("", "      other: {type: resources_servers, name: nobody}\n", "a server that its config refers to: "),
+        ("import no_such_module_here\n", "", "the module no_such_module_here: "),
+    ],
+)
+def test_why_it_does_not_start(tmp_path: Path, gym_python: str, more: str, config: str, needs: str) -> None:
+    folder = _env(tmp_path, more=more, config=dedent(_YAML) + config)
+    with pytest.raises(NotLaunched) as refused, _launch(folder, gym_python):
+        pass
+    assert refused.value.needs.startswith(needs)
+
+
+def test_a_setting_mends_it(tmp_path: Path, gym_python: str) -> None:
+    """The one class of an app.py that runs nothing is run; a model server needs no key, and the judge is our mock."""
+    config = dedent(_YAML) + "      size: ${size}\n      judge: {type: responses_api_models, name: judge}\n"
+    config += (
+        "judge:\n  responses_api_models:\n    vllm_model:\n      entrypoint: app.py\n      api_key: ${judge_key}\n"
+    )
+    with _launch(_env(tmp_path, config=config), gym_python, "size=3") as server:
+        judge = server.config["judge"]["responses_api_models"]["vllm_model"]
+        assert (judge["host"], judge["port"]) == NOBODY.policy
+        assert server.config["head_server"]["port"] == NOBODY.head[1]
+        assert server.launch.models == ("judge",)
+
+
+def test_a_bundled_server_is_judged_from_its_folder(
+    pytester: pytest.Pytester, gym_bundle: Path, gym_python: str
+) -> None:
+    folder = gym_bundle / "resources_servers" / "calendar"
+    run = pytester.runpytest_subprocess(
+        f"--gym-env={folder}",
+        "--gym-python",
+        gym_python,
+        "--gym-report",
+        "r.json",
+        "-p",
+        "no:cacheprovider",
+        timeout=300,
+    )
+    assert run.ret == pytest.ExitCode.TESTS_FAILED
+    found = json.loads(Path("r.json").read_text())["findings"]
+    assert {f["check"] for f in found if f["verdict"] == "fail" and f["level"] == "MUST"} == {"verify-degenerate"}
+    assert {f["check"] for f in found if f["verdict"] == "untestable"} == set()
+
+
+def test_a_judge_is_asked(pytester: pytest.Pytester, gym_bundle: Path, gym_python: str) -> None:
+    folder = gym_bundle / "resources_servers" / "equivalence_llm_judge"
+    arguments = ["-k", "judge-answers", "--gym-report", "r.json", "-p", "no:cacheprovider"]
+    pytester.runpytest_subprocess(f"--gym-env={folder}", "--gym-python", gym_python, *arguments, timeout=300)
+    found = [f for f in json.loads(Path("r.json").read_text())["findings"] if f["check"] == "judge-answers"]
+    assert {f["subject"]: f["verdict"] for f in found}["yes"] == "pass"
