@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
@@ -54,11 +55,13 @@ def replayed(rollouts: Iterable[Mapping[str, Any]]) -> Policy:
     The rollout is the one of the same prompt; of several, the one that agrees with the turns so far. Where
     nothing is left to say, `Done.`; where none fits, the client gets a 500 that says so.
     """
-    recorded = [_recording(rollout) for rollout in rollouts]
+    recorded: defaultdict[tuple[Prompt, ...], list[list[Turn]]] = defaultdict(list)
+    for rollout in rollouts:
+        asked, played = _recording(rollout)
+        recorded[asked].append(played)
 
     def policy(request: PolicyRequest) -> Said:
-        prompt, turns = _prompt(request), _turns(request)
-        fitting = [said for asked, said in recorded if asked == prompt]
+        turns, fitting = _turns(request), recorded.get(_prompt(request))
         if not fitting:
             raise LookupError("no recorded rollout has this prompt")
         said = next((said for said in fitting if said[: len(turns)] == turns), fitting[0])

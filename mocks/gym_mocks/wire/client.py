@@ -27,7 +27,8 @@ class Client:
     """Sends requests, keeps no cookies, follows no redirect, and reuses idle connections.
 
     Args:
-        apps: applications by origin (`http://127.0.0.1:1234`), which are called without a socket.
+        apps: applications by origin (`http://127.0.0.1:1234`), which are called without a socket. How long that
+            may take is the caller's matter.
     """
 
     def __init__(self, apps: MutableMapping[str, ASGIApp] | None = None) -> None:
@@ -38,19 +39,19 @@ class Client:
         """The reply to one request, its body read whole.
 
         Raises:
-            OSError: no connection, or it breaks; TimeoutError after `DEADLINE` seconds.
+            OSError: no connection, or it breaks; TimeoutError `DEADLINE` seconds after it was sent by a socket.
         """
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         headers = {"host": parts.netloc, **headers}
         app = self.apps.get(origin)
-        async with asyncio.timeout(DEADLINE):
-            if app is None:
-                target = parts.path + (f"?{parts.query}" if parts.query else "")
+        if app is None:
+            target = parts.path + (f"?{parts.query}" if parts.query else "")
+            async with asyncio.timeout(DEADLINE):
                 return await self._over_socket(origin, method, target or "/", body, headers)
-            asked = Request(method, unquote(parts.path), headers, body, query=parts.query)
-            reply = await app.answer(asked) if isinstance(app, App) else await call_app(app, asked)
-            return await whole(reply)
+        asked = Request(method, unquote(parts.path), headers, body, query=parts.query)
+        reply = await app.answer(asked) if isinstance(app, App) else await call_app(app, asked)
+        return await whole(reply)
 
     def close(self) -> None:
         """Close the idle connections."""
