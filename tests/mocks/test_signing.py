@@ -21,6 +21,7 @@ BROKEN = [
 ]
 BROKEN += [SIGNED[:place] + b"%" + SIGNED[place + 1 :] for place in (0, len(SIGNED) // 2, len(SIGNED) - 1)]
 BROKEN += [SIGNED[:-1] + bytes([letter]) for letter in b"AEIMQUYcgkosw048_-=%"]
+BROKEN += [Signer("another").sign(b"a"), "é".encode()]
 
 
 @pytest.mark.parametrize("content", [b"", b"a", b"a.b", bytes(range(33, 127))])
@@ -29,8 +30,9 @@ def test_each_reads_what_the_other_signed(content: bytes) -> None:
     assert OURS.content(THEIRS.sign(content), 60) == content
 
 
-@pytest.mark.parametrize("signed", [*BROKEN, Signer("another").sign(b"a"), "é".encode()])
-def test_they_refuse_alike(signed: bytes) -> None:
+@pytest.mark.parametrize("place", range(len(BROKEN)))  # the texts hold the time, and workers must agree on names
+def test_they_refuse_alike(place: int) -> None:
+    signed = BROKEN[place]
     try:
         theirs = THEIRS.unsign(signed, max_age=60)
     except itsdangerous.BadSignature:
