@@ -36,10 +36,12 @@ def test_replies_wait_for_no_acknowledgement(tmp_path: Path) -> None:
     """Nagle's delay costs 40 ms a reply, on a socket whose protocol asyncio does not know."""
     with application(tmp_path, "") as server, httpx.Client() as client:
         client.get(server.url)
-        start = time.perf_counter()
-        for _ in range(20):
+        seconds = []
+        for _ in range(21):
+            start = time.perf_counter()
             client.get(server.url)
-        assert (time.perf_counter() - start) / 20 < 0.03
+            seconds.append(time.perf_counter() - start)
+        assert sorted(seconds)[10] < 0.035
 
 
 @pytest.mark.parametrize(
