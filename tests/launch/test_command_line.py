@@ -146,3 +146,26 @@ def test_a_worker_dies(pytester: pytest.Pytester) -> None:
     pids = [int(path.read_text()) for path in pytester.path.glob("started-*")]
     assert len(pids) >= 2
     assert all(gone(pid) for pid in pids)
+
+
+def test_the_ini_file_names_it_too(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(fine=_FINE)
+    pytester.makeini("[pytest]\ngym_env = fine:app\n")
+    run = _run(pytester, "-k", "live-root")
+    run.assert_outcomes(passed=1, deselected=run.parseoutcomes()["deselected"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--gym-url", "http://127.0.0.1:9"], "--gym-env, --gym-url and --gym-demo: give one of them"),
+        (["--gym-python", "no-such-python"], "--gym-python 'no-such-python': no such program;*"),
+        (["--gym-env-set", "key"], "--gym-env-set: not of the form key=value;*"),
+        (["--gym-launch-timeout", "soon"], "--gym-launch-timeout 'soon': not a number;*"),
+        (["--gym-env", "other:app", "--gym-data", "x.jsonl"], "--gym-data: it is about one server,*"),
+    ],
+)
+def test_a_bad_option_is_one_line(pytester: pytest.Pytester, arguments: list[str], said: str) -> None:
+    run = pytester.runpytest_inprocess("--gym-env", "fine:app", *arguments)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines([f"ERROR: {said}"])
