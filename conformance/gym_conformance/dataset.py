@@ -33,17 +33,17 @@ class Dataset:
     read: int = 0
 
 
-def load(paths: Iterable[Path], bound: int = BOUND) -> Dataset:
+def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) -> Dataset:
     """Read all files, and keep at most `bound` rows and `bound` rollouts of them.
 
-    A folder stands for its `*.jsonl` files; beside `NAME.jsonl`, `NAME_rollouts.jsonl` is read too where it is.
+    A folder stands for its `*.jsonl` files; beside `NAME.jsonl`, `NAME_rollouts.jsonl` is read too where it is, if `recorded`.
 
     Raises:
         BadData: a file is missing, empty, or has a line that is no row; or there is no row in any of them.
     """
     rows: _Choice[Row] = _Choice(bound)
     rollouts: _Choice[Rollout] = _Choice(bound)
-    for path in _files(paths):
+    for path in _files(paths, recorded=recorded):
         before = rows.offered + rollouts.offered
         for item in read(path):
             if isinstance(item, Rollout):
@@ -97,7 +97,7 @@ class _Choice(Generic[T]):
         return tuple(item for _, item in sorted(numbered, key=lambda pair: pair[0]))
 
 
-def _files(paths: Iterable[Path]) -> list[Path]:
+def _files(paths: Iterable[Path], *, recorded: bool) -> list[Path]:
     """The files to read, each once."""
     found: dict[Path, None] = {}
     for path in paths:
@@ -109,7 +109,7 @@ def _files(paths: Iterable[Path]) -> list[Path]:
         else:
             found[path] = None
             beside = path.with_name(f"{path.stem}{_ROLLOUTS}{path.suffix}")
-            if beside.is_file():
+            if recorded and beside.is_file():
                 found[beside] = None
     return list(found)
 

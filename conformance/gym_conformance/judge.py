@@ -1,5 +1,6 @@
 """Judging: run a check on a gym, subject by subject, and say what was found."""
 
+import re
 from dataclasses import dataclass, field, replace
 
 from gym_conformance.checks.check import Check, Need
@@ -25,8 +26,21 @@ _HINTS = {
     Fault.TLS: "The TLS connection failed.",
 }
 
+#: What a server's own error says is missing where it runs (the `repr` that nemo-gym answers with): no fault of its code.
+_MISSING = re.compile(
+    r"ModuleNotFoundError\(.*?No module named \\?'(?P<module>[\w.]+)|LaunchError\(.(?P<ray>Ray, [^'\"]*)"
+)
+
 #: A race that came once comes again in so many tries, or not at all.
 _CONCURRENT_TRIES = 10
+
+
+def _missing(found: re.Match[str]) -> str:
+    return (
+        f"the module {found['module']}, which is not installed where the server runs"
+        if found["module"]
+        else found["ray"]
+    )
 
 
 @dataclass
@@ -122,6 +136,8 @@ class Judge:
         return Violation(f"a whole HTTP reply within {seconds}", f"{fault.fault}: {fault.detail}", _HINTS[fault.fault])
 
     def _violation(self, check: Check, subject: object, violation: Violation, trial: Trial) -> Finding:
+        if missing := _MISSING.search(violation.actual):
+            return self._finding(check, subject, Verdict.UNTESTABLE, _missing(missing))
         line, schedule = self.gym.line, trial.schedule
         script = curl_script(trial.channel.exchanges, line.url, line.headers, line.timeout)
         return replace(

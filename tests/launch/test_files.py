@@ -51,6 +51,10 @@ _TWINS: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "no rows": (lambda env: (env / "data" / "example.jsonl").unlink(), {"env-examples"}),
     "no metrics": (lambda env: (env / "data" / "example_metrics.json").unlink(), {"env-metrics"}),
     "bad metrics": (lambda env: (env / "data" / "example_metrics.json").write_text("["), {"env-metrics"}),
+    "placeholders": (
+        lambda env: (env / "data" / "example_rollouts.jsonl").write_text("<PLACEHOLDER ROW>\n" * 5),
+        {"env-rollouts"},
+    ),
     "no rollouts": (lambda env: (env / "data" / "example_rollouts.jsonl").unlink(), {"env-rollouts"}),
 }
 

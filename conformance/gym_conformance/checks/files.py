@@ -53,7 +53,14 @@ async def env_config(trial: Trial, _: object) -> None:
 
 def _lines(path: Path) -> int:
     with path.open("rb") as lines:
-        return sum(1 for line in lines if line.strip())
+        return sum(map(_is_object, lines))
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
 
 
 def _expect_five(trial: Trial, name: str, count: Callable[[Path], int], hint: str) -> None:
@@ -72,7 +79,7 @@ def _expect_five(trial: Trial, name: str, count: Callable[[Path], int], hint: st
     why="without them nobody can try the env, and `gym env test` fails.",
 )
 async def env_examples(trial: Trial, _: object) -> None:
-    """Counts the lines of `data/example.jsonl`.
+    """Counts the lines of `data/example.jsonl` that are JSON objects.
 
     Source: `_validate_data_single` in nemo_gym/cli/env.py (0.4.0).
     """
@@ -107,7 +114,7 @@ async def env_metrics(trial: Trial, _: object) -> None:
     why="they show what the env is like; and the suite knows from them which calls mean something.",
 )
 async def env_rollouts(trial: Trial, _: object) -> None:
-    """Counts the lines of `data/example_rollouts.jsonl`.
+    """Counts the lines of `data/example_rollouts.jsonl` that are JSON objects.
 
     Source: `_validate_data_single` in nemo_gym/cli/env.py (0.4.0).
     """

@@ -12,7 +12,7 @@ from gym_conformance.trajectories.generate import Knowledge
 class Saying(StrEnum):
     """What the model that a launched server asks is made to answer."""
 
-    USUAL = "what it is asked"
+    USUAL = "no, as long as no check asks for another"
     YES = "yes"
     NO = "no"
     GARBAGE = "garbage"

@@ -56,9 +56,19 @@ def serve_env(spec: dict[str, Any], serve: Callable[..., None]) -> None:
 
     vars(importlib.import_module("uvicorn"))["run"] = run
     vars(importlib.import_module("nemo_gym.server_utils"))["initialize_ray"] = lambda: None
+    vars(importlib.import_module("ray"))["init"] = refuse_ray
     space = runpy.run_path(spec["entrypoint"], run_name="__main__")
     if not served:
         server_class(space).run_webserver()
+
+
+def refuse_ray(*_: Any, **__: Any) -> None:
+    """Stands for `ray.init`, which Ray also calls by itself where a task is started: no cluster comes up unasked.
+
+    Raises:
+        LaunchError: always.
+    """
+    raise LaunchError("Ray, which is not started here: start the env as usual and give --gym-url")
 
 
 def server_class(space: dict[str, Any]) -> Any:
@@ -97,7 +107,8 @@ def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     config: dict[str, Any] = {
         "config_paths": [spec["config"]],
         "head_server": spec["head"],
-        **dict.fromkeys(("policy_base_url", "policy_api_key", "policy_model_name"), "none"),
+        "policy_base_url": "http://{host}:{port}/v1".format(**spec["policy"]),
+        **dict.fromkeys(("policy_api_key", "policy_model_name"), "none"),
         spec["instance"]: {"resources_servers": {spec["inner"]: server}},
     }
     for name in sorted(names):

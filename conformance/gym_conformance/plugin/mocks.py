@@ -27,8 +27,8 @@ def demo_data() -> tuple[Path, ...]:
 
 #: The forms in which judges of nemo-gym's own envs look for a verdict.
 _SAID = {
-    Saying.YES: "Yes, correct. [[A=B]] [[YES]] \\boxed{yes} Judgement: Yes. Score: 10",
-    Saying.NO: "No, incorrect. [[A!=B]] [[NO]] \\boxed{no} Judgement: No. Score: 0",
+    Saying.YES: "Yes, correct: A. [[A=B]] [[YES]] \\boxed{yes} Judgement: Yes. Score: 10",
+    Saying.NO: "No, incorrect: B. [[A!=B]] [[NO]] \\boxed{no} Judgement: No. Score: 0",
     Saying.GARBAGE: '{"score": [[[ \u2603 </answer>',
 }
 
@@ -57,6 +57,7 @@ class MockPeers:
             host = Host()
             self._started.callback(host.close)
             self._head, self._policy = Head({}), FakePolicy()
+            self.says(Saying.USUAL)
             self._peers = Peers(_address(host.serve(self._head)), _address(host.serve(self._counted())))
         return self._peers
 
@@ -67,10 +68,10 @@ class MockPeers:
 
     def says(self, saying: Saying) -> None:
         """Let the policy, which every model server is, answer so."""
-        from gym_mocks.policy import Fault, Say, echo  # noqa: PLC0415
+        from gym_mocks.policy import Fault, Say  # noqa: PLC0415
 
-        said = _SAID.get(saying)
-        self._policy.default = echo if said is None else lambda _: Say(said)
+        said = _SAID.get(saying, _SAID[Saying.NO])  # not the echo: judges' prompts hold every verdict
+        self._policy.default = lambda _: Say(said)
         self._policy.faults.clear()
         if saying is Saying.FAILURE:
             self._policy.fail(Fault("status", status=500))

@@ -118,10 +118,7 @@ class launched:  # noqa: N801 - a context manager
 
     def __enter__(self) -> Served:
         launch = self.server.launch
-        try:
-            dataset = load(self.options.data or launch.env.data) if self.options.data or launch.env.data else Dataset()
-        except BadData as bad:
-            raise NotLaunched(f"rows that can be read: {bad}") from None
+        dataset = self._rows(launch.env.data)
         self.server.start()
         try:
             self.mocks.tell_head(self.server.config)
@@ -137,6 +134,19 @@ class launched:  # noqa: N801 - a context manager
 
     def __exit__(self, *_: object) -> None:
         self.server.close()
+
+    def _rows(self, found: tuple[Path, ...]) -> Dataset:
+        """What the user gave, else what was found; of that, rollouts that cannot be read are env-rollouts' finding."""
+        given = self.options.data
+        try:
+            try:
+                return load(given or found) if given or found else Dataset()
+            except BadData:
+                if given:
+                    raise
+                return load(found, recorded=False)
+        except BadData as bad:
+            raise NotLaunched(f"rows that can be read: {bad}") from None
 
 
 def names_of(options: Options) -> tuple[str, ...]:
