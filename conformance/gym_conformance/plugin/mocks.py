@@ -25,10 +25,10 @@ def demo_data() -> tuple[Path, ...]:
     return (DATA,)
 
 
-#: The forms in which judges of nemo-gym's own envs look for a verdict.
+#: The forms in which judges of nemo-gym's own envs look for a verdict; some take any A for a yes.
 _SAID = {
     Saying.YES: "Yes, correct: A. [[A=B]] [[YES]] \\boxed{yes} Judgement: Yes. Score: 10",
-    Saying.NO: "No, incorrect: B. [[A!=B]] [[NO]] \\boxed{no} Judgement: No. Score: 0",
+    Saying.NO: "No, incorrect: B. [[NO]] \\boxed{no} Judgement: No. Score: 0",
     Saying.GARBAGE: '{"score": [[[ \u2603 </answer>',
 }
 
