@@ -27,7 +27,7 @@ class BadOption(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """What to judge and how. `preview` adds the properties of trajectories. `url` is None for the demo; it has no trailing slash; `timeout` is in seconds."""
+    """What to judge and how. `url` is None for the demo; it has no trailing slash; `timeout` is in seconds."""
 
     url: str | None = None
     data: tuple[Path, ...] = ()
@@ -36,7 +36,6 @@ class Options:
     timeout: float = TIMEOUT
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     search: Search = USUAL
-    preview: bool = False
     replay: tuple[Path, ...] = ()
     pid: int | None = None
     in_flight: int = IN_FLIGHT_HERE
@@ -78,7 +77,6 @@ def read_options(
         reports=tuple(_read_report(path) for path in reports),
         timeout=_read_timeout(timeout),
         headers=dict(_read_header(header) for header in headers),
-        preview=bool(profile),
         search=Search(_read_profile(profile), _read_count("--gym-seed", seed, least=0)),
         replay=tuple(Path(path) for path in replay),
         pid=_read_count("--gym-pid", pid, least=1),
@@ -100,7 +98,7 @@ def _usual_in_flight(url: str | None) -> int:
 
 def _read_profile(given: str | None) -> Profile:
     if not given:
-        return PROFILES["quick"]
+        return USUAL.profile
     if given not in PROFILES:
         raise BadOption(f"--gym-profile {given!r}: unknown; give one of {', '.join(PROFILES)}")
     return PROFILES[given]

@@ -8,7 +8,7 @@ from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Row, Score
 from gym_mocks.wire import App, Refused, Reply, Request
 from tests.twins.tools import declare
-from tests.twins.twin import Twin, edited, twin
+from tests.twins.twin import Twin, edited, twin, unrecorded
 
 
 class OldServer(ReferenceServer):
@@ -132,12 +132,12 @@ TWINS: tuple[Twin, ...] = (
     twin("as before 0.3.0", "", OldServer),
     twin("no OpenAPI document", "", WithoutDocument),
     twin("catch-all", "", CatchAll),
-    twin("single-turn", "", SingleTurn),
+    twin("single-turn", "", SingleTurn, data=unrecorded()),
     twin("gymnasium-style", "", Gymnasium),
     twin("404 for a row without a task", "", KnowsItsTasks),
     twin("400 without a session", "", RefusesStrangers),
     twin("more cookies", "", MoreCookies),
-    twin("no two answers equal", "", OrdersAnswers),
+    twin("no two answers equal", "", OrdersAnswers, data=unrecorded()),
     twin("a routed tool answers 404", "", ToolAnswers404, data=declare("get_weather")),
     twin("no reward components", "", edited("/verify", lambda reply: {**reply, "reward_components": None})),
 )

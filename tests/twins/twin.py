@@ -32,6 +32,11 @@ def dataset(change: Callable[[Json], object] = lambda _: None) -> Dataset:
     )
 
 
+def unrecorded() -> Dataset:
+    """The same rows without the rollouts, for a server that answers otherwise by right."""
+    return replace(dataset(), rollouts=())
+
+
 @dataclass(frozen=True)
 class Twin:
     """A server with one fault, or with none.

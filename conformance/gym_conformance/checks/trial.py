@@ -22,7 +22,8 @@ _REFUSALS = range(400, 500)
 class Trial:
     """What a check's function works with.
 
-    `note` says of a pass how it came about; `schedule` is the shortest one that broke a property.
+    `note` says of a pass how it came about; `schedule` is the shortest one that broke a property; `volatile` names the
+    places in replies that were not compared, since they differ between two runs alone.
     """
 
     def __init__(self, gym: Gym, memory: Memory | None = None) -> None:
@@ -30,6 +31,7 @@ class Trial:
         self.memory = memory or Memory()
         self.channel = Channel(gym.line)
         self.note = ""
+        self.volatile: set[str] = set()
         self.schedule: Schedule | None = None
 
     async def send(self, request: Request) -> Reply:

@@ -102,6 +102,12 @@ class Rollout:
                 if isinstance(arguments, dict):
                     yield Call(str(item.get("name")), arguments)
 
+    @property
+    def last_text(self) -> str:
+        """What the policy said at the end, '' where it ended otherwise."""
+        last = self.output[-1] if self.output else None
+        return _text(last) if isinstance(last, dict) and isinstance(last.get("content"), list) else ""
+
     def belongs_to(self, row: Row) -> bool:
         """Whether this is a rollout of that row: by its input, which is all that every version keeps."""
         return self._input(self.data) == self._input(row.data)

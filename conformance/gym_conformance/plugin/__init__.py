@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--gym-profile",
         metavar="NAME",
-        help="preview: try properties on generated trajectories too: quick, ci (the same ones each time), or thorough",
+        help="how many trajectories to try: smoke, quick (default), ci (the same ones each time), or thorough",
     )
     group.addoption("--gym-seed", metavar="N", help="try the same trajectories each time, those of this seed")
     group.addoption(

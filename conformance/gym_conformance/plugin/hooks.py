@@ -12,7 +12,7 @@ import pytest
 
 from gym_conformance.baseline import Stale
 from gym_conformance.baseline_toml import write_baseline
-from gym_conformance.checks.registry import CHECKS, PREVIEW
+from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import BadOption, Options, read_options
@@ -27,7 +27,7 @@ from gym_conformance.reports.writing import write_report
 from gym_conformance.session.printable import printable
 
 #: What can be chosen by node id: a section, or a check in it.
-_NODES = frozenset(node for check in CHECKS + PREVIEW for node in (section_id(check), node_id(check)))
+_NODES = frozenset(node for check in CHECKS for node in (section_id(check), node_id(check)))
 
 
 def activate(config: pytest.Config) -> None:
@@ -38,7 +38,7 @@ def activate(config: pytest.Config) -> None:
     """
     try:
         options = _read_options(config)
-        replays = tuple(read_replay(path, PREVIEW) for path in options.replay)
+        replays = tuple(read_replay(path, CHECKS) for path in options.replay)
     except BadOption as bad:
         raise pytest.UsageError(str(bad)) from None
     config.stash[BASELINE] = load_baseline(options.baseline)
@@ -116,8 +116,7 @@ class Suite:
         self.options = options
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.checks = CHECKS + (PREVIEW if options.preview or replays else ())
-        self.tally = Tally(options, self.checks)
+        self.tally = Tally(options, CHECKS)
         self.url = options.url or ""
         self._started = ExitStack()
 
@@ -159,13 +158,13 @@ class Suite:
         """Put the checks first; after this, pytest's own -k, -m and --lf choose among them."""
         chosen = set(self.config.option.gym_chosen)
         if self.replays:
-            self.tally.deselected |= {check.id for check in self.checks} - {replay.check.id for replay in self.replays}
+            self.tally.deselected |= {check.id for check in CHECKS} - {replay.check.id for replay in self.replays}
             items[:0] = collect_replays(session, self.replays)
             return
-        checks = collect_checks(session, self.checks)
+        checks = collect_checks(session, CHECKS)
         wanted = [item for item in checks if not chosen or {node_id(item.check), section_id(item.check)} & chosen]
         self.tally.deselected |= {item.check.id for item in checks} - {item.check.id for item in wanted}
-        unknown = collect_unknown(session, self.config.stash[BASELINE], {check.id for check in self.checks})
+        unknown = collect_unknown(session, self.config.stash[BASELINE], {check.id for check in CHECKS})
         items[:0] = [*wanted, *([] if chosen else unknown)]
 
     @pytest.hookimpl(wrapper=True)

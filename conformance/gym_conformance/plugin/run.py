@@ -60,6 +60,10 @@ class Run:
             known |= {"kind": gym.kind.value, "evidence": gym.evidence, "contract": gym.contract.name}
         return known
 
+    def statistics(self, check: Check) -> str:
+        """Hypothesis's own account of a property's search; '' where there was none."""
+        return self._judge.memory.statistics.get(check.id, "") if self._judge else ""
+
     def effort(self) -> Effort:
         """What was spent so far."""
         line = self._judge.gym.line if self._judge else None
