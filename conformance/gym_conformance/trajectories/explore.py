@@ -6,6 +6,7 @@ tried on the event loop, which stays free for it.
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -107,13 +108,15 @@ async def explore(
     found: Found[E] = Found()
     loop = asyncio.get_running_loop()
     started = time.monotonic()
-    end = started + search.profile.seconds
+    end = math.inf
     stopped = False
     fault: list[Exception] = []
 
     def try_one(example: E) -> None:
         nonlocal end
-        if stopped or fault or (time.monotonic() > end and found.tried):
+        if not found.tried:  # making the strategies is no part of the search
+            end = time.monotonic() + search.profile.seconds
+        if stopped or fault or time.monotonic() > end:
             raise _Enough
         found.tried += 1
         try:
