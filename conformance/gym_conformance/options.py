@@ -14,6 +14,9 @@ TIMEOUT = 30.0
 #: Requests in flight at once, to this machine and to any other, which may be shared.
 IN_FLIGHT_HERE, IN_FLIGHT_ELSEWHERE = 256, 4
 
+#: What the checks that try no trajectories send to a server of a few tools (benchmarks/judge.py counts them).
+FIXED_REQUESTS = 500
+
 #: What `--gym-report` can write, by suffix; `.xml` is pytest's own JUnit.
 REPORTS = (".json", ".md", ".html", ".sarif", ".xml")
 

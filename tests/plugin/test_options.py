@@ -6,6 +6,19 @@ pytest_plugins = ["pytester"]
 
 _NOBODY = "http://127.0.0.1:1"
 
+
+def test_a_server_elsewhere_is_not_surprised(pytester: pytest.Pytester) -> None:
+    run = pytester.runpytest_inprocess("--collect-only", "--gym-url", "http://192.0.2.1:8000")
+    run.stdout.fnmatch_lines(
+        ["http://192.0.2.1:8000: not on this machine; about 500 requests, *, at most 4 under way *"]
+    )
+
+
+def test_a_server_of_one_s_own_needs_no_warning(pytester: pytest.Pytester) -> None:
+    run = pytester.runpytest_inprocess("--collect-only", "--gym-url", _NOBODY)
+    run.stdout.no_fnmatch_line("*not on this machine*")
+
+
 BAD = {
     "unreachable": (
         ["--gym-url", _NOBODY],

@@ -24,8 +24,8 @@ _HINT = (
 #: A leak comes again in so many tries.
 _TRIES = 6
 
-#: How many sessions come and go while one idles.
-_CROWD = 100
+#: How many sessions come and go while one idles, and fewer where so many would take longer than these seconds.
+_CROWD, _CROWD_SECONDS = 100, 2.0
 
 
 async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
@@ -98,11 +98,13 @@ async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     "A session MUST survive idling while others come and go",
     why="a policy thinks for minutes between two calls: an evicted session is scored on an untouched state.",
     needs=_NEEDS,
-    examples=lambda knowledge: crowded(knowledge, _CROWD),
+    examples=lambda knowledge: crowded(knowledge, knowledge.sessions_in(_CROWD_SECONDS, at_most=_CROWD)),
     together=False,
 )
 async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
     """Begins a trajectory, runs up to 100 others in sessions of their own, and goes on with it.
+
+    Fewer than 100 where a session takes more than 20 ms.
 
     Every reply and reward is as it is alone.
 

@@ -23,6 +23,9 @@ from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 #: Schedules that are tried at once where the property allows it: what a tool waits for is waited for together.
 _TOGETHER = 8
 
+#: No more at once than the server would score in so many seconds one after the other: it may hold up its own loop.
+_BATCH_SECONDS = 1.0
+
 #: Seconds in which what broke a property is reduced to its last necessary call.
 _REDUCING = 10.0
 
@@ -47,6 +50,7 @@ class _Attempts:
     attempt: Attempt
     trial: Trial
     tried: int = 0
+    jammed: bool = False
     excuses: Counter[str] = field(default_factory=Counter)
     volatile: set[str] = field(default_factory=set)
 
@@ -56,10 +60,19 @@ class _Attempts:
         Raises:
             Broken: one of them broke the property, and did so alone.
         """
-        for found in await asyncio.gather(*map(self._try_one, schedules)):
-            # What breaks only among others is for isolation-concurrent to find.
-            if found and (len(schedules) == 1 or (found := await self._try_one(found.schedule))):
+        if self.jammed:
+            results = [await self._try_one(schedule) for schedule in schedules]
+        else:
+            results = await asyncio.gather(*map(self._try_one, schedules))
+        for found in filter(None, results):
+            if self.jammed or len(schedules) == 1:
                 raise found
+            # What breaks only among others is for isolation-concurrent to find.
+            if again := await self._try_one(found.schedule):
+                raise again
+            if isinstance(found.cause, ServerFault):
+                self.jammed = True
+                self.trial.gym.line.hangs.clear()  # it does answer, one at a time
 
     async def _try_one(self, schedule: Schedule) -> Broken | None:
         fresh = Trial(self.trial.gym, self.trial.memory)
@@ -88,6 +101,8 @@ class _Attempts:
         text = f"{self.tried} trajectories in {seconds:.1f} s"
         if excused := self.excuses.total():
             text += f", {excused} of them with nothing to compare"
+        if self.jammed:
+            text += "; one at a time, for several at once got no answer in time"
         if self.volatile:
             named = sorted(self.volatile)
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
@@ -125,8 +140,9 @@ def property_check(
     def declare(attempt: Attempt) -> Check:
         async def body(trial: Trial, _: object) -> None:
             attempts = _Attempts(attempt, trial)
-            size = _TOGETHER if together else 1
-            batches = _batches(examples(await knowledge_of(trial)), size)
+            knowledge = await knowledge_of(trial)
+            size = knowledge.sessions_in(_BATCH_SECONDS, at_most=_TOGETHER) if together else 1
+            batches = _batches(examples(knowledge), size)
             found = await explore(check_id, batches, attempts.try_batch, trial.memory.search.divided(size), Broken)
             trial.note = attempts.note(found.seconds)
             own = f"{check_id}:\n\n  - {trial.note}\n  - Stopped because the profile's time was over\n"

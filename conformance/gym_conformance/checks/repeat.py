@@ -34,6 +34,8 @@ from gym_conformance.trajectories.generate import trajectories
 from gym_conformance.trajectories.outcome import differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
+_REFUSED = range(400, 500)
+
 #: Fresh sessions that a trajectory is run on, and what is made of it where they differ.
 _SESSIONS = 3
 _RANDOM = "The environment draws at random without a seed from the row, or keeps state from earlier sessions."
@@ -195,6 +197,8 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
 async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     """Verifies before each call of a trajectory: all replies are as without, but for what differs alone too.
 
+    Not where a verify ends the session, so that calls after it are refused: then nothing goes on that could differ.
+
     Our inference: nothing says that a verify ends the session.
     """
     trajectory = schedule.trajectories[0]
@@ -204,6 +208,8 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
         await rollout.verify()
     await rollout.step()
     if difference := await Solo(trial, trajectory).difference(rollout.outcome):
+        if any(step.status in _REFUSED for step in rollout.outcome.calls):
+            raise NotApplicable("verify ends the session: calls after it are refused")
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as without a verify before",
             f"{difference.actual!r}",

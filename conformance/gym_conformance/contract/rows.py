@@ -63,6 +63,10 @@ class Row:
         return json.dumps(_shape(self.data, depth=4), sort_keys=True) + repr(sorted(t.name for t in self.tools))
 
 
+#: What a rollout has of its own, whatever the row says.
+_RECORDED_ANEW = frozenset({"responses_create_params", "response", "reward", "agent_ref"})
+
+
 @dataclass(frozen=True, eq=False)
 class Rollout:
     """A recorded rollout: the row's fields, the policy's response, and the reward that verify gave it."""
@@ -109,8 +113,13 @@ class Rollout:
         return _text(last) if isinstance(last, dict) and isinstance(last.get("content"), list) else ""
 
     def belongs_to(self, row: Row) -> bool:
-        """Whether this is a rollout of that row: by its input, which is all that every version keeps."""
-        return self._input(self.data) == self._input(row.data)
+        """Whether this is a rollout of that row: by its input, which is all that every version keeps.
+
+        Two rows may ask the same of two pictures: what else a version keeps must not contradict.
+        """
+        return self._input(self.data) == self._input(row.data) and all(
+            self.data[key] == row.data[key] for key in row.data.keys() & self.data.keys() - _RECORDED_ANEW
+        )
 
     @staticmethod
     def _input(data: Mapping[str, Any]) -> list[str]:
@@ -122,7 +131,7 @@ class Rollout:
 def _text(message: Any) -> str:
     content = message.get("content") if isinstance(message, dict) else message
     if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+        return "".join(str(part.get("text", part.get("image_url", ""))) for part in content if isinstance(part, dict))
     return str(content)
 
 

@@ -15,7 +15,7 @@ from gym_conformance.baseline_toml import write_baseline
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import BadOption, Options, read_options
+from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here, read_options
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.items import RUN, CheckItem, collect_checks, node_id, section_id
@@ -141,6 +141,17 @@ class Suite:
         run = config.stash[RUN] = Run(self.url, self.options, dataset)
         self._started.callback(run.close)
         self.tally.target = run.target()
+
+    def pytest_report_header(self) -> str | None:
+        """Say what a server that may be others' too is in for."""
+        options = self.options
+        if is_here(options.url):
+            return None
+        profile, properties = options.search.profile, sum(check.attempt is not None for check in CHECKS)
+        return (
+            f"{self.url}: not on this machine; about {FIXED_REQUESTS} requests, and trajectories for {properties} times "
+            f"{profile.seconds:g} s, at most {options.in_flight} under way at once (--gym-in-flight)"
+        )
 
     def _start_demo(self) -> str:
         from gym_mocks.reference import reference_app  # noqa: PLC0415 - only the demo needs a server of ours

@@ -23,7 +23,11 @@ class PathHangs(Exception):
 
 @dataclass
 class Line:
-    """What all channels to one target share. `url` has no trailing slash; `timeout` is in seconds, per request."""
+    """What all channels to one target share.
+
+    `url` has no trailing slash; `timeout` is in seconds, per request; `seconds` is how long requests were under way,
+    however many at once.
+    """
 
     url: str
     transport: httpx.AsyncBaseTransport
@@ -36,16 +40,21 @@ class Line:
 
     def __post_init__(self) -> None:
         self._free = asyncio.Semaphore(self.in_flight)
+        self._under_way = 0
+        self._since = 0.0
 
     async def carry(self, request: httpx.Request) -> httpx.Response:
         """Send a request as soon as fewer than `in_flight` others are under way, and count it."""
         async with self._free:
             self.requests += 1
-            started = time.monotonic()
+            self._since = self._since if self._under_way else time.monotonic()
+            self._under_way += 1
             try:
                 return await self.transport.handle_async_request(request)
             finally:
-                self.seconds += time.monotonic() - started
+                self._under_way -= 1
+                if not self._under_way:
+                    self.seconds += time.monotonic() - self._since
 
     @cached_property
     def secrets(self) -> frozenset[str]:

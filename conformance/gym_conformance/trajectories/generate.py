@@ -27,6 +27,7 @@ class Knowledge:
         answers: what a policy may say at the end, by row: what one said in a recorded rollout, and texts of the row.
         recorded: arguments that recorded rollouts called a tool with, by tool.
         runs: the call sequences of recorded rollouts.
+        session_seconds: what a session costs in which nothing is done.
         returned: where in a tool's reply a string or an integer stands, by tool.
         mined: values seen in recorded arguments and in replies, by the name of the property they stood in: two calls
             that mean the same thing say it with the same word.
@@ -39,8 +40,13 @@ class Knowledge:
     returned: Mapping[str, tuple[tuple[type, tuple[str | int, ...]], ...]] = field(default_factory=dict, repr=False)
     mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
 
+    session_seconds: float = 0.0
     by_row: dict[Row, Mapping[str, "ToolCalls"]] = field(default_factory=dict, init=False, repr=False)
     by_definition: dict[str, "ToolCalls"] = field(default_factory=dict, init=False, repr=False)
+
+    def sessions_in(self, seconds: float, *, at_most: int) -> int:
+        """How many sessions in which nothing is done fit into so many seconds, one at least."""
+        return max(1, min(at_most, int(seconds / self.session_seconds) if self.session_seconds else at_most))
 
     def tools(self, row: Row) -> Mapping[str, "ToolCalls"]:
         """The row's tools that a valid call can be made of, by name. Made once: strategies are dear to make."""

@@ -1,5 +1,6 @@
 """Learning from a gym before trajectories are made: its recorded calls, and what its tools return."""
 
+import time
 from collections import defaultdict
 from typing import Any
 
@@ -12,6 +13,9 @@ from gym_conformance.trajectories.trajectory import Trajectory
 
 #: Recorded rollouts that are run to learn from.
 _RUNS = 4
+
+#: Sessions in which nothing is done, to see what one costs.
+_BARE = 3
 
 #: A text of the row that is longer is no answer but a part of the task.
 _SHORT = 200
@@ -38,7 +42,11 @@ async def learn(gym: Gym) -> Knowledge:
         for step in outcome.calls:
             returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
             seen += named_values(step.body)
+    started = time.monotonic()
+    for _ in range(_BARE):
+        await run(gym, Channel(gym.line), Trajectory(gym.row))
     return Knowledge(
+        session_seconds=(time.monotonic() - started) / _BARE,
         rows=tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,),
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
         recorded={tool: tuple(found.values()) for tool, found in recorded.items()},
