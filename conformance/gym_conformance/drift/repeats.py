@@ -29,14 +29,22 @@ class _Seen:
 
 
 class Repeats:
-    """Parses the lines of a dataset and gives their tools to `definitions`.
+    """Parses the lines of a dataset and gives the tools of those that `counts` to `definitions`.
 
-    Rows that share a tools list share one object: it is not to be changed.
+    Rows that share a tools list share one object: it is not to be changed. `number` stands for the list of the last
+    line: equal for equal lists, and -1 where it is not known.
     """
 
-    def __init__(self, definitions: Definitions, parse: Callable[[bytes], Any]) -> None:
+    def __init__(
+        self,
+        definitions: Definitions,
+        parse: Callable[[bytes], Any],
+        counts: Callable[[Any], bool] = lambda _: True,
+    ) -> None:
         self.definitions = definitions
+        self.number = -1
         self._parse = parse
+        self._counts = counts
         self._seen: list[_Seen] = []
         self._learnt = self._used = 0
         self._mark = uuid4().hex  # in no dataset
@@ -57,16 +65,21 @@ class Repeats:
                         return self._again(row, seen, source)
                     break
         row = self._parse(line)
-        tools = _tools(row)
-        number = self.definitions.add(tools, source)
-        if key and number >= 0:
-            self._learn(line[key.end() :], tools, number)
+        self.number = -1
+        if self._counts(row):
+            tools = _tools(row)
+            self.number = self.definitions.add(tools, source)
+            if key and self.number >= 0:
+                self._learn(line[key.end() :], tools, self.number)
         return row
 
     def _again(self, row: Any, seen: _Seen, source: Source) -> Any:
         self._used += 1
         row["responses_create_params"]["tools"] = seen.tools
-        self.definitions.again(seen.number, source)
+        self.number = -1
+        if self._counts(row):
+            self.number = seen.number
+            self.definitions.again(seen.number, source)
         return row
 
     def _learn(self, rest: bytes, tools: Any, number: int) -> None:
