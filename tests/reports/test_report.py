@@ -7,8 +7,8 @@ import pytest
 
 from gym_conformance.contract.rows import Source
 from gym_conformance.drift.drift import Certainty, Drift, Kind, Weight, Witness
+from gym_conformance.drifting.row import DriftRow
 from gym_conformance.findings import Finding
-from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.report import NOT_SELECTED, Outcome, Report
 from gym_conformance.reports.shown import SCRIPT, named, script

@@ -100,7 +100,7 @@ TWINS: tuple[Twin, ...] = (
         "seed-no-redirects cookie-replacing-client",
         HangsInOneTool,
         untestable="""cookie-keeping-client cookie-unknown-session tool-bad-body tool-wrong-arguments tool-refused-call
-            tool-reply-text verify-reward-components""",
+            tool-reply-text verify-reward-components drift-result""",
         timeout=0.7,
     ),
     twin("closes in the middle of a body", "metrics-empty", odd(lambda: stream(half(), ("content-length", "900")))),

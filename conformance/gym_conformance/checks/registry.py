@@ -6,6 +6,7 @@ from typing import Final
 from gym_conformance.checks import (
     calls,
     cookies,
+    drift,
     echo,
     isolation,
     live,
@@ -25,7 +26,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 
 CHECKS: Final[tuple[Check, ...]] = tuple(
-    found for module in (live, seed, cookies, tools, verify, echo, metrics) for found in _checks(module)
+    found for module in (live, seed, cookies, tools, drift, verify, echo, metrics) for found in _checks(module)
 )
 
 #: Tried only where `--gym-profile` asks for them: they have yet to be read on enough real servers.

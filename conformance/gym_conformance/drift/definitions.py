@@ -32,6 +32,9 @@ class Definition:
     sources: tuple[Source, ...] = ()
     count: int = 1
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def schema(self) -> Mapping[str, Any]:
         """The parameters as a schema; a tool without any takes no argument."""

@@ -10,6 +10,8 @@ import httpx
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.memory import Memory
 from gym_conformance.dataset import Dataset
+from gym_conformance.drift.lock import Lock
+from gym_conformance.drifting.agents import executing_agents
 from gym_conformance.findings import Finding
 from gym_conformance.gym import recognise
 from gym_conformance.judge import Judge
@@ -41,8 +43,9 @@ class Effort:
 class Run:
     """Judges one target with one event loop, from the first check to `close`."""
 
-    def __init__(self, url: str, options: Options, dataset: Dataset) -> None:
+    def __init__(self, url: str, options: Options, dataset: Dataset, lock: Lock | None = None) -> None:
         self.url = url
+        self.lock = lock
         self.options = options
         self.dataset = dataset
         self._runner = asyncio.Runner()
@@ -75,7 +78,9 @@ class Run:
         if self._judge is None:
             line = make_line(self.url, self.options)
             memory = Memory(self.options.search, self.options.pid)
-            self._judge = Judge(await recognise(line, self.dataset.rows, self.dataset.rollouts), memory)
+            data = self.dataset
+            known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
+            self._judge = Judge(await recognise(line, data.rows, data.rollouts, **known), memory)
         if schedule:
             return await self._judge.replay(check, schedule)
         return await self._judge.judge(check)

@@ -8,7 +8,7 @@ from gym_conformance.checks.check import Check
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.reports.groups import alike
-from gym_conformance.reports.report import NOT_SELECTED, Report
+from gym_conformance.reports.report import NOT_SELECTED, Report, drift_of
 from gym_conformance.reports.shown import named
 from gym_conformance.reports.text import explain
 
@@ -42,7 +42,8 @@ class Tally:
 
     def report(self, baseline: str) -> Report:
         """All that was found; `baseline` is its file."""
-        return Report(self.target, tuple(self.complete), self.options.strict, baseline, tuple(self.stale))
+        found = tuple(self.complete)
+        return Report(self.target, found, self.options.strict, baseline, tuple(self.stale), drift=drift_of(found))
 
     @property
     def findings(self) -> list[Finding]:

@@ -97,9 +97,6 @@ def _mend_first(report: Report) -> Markup | None:
         )
         for finding in first
     ]
-    if report.breaking_drift:
-        link = element("a", f"Breaking drift: {report.breaking_drift:,}", href="#drift")
-        items.append(element("li", link, element("span", "Rows declare tools unlike those that the server serves.")))
     more = len(breaking) - len(first)
     after = element("p", f"and {more} more checks below", class_="more") if more else None
     return element("div", element("h2", "Mend first"), element("ol", *items), after, class_="first") if items else None

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from gym_conformance.drifting.row import DriftRow
 from gym_conformance.findings import Verdict
-from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.groups import Group
 from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.marks import code, fenced, prose
@@ -58,8 +58,6 @@ def _blocks(report: Report) -> Iterator[str]:
         first = breaking[0].first
         what = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else first.hint or first.title
         yield f"**Mend first:** [`{first.check}`]({DOCS}#{first.check}): {prose(what)}"
-    if report.breaking_drift:
-        yield f"**Breaking drift:** {report.breaking_drift:,}; rows declare tools unlike those that the server serves. See below."
     if report.stale:
         yield "### The baseline"
         yield "\n".join(f"- {prose(str(stale))}" for stale in report.stale)
