@@ -8,8 +8,13 @@ from gym_conformance.trajectories.generate import Knowledge
 
 @dataclass
 class Memory:
-    """Shared by all trials of a run. `pid` is the server's process, where it is on this machine and known."""
+    """Shared by all trials of a run.
+
+    `pid` is the server's process, where it is on this machine and known; `trials` counts them, one for each subject of
+    a check or example of a property.
+    """
 
     search: Search = USUAL
     pid: int | None = None
     knowledge: Knowledge | None = None
+    trials: int = 0

@@ -30,6 +30,7 @@ class Trial:
     def __init__(self, gym: Gym, memory: Memory | None = None) -> None:
         self.gym = gym
         self.memory = memory or Memory()
+        self.memory.trials += 1
         self.channel = Channel(gym.line)
         self.note = ""
         self.schedule: Schedule | None = None

@@ -16,9 +16,11 @@ from gym_conformance.findings import Finding
 from gym_conformance.gym import recognise
 from gym_conformance.judge import Judge
 from gym_conformance.options import Options
+from gym_conformance.plugin.progress import Progress
 from gym_conformance.session.channel import Channel, Line
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.latency import Latencies
 from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.trajectory import Schedule
 
@@ -46,6 +48,7 @@ class Run:
     def __init__(self, url: str, options: Options, dataset: Dataset, lock: Lock | None = None) -> None:
         self.url = url
         self.lock = lock
+        self.progress: Progress | None = None
         self.options = options
         self.dataset = dataset
         self._runner = asyncio.Runner()
@@ -68,22 +71,45 @@ class Run:
         line = self._judge.gym.line if self._judge else None
         return Effort(line.requests, line.seconds) if line else Effort(0, 0.0)
 
+    def latencies(self) -> list[list[Any]]:
+        """How long good replies took since this was last asked, as JSON (`session.latency`)."""
+        if self._judge is None:
+            return []
+        line = self._judge.gym.line
+        taken, line.latencies = line.latencies, Latencies()
+        return taken.as_json()
+
     def close(self) -> None:
         """Close all connections and the event loop."""
         if self._judge:
             self._within(self._judge.gym.line.transport.aclose())
+        if self.progress:
+            self.progress.close()
         self._runner.close()
 
+    def tools(self) -> Lock:
+        """The tools of rows and server as they are now."""
+        return self._within(self._tools())
+
+    async def _tools(self) -> Lock:
+        return (await self._ready()).gym.tools_now
+
     async def _run(self, check: Check, schedule: Schedule | None) -> list[Finding]:
+        judge = await self._ready()
+        work = judge.replay(check, schedule) if schedule else judge.judge(check)
+        if self.progress is None:
+            return await work
+        return await self.progress.during(check.id, lambda: (judge.memory.trials, judge.gym.line.requests), work)
+
+    async def _ready(self) -> Judge:
+        """The judge; the first time this finds out what sort of server it is."""
         if self._judge is None:
             line = make_line(self.url, self.options)
             memory = Memory(self.options.search, self.options.pid)
             data = self.dataset
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
             self._judge = Judge(await recognise(line, data.rows, data.rollouts, **known), memory)
-        if schedule:
-            return await self._judge.replay(check, schedule)
-        return await self._judge.judge(check)
+        return self._judge
 
     def _within(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)

@@ -35,9 +35,13 @@ _SCRIPT: Final = 3_000
 
 def markdown_report(report: Report) -> str:
     """The report as GitHub-flavoured Markdown, at most `LIMIT` characters."""
+    return within(LIMIT, list(_blocks(report)))
+
+
+def within(limit: int, blocks: list[str]) -> str:
+    """As many of the paragraphs as there is room for, and how many were left out."""
     kept: list[str] = []
-    room = LIMIT - 200
-    blocks = list(_blocks(report))
+    room = limit - 200
     for block in blocks:
         room -= len(block) + 2
         if room < 0:
@@ -130,7 +134,7 @@ def _drift(rows: Iterable[DriftRow]) -> str:
 
 def _latency(endpoints: Iterable[Latency]) -> str:
     lines = [
-        f"| {code(one.endpoint)} | {len(one.seconds):,} | {_ms(one, 0.5)} | {_ms(one, 0.95)} | {_ms(one, 1)} |"
+        f"| {code(one.endpoint)} | {one.requests:,} | {_ms(one, 0.5)} | {_ms(one, 0.95)} | {_ms(one, 1)} |"
         for one in endpoints
     ]
     return "\n".join(["| endpoint | requests | median ms | 95 % ms | slowest ms |", "|---|--:|--:|--:|--:|", *lines])

@@ -111,6 +111,16 @@ class Report:
             return Outcome.NOTHING
         return Outcome.FIT if all(check.selected for check in self.checks) else Outcome.PARTLY
 
+    @property
+    def drift_outcome(self) -> str:
+        """What the comparison of rows and server comes to, in a few words."""
+        if self.drift is None:
+            return "Rows and server were not compared"
+        breaking = sum(row.breaks for row in self.drift)
+        if breaking:
+            return f"Rows and server have grown apart in {breaking:,} place{'s' if breaking > 1 else ''}"
+        return "Rows and server agree" + (" in all that breaks rollouts" if self.drift else "")
+
     def breaks(self, group: Group) -> bool:
         """Whether this group fails the run."""
         return group.first.breaks(strict=self.strict)
