@@ -62,6 +62,15 @@ BAD = {
         ["--gym-demo", "--gym-report", "folder.json"],
         "--gym-report 'folder.json': that is a folder; give a file",
     ),
+    "drift report's suffix": (
+        ["--gym-demo", "--gym-drift", "a.sarif"],
+        "--gym-drift 'a.sarif': unknown suffix '.sarif'; give one of .json, .md, .html",
+    ),
+    "no lock": (
+        ["--gym-demo", "--gym-lock", "gym.lock"],
+        "--gym-lock 'gym.lock': there is no such file; write it with --gym-lock-update",
+    ),
+    "nowhere to lock": (["--gym-demo", "--gym-lock-update"], "--gym-lock-update: there is no lock to write; *"),
     "timeout is no number": (
         ["--gym-demo", "--gym-timeout", "soon"],
         "--gym-timeout 'soon': not a number; give seconds, such as 30",

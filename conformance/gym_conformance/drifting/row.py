@@ -47,7 +47,7 @@ class DriftRow:
         """The row for a drift; `live` and `detail` say what came of its witness, and may make it weigh less."""
         return cls(
             drift.kind.value,
-            _DEMOTED.get(live, drift.weight) if drift.weight is Weight.BREAKING else drift.weight,
+            _weight(drift, live),
             drift.tool,
             drift.message,
             drift.path,
@@ -75,3 +75,9 @@ class DriftRow:
         """The inverse of `as_json`."""
         values = {"weight": Weight(data["weight"]), "certainty": Certainty(data["certainty"])}
         return cls(**{**data, **values, "sources": tuple(data["sources"])})
+
+
+def _weight(drift: Drift, live: str) -> Weight:
+    if drift.weight is not Weight.BREAKING:
+        return drift.weight
+    return _DEMOTED.get(live, Weight.BREAKING if drift.shown or live else Weight.WARNING)
