@@ -58,7 +58,7 @@ def _expect_unconfirmed(trial: Trial, drift: Drift, live: Live, expected: str, h
     """Raise what the live server confirms; a pass says why it is none, and what was not tried is not applicable."""
     _tell(trial, drift, live)
     if live.confirmed:
-        raise Violation(expected, f"{drift.message}; live: {live.detail}", hint)
+        raise Violation(expected, f"{_said(drift)}; live: {live.detail}", hint)
     trial.note = f"{drift.message}; {live.said}: {live.detail}"
     if live.said is Said.NOT_TRIED:
         raise NotApplicable(trial.note) if not live.detail.startswith("no session") else Untestable(live.detail)
@@ -236,7 +236,7 @@ async def drift_definition_unsound(trial: Trial, subject: Any) -> None:
     """
     if not _agreed(trial, subject):
         _tell(trial, subject)
-        said = subject.message.removeprefix(f"{subject.tool}: ").partition(" (in ")[0]
+        said = _said(subject).partition(" (in ")[0]
         raise Violation("a definition that means what it says", said, "Mend the definition in the rows.")
 
 
@@ -314,6 +314,11 @@ async def drift_lock(trial: Trial, subject: Any) -> None:
         _tell(trial, subject)
         raise Violation("the tool as it was locked", subject.message, "If it is meant, run with --gym-lock-update.")
     trial.note = "rows and server are as they were locked"
+
+
+def _said(drift: Drift) -> str:
+    """Its message without the tool's name, which is the subject."""
+    return drift.message.removeprefix(f"{drift.tool}: ")
 
 
 def _named(drift: Drift) -> str:

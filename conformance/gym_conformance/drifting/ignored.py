@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.rows import Call, Row
 from gym_conformance.drift.drift import Drift, Witness
+from gym_conformance.drift.wording import short
 from gym_conformance.drifting.live import Live, NoSession, Said, opened
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
@@ -46,7 +47,7 @@ async def is_ignored(gym: Gym, channel: Channel, drift: Drift) -> Live:
             return read
     except NoSession as none:
         return Live(Said.NOT_TRIED, f"no session: {none}")
-    shown = " and ".join(str(one.value) for one in (drift.witness, drift.counterpart))
+    shown = " and ".join(short(one.value) for one in (drift.witness, drift.counterpart))
     return Live(Said.CONFIRMED, f"{shown} give the same reply and the same later state")
 
 
@@ -74,7 +75,9 @@ async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tup
     if seeded not in _GOOD:
         raise NoSession(f"/seed_session answered {seeded}; see seed-accepts-rows")
     if first.steps[_CALL].status not in _GOOD:
-        return Live(Said.NOT_CONFIRMED, f"the server does not take {pair[0]}: status {first.steps[_CALL].status}")
+        return Live(
+            Said.NOT_CONFIRMED, f"the server does not take {short(pair[0])}: status {first.steps[_CALL].status}"
+        )
     mask = volatile(first, again)
     for difference in differences(first, other, mask):
         return Live(

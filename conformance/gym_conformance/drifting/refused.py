@@ -7,6 +7,7 @@ from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.drift import Drift, Witness
 from gym_conformance.drift.schema import Schema
 from gym_conformance.drift.witnesses import boundary_values
+from gym_conformance.drift.wording import short
 from gym_conformance.drifting.live import Live, NoSession, Said, ask, crashed, taken
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
@@ -40,17 +41,19 @@ async def is_refused(gym: Gym, channel: Channel, drift: Drift) -> Live:
 
 async def _beside(gym: Gym, channel: Channel, drift: Drift, refusal: Reply) -> Live:
     """What the refusal of the witness is worth beside a call that differs."""
-    said = f"status {refusal.status}, {refusal.text}"
+    status, body = f"status {refusal.status}", f"it says {refusal.text}"
     other = drift.counterpart or _of_the_server(gym, drift.tool)
     if other is not None:
         reply = await ask(gym, channel, gym.row_for(drift), drift.tool, other.value)
         if taken(reply):
-            return Live(Said.CONFIRMED, f"{said}; {_shown(other.value)} is taken: status {reply.status}")
+            return Live(Said.CONFIRMED, f"{status}; {short(other.value)} is taken: status {reply.status}; {body}")
         if drift.counterpart is not None and not _names(refusal, drift.path):
-            return Live(Said.NOT_CONFIRMED, f"{said}; but {_shown(other.value)} is refused too: status {reply.status}")
+            return Live(
+                Said.NOT_CONFIRMED, f"{status}; but {short(other.value)} is refused too: status {reply.status}; {body}"
+            )
     if _names(refusal, drift.path):
-        return Live(Said.CONFIRMED, f"{said}; no call that the definition allows is taken")
-    return Live(Said.NOT_CONFIRMED, f"{said}; no call is known that the server takes")
+        return Live(Said.CONFIRMED, f"{status}; no call that the definition allows is taken; {body}")
+    return Live(Said.NOT_CONFIRMED, f"{status}; no call is known that the server takes; {body}")
 
 
 def _of_the_server(gym: Gym, tool: str) -> Witness | None:
@@ -79,7 +82,3 @@ def _places(refusal: Reply) -> Iterator[list[Any]]:
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict) and isinstance(place := detail.get("loc"), list):
             yield place
-
-
-def _shown(value: Any) -> str:
-    return str(value)
