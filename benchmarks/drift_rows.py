@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +40,8 @@ def write(path: Path, rows: int, lists: int) -> None:
 
 def bare(path: Path) -> int:
     """The loop that reading is compared with."""
-    try:
-        from orjson import loads  # noqa: PLC0415 - in some environments only
-    except ImportError:
-        from pydantic_core import from_json as loads  # noqa: PLC0415
+    found = find_spec("orjson")
+    loads = import_module("orjson").loads if found else import_module("pydantic_core").from_json
     rows = 0
     with path.open("rb") as lines:
         for line in lines:
