@@ -28,15 +28,24 @@ async def is_refused(gym: Gym, channel: Channel, drift: Drift) -> Live:
     row = gym.row_for(drift)
     try:
         reply = await ask(gym, channel, row, drift.tool, drift.witness.value)
-        if taken(reply):
-            return Live(Said.NOT_CONFIRMED, f"the server took the witness: status {reply.status}")
-        if crashed(reply):
-            return Live(Said.NOT_CONFIRMED, f"the witness crashes the server, which is no drift: status {reply.status}")
-        if reply.status in _OTHER_REFUSALS:
-            return Live(Said.NOT_CONFIRMED, f"status {reply.status}, which is not about the arguments")
+        if doubt := _doubt(drift, reply):
+            return Live(Said.NOT_CONFIRMED, doubt)
         return await _beside(gym, channel, drift, reply)
     except NoSession as none:
         return Live(Said.NOT_TRIED, f"no session: {none}")
+
+
+def _doubt(drift: Drift, reply: Reply) -> str:
+    """Why the reply to the witness is no refusal of its arguments; '' where it is one."""
+    if taken(reply):
+        return f"the server took the witness: status {reply.status}"
+    if crashed(reply):
+        return f"the witness crashes the server, which is no drift: status {reply.status}"
+    if reply.status in _OTHER_REFUSALS:
+        return f"status {reply.status}, which is not about the arguments"
+    if not drift.shown and not _names(reply, drift.path):
+        return f"status {reply.status}, and it does not name the argument: {reply.text}"
+    return ""
 
 
 async def _beside(gym: Gym, channel: Channel, drift: Drift, refusal: Reply) -> Live:

@@ -38,7 +38,7 @@ def html_drift(report: Report) -> str:
         class_="unfit" if breaking else "neutral" if report.drift is None else "fit",
     )
     title = f"{report.drift_outcome}: {report.target['url']}"
-    return document(title, header, element("main", drift(report.drift or ())))
+    return document(title, header, element("main", None if report.drift is None else drift(report.drift)))
 
 
 def markdown_drift(report: Report) -> str:

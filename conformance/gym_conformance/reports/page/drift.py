@@ -26,7 +26,7 @@ def drift(rows: Sequence[DriftRow]) -> Markup:
 
 
 def _row(row: DriftRow, *, schemas: bool) -> Markup:
-    where = f"{row.tool}.{row.argument}" if row.argument else row.tool
+    where = row.tool + (row.argument if row.argument.startswith("/") else f".{row.argument}" if row.argument else "")
     facts = [
         ("Difference", text(row.message)),
         ("Certainty", text("" if row.certainty is Certainty.SHOWN else "the schemas alone cannot tell")),
