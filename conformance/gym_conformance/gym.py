@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gym_conformance.agents import Agent
 from gym_conformance.contract.openapi import Api, Kind, read_openapi
 from gym_conformance.contract.rows import Call, Rollout, Row, Source, Tool
 from gym_conformance.contract.wire import OPENAPI, SEED_SESSION, tool_path
@@ -16,7 +17,6 @@ from gym_conformance.drift.drift import Kind as DriftKind
 from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import Served, catch_all, served_tools
 from gym_conformance.drift.survey import survey
-from gym_conformance.drifting.agents import Agent
 from gym_conformance.session.channel import Channel, Line, PathHangs
 from gym_conformance.session.contract import CookieContract, SessionContract, post
 from gym_conformance.session.exchange import Request
@@ -88,6 +88,11 @@ class Gym:
             found.add(row.data["responses_create_params"].get("tools"), row.source)
         return tuple(found)
 
+    @property
+    def compared(self) -> tuple[Definition, ...]:
+        """The definitions that are compared with the server: the first of very many."""
+        return self.definitions[:COMPARED]
+
     @cached_property
     def served(self) -> Mapping[str, Served] | None:
         """The tools that the server says it serves, by name; None where it does not say."""
@@ -109,7 +114,7 @@ class Gym:
         One schema for every tool, as a catch-all has it, takes more than any one of them: that is no drift.
         """
         served = None if self.kind is Kind.SINGLE_TURN else self.served
-        found = survey(self.definitions[:COMPARED], served, executed=not self.api.catch_all)
+        found = survey(self.compared, served, executed=not self.api.catch_all)
         shared = set() if served is None else {tool for tool in served if tool not in self.api.tools}
         return tuple(one for one in found if one.tool not in shared or one.kind not in _MORE)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from gym_conformance.agents import executing_agents
 from gym_conformance.contract.rows import Row, Source
-from gym_conformance.drifting.agents import executing_agents
 
 SERVER = {"env": {"resources_servers": {"env": {"entrypoint": "app.py"}}}}
 

@@ -45,7 +45,8 @@ def _agreed(trial: Trial, subject: object) -> bool:
     """Whether there is no drift to try; says then what was compared."""
     if isinstance(subject, Drift):
         return False
-    trial.note = f"{len(trial.gym.definitions)} definitions compared"
+    compared, known = len(trial.gym.compared), len(trial.gym.definitions)
+    trial.note = f"{compared:,} definitions compared" + (f", of {known:,}" if known > compared else "")
     return True
 
 
@@ -67,7 +68,7 @@ def _expect_unconfirmed(trial: Trial, drift: Drift, live: Live, expected: str, h
 def _refused_subjects(gym: Gym) -> Iterable[Any]:
     """What the schemas know; a catch-all's tools too, whose arguments only it knows."""
     found = [one for one in gym.drifts if one.kind is Kind.ARGUMENT_REFUSED]
-    tools = gym.definitions if gym.kind is ServerKind.CATCH_ALL else ()
+    tools = gym.compared if gym.kind is ServerKind.CATCH_ALL else ()
     sound = [one for one in tools if not not_json_schema(one)]
     return [*found, *sound] or ("server",)
 
@@ -150,7 +151,7 @@ async def drift_argument_ignored(trial: Trial, subject: Any) -> None:
 def _declared_results(gym: Gym) -> Iterable[Any]:
     """One definition of each tool whose reply the server declares."""
     declared = {name for name, one in (gym.served or {}).items() if one.response is not None}
-    return {one.name: one for one in gym.definitions if one.name in declared}.values() or ("server",)
+    return {one.name: one for one in gym.compared if one.name in declared}.values() or ("server",)
 
 
 @check(

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import httpx
 
+from gym_conformance.agents import executing_agents
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.memory import Memory
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
-from gym_conformance.drifting.agents import executing_agents
 from gym_conformance.findings import Finding
 from gym_conformance.gym import recognise
 from gym_conformance.judge import Judge
