@@ -8,7 +8,7 @@ import pytest
 
 from gym_conformance.checks.registry import CHECKS
 from gym_mocks.reference import DATA, ReferenceServer
-from gym_mocks.wire import Reply, Request
+from gym_mocks.wire import App, Reply, Request
 from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import no_trace, read_report
 
@@ -69,6 +69,16 @@ def test_rows_that_changed_are_said_to_be_rows(pytester: pytest.Pytester, gym: s
 def test_without_a_lock_the_check_does_not_apply(pytester: pytest.Pytester, gym: str) -> None:
     run = pytester.runpytest_inprocess("--gym-url", gym, f"--gym-data={DATA}", "-k", "drift-lock")
     run.assert_outcomes(skipped=1, deselected=len(CHECKS) - 1)
+
+
+def test_a_lock_is_not_overwritten_with_half_of_it(
+    pytester: pytest.Pytester, serving: Callable[[ASGIApp], str]
+) -> None:
+    pytester.path.joinpath("gym.lock").write_text("before")
+    run = _run(pytester, serving(App({})), "--gym-lock-update", "-k", "live-root")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stdout.fnmatch_lines(["--gym-lock 'gym.lock': no resources server: *; it was not written"])
+    assert pytester.path.joinpath("gym.lock").read_text() == "before"
 
 
 @pytest.mark.parametrize(

@@ -257,8 +257,9 @@ class Suite:
     def _write(self, session: pytest.Session, option: str, write: Callable[[], None]) -> None:
         try:
             write()
-        except OSError as error:
-            self.tally.unwritten.append(f"{option}: {error.strerror}; no report was written")
+        except (OSError, Unreachable) as error:
+            said = error.strerror if isinstance(error, OSError) else error
+            self.tally.unwritten.append(f"{option}: {said}; it was not written")
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def _write_lock(self) -> None:

@@ -10,6 +10,7 @@ import httpx
 from gym_conformance.agents import executing_agents
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.memory import Memory
+from gym_conformance.contract.openapi import Kind
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
 from gym_conformance.findings import Finding
@@ -31,7 +32,7 @@ _CONNECT = 5.0
 
 
 class Unreachable(Exception):
-    """Nobody listens at the URL; the message says what, where and how to mend it."""
+    """Nobody that can be judged answers at the URL; the message says what, where and how to mend it."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,15 @@ class Run:
         self._runner.close()
 
     def tools(self) -> Lock:
-        """The tools of rows and server as they are now."""
-        return self._within(self._tools())
+        """The tools of rows and server as they are now.
 
-    async def _tools(self) -> Lock:
-        return (await self._ready()).gym.tools_now
+        Raises:
+            Unreachable: no resources server answers, so that half of it is not known.
+        """
+        gym = self._within(self._ready()).gym
+        if gym.kind is Kind.OTHER:
+            raise Unreachable(f"no resources server: {gym.evidence}")
+        return gym.tools_now
 
     async def _run(self, check: Check, schedule: Schedule | None) -> list[Finding]:
         judge = await self._ready()
