@@ -95,11 +95,10 @@ def table(title: str, setup: Callable[[], AbstractContextManager[Any]], *, count
 def main() -> None:
     """Print the tables."""
     sys.path.insert(0, str(LOAD.parents[1]))  # for what is beside this script
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(hard, 65_535)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-    files = f"open files: {max(soft, wanted)} (were {soft})"
-    print(f"python {sys.version.split()[0]}, {os.cpu_count()} CPUs, {files}")
+    from benchmarks.open_files import raised  # noqa: PLC0415
+
+    load = f"load {os.getloadavg()[0]:.1f}"
+    print(f"python {sys.version.split()[0]}, {os.cpu_count()} CPUs, {load}, {raised()}")
     degrees = tuple(map(int, sys.argv[1:])) or PARALLEL
     counts = {parallel: max(200, min(2 * parallel, 2048)) for parallel in degrees}
     table("mocks, weather example (5 requests a rollout)", small, counts=counts)

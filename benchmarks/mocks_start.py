@@ -1,7 +1,8 @@
 """Time to ready, policy answers, memory and threads of the mocks: `python benchmarks/mocks_start.py`.
 
-Each figure stands beside what it is compared with, in the same run: a bare uvicorn application, and a
-bare FastAPI route where fastapi is installed.
+Each figure stands beside what it is compared with, in the same run: bare uvicorn and FastAPI
+applications; and, where nemo-gym is installed, one of its servers, alone and without Ray, which is far less than
+its own start does.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import threading
 import urllib.request
 from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -37,6 +39,24 @@ asyncio.run(uvicorn.Server(config).serve(sockets=[sock]))
 """
 
 
+BARE_FASTAPI = BARE.replace("uvicorn\n", "uvicorn, fastapi\n", 1).replace(
+    BARE[BARE.index("async def") : BARE.index("sock =")],
+    'app = fastapi.FastAPI()\napp.get("/")(lambda: {})\n',
+)
+STOCK = """
+import socket, sys, uvicorn
+sys.path.insert(0, sys.argv[1])
+from benchmarks.mocks_stock import bundled
+from gym_mocks.nemo import asgi_app
+app = asgi_app(bundled("example_single_tool_call")[0])
+sock = socket.create_server(("127.0.0.1", 0))
+print(f"http://127.0.0.1:{sock.getsockname()[1]}", flush=True)
+uvicorn.Server(uvicorn.Config(app, log_config=None)).run(sockets=[sock])
+"""
+REPOSITORY = Path(__file__).parents[1]
+PARALLEL = (1, 16, 64, 256, 1024)
+
+
 def first_answer(*arguments: str) -> float:
     """Seconds from the start of a process to the first answer of the URL that it prints."""
     start = perf_counter()
@@ -53,10 +73,14 @@ def starts() -> None:
     print("from the start of the process to the first answer, median of 5:")
     for name, arguments in {
         "bare uvicorn application": ("-c", BARE),
+        "bare FastAPI application": ("-c", BARE_FASTAPI),
         "python -m gym_mocks (reference server)": ("-m", "gym_mocks"),
         "gym-mocks serve (whole gym)": ("-m", "gym_mocks", "serve"),
     }.items():
         print(f"  {median(first_answer(*arguments) for _ in range(5)):.3f} s  {name}")
+    if find_spec("nemo_gym"):
+        seconds = median(first_answer("-c", STOCK, str(REPOSITORY)) for _ in range(3))
+        print(f"  {seconds:.3f} s  nemo-gym's example_single_tool_call alone, without Ray, head, agent and model")
     times = []
     for _ in range(20):
         start = perf_counter()
@@ -85,14 +109,14 @@ async def rate(url: str, body: bytes, count: int, parallel: int) -> float:
 def policy_answers() -> None:
     """The policy against a bare FastAPI route that returns the same object."""
     body = to_json({"model": "m", "input": "hello", "tools": weather.server().declarations})
-    print("answers per second, 1 / 64 in parallel, client in the same process:")
+    print(f"answers per second, {PARALLEL} in parallel, client in the same process:")
     applications: dict[str, Any] = {"policy, /v1/responses": FakePolicy()}
     if find_spec("fastapi"):
         applications["bare FastAPI route"] = bare_fastapi()
     for name, app in applications.items():
         with serve(app) as url:
-            rates = [asyncio.run(rate(f"{url}/v1/responses", body, 500, parallel)) for parallel in (1, 64)]
-        print(f"  {rates[0]:7.0f} {rates[1]:7.0f}  {name}")
+            rates = [asyncio.run(rate(f"{url}/v1/responses", body, max(500, n), n)) for n in PARALLEL]
+        print(*(f"{each:7.0f}" for each in rates), f"  {name}")
 
 
 def bare_fastapi() -> Callable[..., Awaitable[None]]:
@@ -133,16 +157,18 @@ def sessions() -> None:
             writer.close()
         return memory, threading.active_count(), files
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65_535)), hard))
     with serve(reference_app()) as url:
         memory, threads, files = asyncio.run(open_all(url))
     print("1,000 sessions open, client and server in one process:")
-    print(f"  {memory} MB peak, {threads} threads, {files} files (both ends; the soft limit was {soft})")
+    print(f"  {memory} MB peak, {threads} threads, {files} files (both ends)")
 
 
 if __name__ == "__main__":
-    print(f"python {sys.version.split()[0]}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
+    sys.path.insert(0, str(REPOSITORY))  # for what is beside this script
+    from benchmarks.open_files import raised
+
+    load = f"load {os.getloadavg()[0]:.1f}"
+    print(f"python {sys.version.split()[0]}, {os.cpu_count()} CPUs, {load}, {raised()}")
     starts()
     policy_answers()
     sessions()

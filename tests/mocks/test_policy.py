@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_mocks.policy import FakePolicy, PolicyRequest, call, echo, generated, raw_call, say, think
+from gym_mocks.policy import FakePolicy, PolicyCall, PolicyRequest, call, echo, generated, raw_call, say, think
+from gym_mocks.policy.calls import Calls
 from gym_mocks.reference import ROLLOUTS
 from gym_mocks.serving import serve
 
@@ -158,6 +159,11 @@ def test_calls_are_kept_within_bounds(client: httpx.Client) -> None:
     assert (bounded.calls.count, len(bounded.calls)) == (5, 3)
     assert bounded.calls.last.request.text == "4"
     assert [call.request.text for call in bounded.calls] == ["2", "3", "4"]
+    small = Calls(10, size=100)
+    for length in (40, 40, 40, 200):
+        small.add(PolicyCall("chat", b"x" * length, "", 200))
+        assert sum(len(call.raw) for call in small) <= 100 or len(small) == 1
+    assert (small.count, len(small)) == (4, 1)
     assert client.get("/health").json() == {"status": "ok"}
 
 

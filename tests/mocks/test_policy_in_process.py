@@ -77,6 +77,13 @@ def test_an_upstream_that_is_not_there_is_a_502(tmp_path: Path) -> None:
         assert httpx.post(f"{url}/v1/responses", json=BODY).status_code == 502
 
 
+def test_a_reply_without_end_is_a_502(policy: FakePolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gym_mocks.policy.cassettes.BODY_LIMIT", 100)
+    with serve(policy) as upstream, serve(Proxy(f"{upstream}/v1", tmp_path / "c")) as url:
+        assert httpx.post(f"{url}/v1/responses", json=BODY).status_code == 502
+    assert not (tmp_path / "c").exists()
+
+
 def test_a_broken_cassette_names_the_line(tmp_path: Path) -> None:
     cassette = tmp_path / "cassette.jsonl"
     good = {"path": "/responses", "request": "{}", "status": 200, "content_type": "a", "reply": ""}

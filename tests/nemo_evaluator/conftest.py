@@ -1,5 +1,6 @@
-"""These tests are collected only where nemo-evaluator is installed."""
+"""Left out where nemo-evaluator is not installed. Tox's environment for them sets GYM_NEEDS_CLIENTS; there they fail."""
 
+import os
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("nemo_evaluator") else ["**/test_*.py"]
+collect_ignore_glob = [] if find_spec("nemo_evaluator") or os.environ.get("GYM_NEEDS_CLIENTS") else ["**/test_*.py"]

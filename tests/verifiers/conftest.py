@@ -1,5 +1,6 @@
-"""These tests are collected only where Verifiers is installed."""
+"""Left out where Verifiers is not installed. Tox's environment for them sets GYM_NEEDS_CLIENTS; there they fail."""
 
+import os
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("verifiers") else ["**/test_*.py"]
+collect_ignore_glob = [] if find_spec("verifiers") or os.environ.get("GYM_NEEDS_CLIENTS") else ["**/test_*.py"]

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from pydantic_core import from_json
+from pydantic_core import to_json as encode
+
 from gym_mocks.wire import Reply
 from gym_mocks.wire.client import Client
-from gym_mocks.wire.messages import ENCODER, JSON
+from gym_mocks.wire.messages import JSON
 
 Cookies = dict[str, str]
 
@@ -92,7 +95,10 @@ def checked(reply: Reply) -> dict[str, Any]:
     body = body_of(reply)
     if not 200 <= reply.status < 400:  # noqa: PLR2004 - as aiohttp's `ok`
         raise InnerError(body)
-    value = json.loads(body)
+    try:
+        value = from_json(body)
+    except ValueError:
+        value = json.loads(body)  # which takes more, such as a lone surrogate, and words its refusals otherwise
     if not isinstance(value, dict):
         raise RuntimeError(f"Received an invalid response: {body[:200]!r}")  # noqa: TRY004 - the agent's own error
     return value
@@ -118,11 +124,9 @@ def orjson_like(value: Any) -> bytes:
         TypeError: orjson's refusals.
     """
     try:
-        return ENCODER.encode(value).encode()
-    except UnicodeEncodeError:
-        raise TypeError("str is not valid UTF-8: surrogates not allowed") from None
+        return encode(value, inf_nan_mode="null")
     except ValueError:
-        return orjson_like(json.loads(json.dumps(value), parse_constant=lambda _: None))
+        raise TypeError("str is not valid UTF-8: surrogates not allowed") from None
 
 
 def _has_big_integer(value: Any) -> bool:

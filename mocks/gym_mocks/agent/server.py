@@ -1,12 +1,14 @@
-from dataclasses import replace
+import asyncio
+from secrets import token_hex
 from typing import Any
-from uuid import uuid4
 
 from gym_mocks.agent.loop import Cookies, InnerError, Peers, checked, cookies_of, play
 from gym_mocks.resources.cookies import SignedCookie
 from gym_mocks.resources.models import validated
 from gym_mocks.resources.rows import CreateParams, Row
 from gym_mocks.wire import App, Reply, Request, json_body
+
+DEADLINE = 3600.0  # seconds for one rollout: a model may take its time at every turn
 
 DEFAULTS = {
     name: [] if name == "tools" else field.default
@@ -51,7 +53,7 @@ class MockAgent(App):
         seeded = await self.peers.post(f"{self.peers.resources}/seed_session", filled, cookies)
         checked(seeded)
         response, cookies = await play(self.peers, row["responses_create_params"], cookies_of(seeded), self.max_steps)
-        own = self.cookie.write(str(uuid4())).partition(";")[0].partition("=")
+        own = self.cookie.write(token_hex()).partition(";")[0].partition("=")
         verify = filled | {"response": response}
         verified = await self.peers.post(f"{self.peers.resources}/verify", verify, cookies | {own[0]: own[2]})
         scored = checked(verified)
@@ -61,9 +63,10 @@ class MockAgent(App):
 
     async def dispatch(self, request: Request) -> Reply:
         """Answer; an inner server's error is this one's 500, as nemo-gym's exception middleware words it."""
-        session_id = self.cookie.read(request.headers.get("cookie", "")) or str(uuid4())
+        session_id = self.cookie.read(request.headers.get("cookie", "")) or token_hex()
         try:
-            reply = await super().dispatch(replace(request, session_id=session_id))
+            async with asyncio.timeout(DEADLINE):
+                reply = await super().dispatch(request.within(session_id))
         except InnerError as error:
             return Reply.json(f"Hit an exception in {self.cookie.name} calling an inner server: {error.content!r}", 500)
         return reply.plus(("vary", "Cookie"), ("set-cookie", self.cookie.write(session_id)))

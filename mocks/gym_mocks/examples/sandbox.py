@@ -1,6 +1,6 @@
-"""A stateful sandbox that is made when a session first uses it, be that before or without a seed."""
+"""A stateful sandbox that is made when a tool first needs it, be that with or without a seed before."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
@@ -20,9 +20,19 @@ FILES = (
 
 @dataclass
 class Sandbox:
-    """The files of a session."""
+    """A session's sandbox. A real one would start a container in `opened`: a rollout without calls costs none.
 
-    files: dict[str, str] = field(default_factory=dict)
+    Attributes:
+        files: contents by path; None until the first use.
+    """
+
+    files: dict[str, str] | None = None
+
+    def opened(self) -> dict[str, str]:
+        """The files, of a sandbox that is there from now on."""
+        if self.files is None:
+            self.files = {}
+        return self.files
 
 
 class Answer(BaseModel):
@@ -40,24 +50,24 @@ class SandboxRow(Row):
 
 def write_file(state: Sandbox, path: Path, content: str) -> Answer:
     """Write a file."""
-    state.files[path] = content
+    state.opened()[path] = content
     return Answer(ok=True, output=f"{len(content)} characters")
 
 
 def read_file(state: Sandbox, path: Path) -> Answer:
     """Read a file."""
-    content = state.files.get(path)
+    content = state.opened().get(path)
     return Answer(ok=content is not None, output="no such file" if content is None else content)
 
 
 async def list_files(state: Sandbox) -> Answer:
     """List all files."""
-    return Answer(ok=True, output="\n".join(sorted(state.files)))
+    return Answer(ok=True, output="\n".join(sorted(state.opened())))
 
 
 def verify(state: Sandbox, row: SandboxRow) -> Score:
     """One for the files as they should be."""
-    return Score(float(state.files == row.expected_files), fields={"files": len(state.files)})
+    return Score(float(state.files == row.expected_files), fields={"files": len(state.files or {})})
 
 
 def server() -> ResourcesServer:

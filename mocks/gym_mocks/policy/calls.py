@@ -50,15 +50,22 @@ class PolicyCall:
 
 
 class Calls:
-    """The last calls, oldest first; only `limit` are kept, but all are counted.
+    """The last calls, oldest first; only so many are kept, but all are counted.
 
     Attributes:
         count: how many there have been.
+
+    Args:
+        limit: how many are kept.
+        size: how many bytes their bodies may have together; the last call is kept whatever its size.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, size: int = 256 * 2**20) -> None:
         self.count = 0
-        self._kept: deque[PolicyCall] = deque(maxlen=limit)
+        self._limit = limit
+        self._size = size
+        self._held = 0
+        self._kept: deque[PolicyCall] = deque()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -88,8 +95,11 @@ class Calls:
         """Keep a call."""
         self.count += 1
         self._kept.append(call)
+        self._held += len(call.raw)
+        while len(self._kept) > self._limit or (self._held > self._size and len(self._kept) > 1):
+            self._held -= len(self._kept.popleft().raw)
 
     def clear(self) -> None:
         """Forget them all."""
-        self.count = 0
+        self.count = self._held = 0
         self._kept.clear()

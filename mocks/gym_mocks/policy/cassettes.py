@@ -1,14 +1,19 @@
 """A proxy to a real OpenAI-compatible upstream that records what passes, and a server that replays it."""
 
+import asyncio
 import json
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gym_mocks.policy.server import PATHS
 from gym_mocks.wire import App, Refused, Reply, Request, json_body
+from gym_mocks.wire.app import BODY_LIMIT
+
+if TYPE_CHECKING:
+    import httpx
 
 REDACTED = "[redacted]"
 DEADLINE = 600.0  # seconds for one answer of the upstream
@@ -51,25 +56,25 @@ class Proxy(App):
         if authorization:
             headers["authorization"] = authorization
         path = request.path.removeprefix("/v1")
+        asked = httpx.Request(request.method, f"{self.upstream}{path}", content=request.body, headers=headers)
         try:
-            async with httpx.AsyncClient(timeout=DEADLINE) as client:
-                reply = await client.request(
-                    request.method, f"{self.upstream}{path}", content=request.body, headers=headers
-                )
-        except httpx.HTTPError as error:
+            async with asyncio.timeout(DEADLINE), httpx.AsyncClient(timeout=DEADLINE) as client:
+                reply = await client.send(asked, stream=True)
+                content = await _limited(reply)
+        except (httpx.HTTPError, TimeoutError) as error:
             raise Refused(502, f"the upstream does not answer: {error!r}") from None
         kind = reply.headers.get("content-type", "application/json")
-        keys = {self.api_key, given.removeprefix("Bearer ")} - {""}
+        keys = {self.api_key, given.removeprefix("Bearer "), request.headers.get("x-api-key", "")} - {""}
         self._record(
             {
                 "path": path,
                 "request": _redacted(request.body, keys),
                 "status": reply.status_code,
                 "content_type": kind,
-                "reply": _redacted(reply.content, keys),
+                "reply": _redacted(content, keys),
             }
         )
-        return Reply(reply.status_code, reply.content, (("content-type", kind),))
+        return Reply(reply.status_code, content, (("content-type", kind),))
 
     def _record(self, line: dict[str, Any]) -> None:
         with self._lock, self.cassette.open("a") as file:
@@ -107,6 +112,20 @@ class Cassette(App):
         if not answers:
             raise Refused(404, "the cassette has no such request")
         return answers.popleft() if len(answers) > 1 else answers[0]
+
+
+async def _limited(reply: "httpx.Response") -> bytes:
+    """The body of an upstream's reply.
+
+    Raises:
+        Refused: 502, it has no end in sight.
+    """
+    content = bytearray()
+    async for chunk in reply.aiter_bytes():
+        content += chunk
+        if len(content) > BODY_LIMIT:
+            raise Refused(502, f"the upstream's reply is longer than {BODY_LIMIT} bytes")
+    return bytes(content)
 
 
 async def _live(_: Request) -> Reply:

@@ -2,13 +2,14 @@
 
 import inspect
 import json
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
 from gym_mocks.policy.conversation import PolicyRequest, Prompt
 from gym_mocks.policy.items import Call, Item, Say, Turn, turn_of
-from gym_mocks.policy.samples import sample
+from gym_mocks.policy.samples import broken, sample
 
 Said = Item | str | Sequence[Item | str]
 Policy = Callable[[PolicyRequest], Said | Awaitable[Said]]
@@ -54,11 +55,13 @@ def replayed(rollouts: Iterable[Mapping[str, Any]]) -> Policy:
     The rollout is the one of the same prompt; of several, the one that agrees with the turns so far. Where
     nothing is left to say, `Done.`; where none fits, the client gets a 500 that says so.
     """
-    recorded = [_recording(rollout) for rollout in rollouts]
+    recorded: defaultdict[tuple[Prompt, ...], list[list[Turn]]] = defaultdict(list)
+    for rollout in rollouts:
+        asked, played = _recording(rollout)
+        recorded[asked].append(played)
 
     def policy(request: PolicyRequest) -> Said:
-        prompt, turns = _prompt(request), _turns(request)
-        fitting = [said for asked, said in recorded if asked == prompt]
+        turns, fitting = _turns(request), recorded.get(_prompt(request))
         if not fitting:
             raise LookupError("no recorded rollout has this prompt")
         said = next((said for said in fitting if said[: len(turns)] == turns), fitting[0])
@@ -72,8 +75,10 @@ def generated(*, calls: int = 3, arguments: Arguments = sample, hostile: bool = 
 
     Args:
         calls: how many turns call a tool before the last one.
-        arguments: makes arguments from a JSON Schema; given a seeded source of randomness.
-        hostile: break the arguments on purpose: not JSON, no object, something missing, something extra.
+        arguments: makes arguments from a JSON Schema; given a seeded source of randomness. Those of `sample` are
+            validated; where it finds none, the client gets a 500 that says so.
+        hostile: break the arguments on purpose: not JSON, no object, something missing, extra or of another type;
+            always such that the schema refuses them.
         seed: changes every choice.
     """
 
@@ -82,17 +87,11 @@ def generated(*, calls: int = 3, arguments: Arguments = sample, hostile: bool = 
             return Say("Done.")
         random = Random(f"{seed} {request.step} {request.prompt}")  # noqa: S311 - choices, no secrets
         name = random.choice(sorted(request.tools))
-        made = arguments(request.tools[name], random)
-        return Call(name, _broken(made, random) if hostile else json.dumps(made))
+        schema = {"type": "object", **request.tools[name]}
+        made = arguments(schema, random)
+        return Call(name, broken(schema, made, random) if hostile else json.dumps(made))
 
     return policy
-
-
-def _broken(arguments: Any, random: Random) -> str:
-    text = json.dumps(arguments)
-    fewer = dict(list(arguments.items())[1:]) if isinstance(arguments, dict) else arguments
-    more = arguments | {"no_such_argument": None} if isinstance(arguments, dict) else arguments
-    return random.choice([text[:-1], "", "null", "[]", json.dumps(fewer), json.dumps(more), '"\\ud800"'])
 
 
 def _recording(rollout: Mapping[str, Any]) -> tuple[tuple[Prompt, ...], list[Turn]]:

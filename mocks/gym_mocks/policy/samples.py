@@ -1,63 +1,83 @@
-"""Values of a JSON Schema, for policies that call tools: small and valid."""
+"""Arguments for the policies that call tools: of a JSON Schema, valid ones and ones that are broken on purpose."""
 
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from random import Random
 from typing import Any
 
-WORDS = ("apple", "Paris", "blue", "seven", "note", "x")
+from gym_mocks.policy.sampler import Sampler
+
+TRIES = 200
 
 
-def sample(schema: dict[str, Any], random: Random) -> Any:
-    """A value that a schema allows. It knows neither `pattern` nor `$ref`."""
-    if "const" in schema:
-        return schema["const"]
-    if schema.get("enum"):
-        return random.choice(schema["enum"])
-    for key in ("anyOf", "oneOf"):
-        if schema.get(key):
-            return sample(random.choice(schema[key]), random)
-    kind = schema.get("type", "object" if "properties" in schema else "string")
-    if isinstance(kind, list):
-        kind = random.choice(kind)
-    makers = {"object": _object, "array": _array, "integer": _integer, "number": _number, "string": _string}
-    if kind in makers:
-        return makers[kind](schema, random)
-    return random.choice([True, False]) if kind == "boolean" else None
+def sample(schema: Mapping[str, Any], random: Random) -> Any:
+    """A value that a schema allows.
+
+    Raises:
+        LookupError: none was found, or the schema is none.
+    """
+    text = json.dumps(schema)
+    for _ in range(TRIES):
+        try:
+            value = Sampler(schema, random).value()
+        except LookupError:  # a choice that leads nowhere
+            continue
+        if allows(text, value):
+            return value
+    raise LookupError(f"no value was found that this schema allows: {text:.500}")
 
 
-def _object(schema: dict[str, Any], random: Random) -> dict[str, Any]:
-    required = schema.get("required", [])
-    properties = schema.get("properties", {})
-    return {
-        name: sample(each, random)
-        for name, each in properties.items()
-        if name in required or random.random() < 0.5  # noqa: PLR2004 - half of the optional ones
-    }
+def broken(schema: Mapping[str, Any], arguments: Any, random: Random) -> str:
+    """The text of arguments that the schema does not allow, near to some that it does.
+
+    A schema that allows any value leaves texts that are no JSON.
+    """
+    text = json.dumps(schema)
+    candidates = [*_no_json(json.dumps(arguments)), *_no_object(), *map(json.dumps, _near(arguments))]
+    random.shuffle(candidates)
+    return next((each for each in candidates if not _allowed(text, each)), "")
 
 
-def _array(schema: dict[str, Any], random: Random) -> list[Any]:
-    least = schema.get("minItems", 0)
-    count = random.randint(least, max(least, min(schema.get("maxItems", least + 2), least + 2)))
-    return [sample(schema.get("items", {}), random) for _ in range(count)]
+def allows(schema: str, value: Any) -> bool:
+    """Whether a schema, given as its text, allows a value."""
+    try:
+        return bool(_validator(schema).is_valid(value))
+    except (ValueError, RecursionError):  # a name with a lone surrogate cannot be validated
+        return False
 
 
-def _bounds(schema: dict[str, Any], step: float) -> tuple[float, float]:
-    low = schema.get("minimum", schema.get("exclusiveMinimum", -step) + step)
-    high = schema.get("maximum", schema.get("exclusiveMaximum", low + 10 + step) - step)
-    return low, high
+@lru_cache(256)
+def _validator(schema: str) -> Any:
+    import jsonschema_rs  # noqa: PLC0415 - only where a policy generates
+
+    try:
+        return jsonschema_rs.validator_for(json.loads(schema), offline=True)
+    except jsonschema_rs.ValidationError as error:
+        raise LookupError(f"no JSON Schema: {schema:.500}") from error
 
 
-def _integer(schema: dict[str, Any], random: Random) -> int:
-    low, high = _bounds(schema, 1)
-    factor = schema.get("multipleOf", 1)
-    return int(random.randint(-(-int(low) // factor), int(high) // factor) * factor)
+def _allowed(schema: str, arguments: str) -> bool:
+    try:
+        return allows(schema, json.loads(arguments))
+    except ValueError:
+        return False
 
 
-def _number(schema: dict[str, Any], random: Random) -> float:
-    low, high = _bounds(schema, 0.5)
-    return round(random.uniform(low, high), 2) if high - low > 1 else low
+def _no_json(text: str) -> Iterator[str]:
+    yield from (text[:-1], "", "{'a': 1}", f"```json\n{text}\n```", text + text)
 
 
-def _string(schema: dict[str, Any], random: Random) -> str:
-    formats = {"date": "2024-02-29", "date-time": "2024-02-29T12:00:00Z", "email": "ada@example.org"}
-    text = formats.get(schema.get("format", ""), random.choice(WORDS))
-    return text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength", len(text) + 1000)]
+def _no_object() -> Iterator[str]:
+    yield from ("null", "[]", "3", '"text"', '"\\ud800"')
+
+
+def _near(arguments: Any) -> Iterator[Any]:
+    """Objects with one thing wrong: something missing, something more, something of another type."""
+    if not isinstance(arguments, dict):
+        return
+    yield arguments | {"no_such_argument": 1}
+    for name, value in arguments.items():
+        yield {key: kept for key, kept in arguments.items() if key != name}
+        for wrong in (None, str(value), -1, 10**20, "x" * 10_000, [value], {"value": value}, "\ud800", ""):
+            yield arguments | {name: wrong}

@@ -7,6 +7,7 @@ generation is, token by token, what the next prompt renders for that turn.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 from zlib import crc32
@@ -19,6 +20,7 @@ VOCABULARY = 32_000
 SPECIAL = ("system", "user", "assistant", "tool", "turn", "end", "think", "call")
 IDS = {name: number for number, name in enumerate(SPECIAL, 1)}
 FIRST = 100  # the first id that stands for text
+SHORT = 200  # characters of a text whose tokens are remembered
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,17 @@ class Tokens:
         }
 
 
-def text_tokens(text: str) -> list[int]:
+def text_tokens(text: str) -> Sequence[int]:
     """The tokens of a text."""
+    return _short_tokens(text) if len(text) <= SHORT else _tokens(text)
+
+
+def _tokens(text: str) -> tuple[int, ...]:
     span = VOCABULARY - FIRST
-    return [FIRST + crc32(chunk.encode(errors="surrogatepass")) % span for chunk in CHUNK.findall(text)]
+    return tuple(FIRST + crc32(chunk.encode(errors="surrogatepass")) % span for chunk in CHUNK.findall(text))
+
+
+_short_tokens = lru_cache(4096)(_tokens)  # prompts and tools' names come again with each turn and rollout
 
 
 def prompt_tokens(request: PolicyRequest) -> list[int]:

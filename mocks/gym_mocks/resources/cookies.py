@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from http.cookies import _unquote as unquote  # what Starlette unquotes with
 
-from itsdangerous import BadSignature, TimestampSigner
+from gym_mocks.resources.signing import Signer
 
 MAX_AGE = 14 * 24 * 60 * 60  # seconds: Starlette's default, which nemo-gym keeps
 
@@ -29,24 +29,24 @@ class SignedCookie:
     attributes: str = f"path=/; Max-Age={MAX_AGE}; httponly; samesite=lax"
 
     @cached_property
-    def _signer(self) -> TimestampSigner:
-        return TimestampSigner(self.key)
+    def _signer(self) -> Signer:
+        return Signer(self.key)
 
     def read(self, header: str) -> str | None:
         """The session id in a `Cookie` header; None where there is none that this server has signed."""
         value = _cookies(header).get(self.name)
         if value is None:
             return None
+        content = self._signer.content(value.encode(), MAX_AGE)
         try:
-            content = self._signer.unsign(value.encode(), max_age=MAX_AGE)
-            session_id = json.loads(b64decode(content)).get("session_id")
-        except (BadSignature, ValueError, AttributeError):
+            session_id = json.loads(b64decode(content or b"")).get("session_id")
+        except (ValueError, AttributeError):
             return None
         return session_id if isinstance(session_id, str) else None
 
     def write(self, session_id: str) -> str:
         """The content of the `Set-Cookie` header for a session."""
-        content = b64encode(json.dumps({"session_id": session_id}).encode())
+        content = b64encode(f'{{"session_id": {json.dumps(session_id)}}}'.encode())
         return f"{self.name}={self._signer.sign(content).decode()}; {self.attributes}"
 
 

@@ -3,10 +3,9 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
+from secrets import token_hex
 from typing import Any, get_type_hints
-from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, create_model
 
@@ -150,8 +149,8 @@ class ResourcesServer(App):
 
     async def dispatch(self, request: Request) -> Reply:
         """Answer within the request's session; the cookie goes out with every reply, refusals included."""
-        session_id = self.cookie.read(request.headers.get("cookie", "")) or str(uuid4())
-        reply = await super().dispatch(replace(request, session_id=session_id))
+        session_id = self.cookie.read(request.headers.get("cookie", "")) or token_hex()
+        reply = await super().dispatch(request.within(session_id))
         return reply.plus(("vary", "Cookie"), ("set-cookie", self.cookie.write(session_id)))
 
     @cached_property

@@ -32,7 +32,7 @@ def json_body(request: Request) -> Any:
     if not _is_json(request.headers.get("content-type", "")):
         raise Refused(422, [not_an_object(request.body.decode(errors="replace"))])
     try:
-        return json.loads(request.body, parse_constant=_no_constant, parse_float=_finite)
+        return DECODER.decode(request.body.decode(json.detect_encoding(request.body), "surrogatepass"))
     except json.JSONDecodeError as error:
         detail = {"type": "json_invalid", "loc": ["body", error.pos], "msg": "JSON decode error", "input": {}}
         raise Refused(422, [detail | {"ctx": {"error": error.msg}}]) from None
@@ -58,3 +58,6 @@ def _finite(text: str) -> float:
 
 def _no_constant(name: str) -> NoReturn:
     raise json.JSONDecodeError(f"{name} is not JSON", name, 0)
+
+
+DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)

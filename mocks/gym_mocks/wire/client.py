@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from gym_mocks.wire.app import App
+from gym_mocks.wire.app import BODY_LIMIT, App
 from gym_mocks.wire.messages import Reply, Request
 
 ASGIApp = Callable[
@@ -27,7 +27,8 @@ class Client:
     """Sends requests, keeps no cookies, follows no redirect, and reuses idle connections.
 
     Args:
-        apps: applications by origin (`http://127.0.0.1:1234`), which are called without a socket.
+        apps: applications by origin (`http://127.0.0.1:1234`), which are called without a socket. How long that
+            may take is the caller's matter.
     """
 
     def __init__(self, apps: MutableMapping[str, ASGIApp] | None = None) -> None:
@@ -38,19 +39,19 @@ class Client:
         """The reply to one request, its body read whole.
 
         Raises:
-            OSError: no connection, or it breaks; TimeoutError after `DEADLINE` seconds.
+            OSError: no connection, or it breaks; TimeoutError `DEADLINE` seconds after it was sent by a socket.
         """
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         headers = {"host": parts.netloc, **headers}
         app = self.apps.get(origin)
-        async with asyncio.timeout(DEADLINE):
-            if app is None:
-                target = parts.path + (f"?{parts.query}" if parts.query else "")
+        if app is None:
+            target = parts.path + (f"?{parts.query}" if parts.query else "")
+            async with asyncio.timeout(DEADLINE):
                 return await self._over_socket(origin, method, target or "/", body, headers)
-            asked = Request(method, unquote(parts.path), headers, body, query=parts.query)
-            reply = await app.answer(asked) if isinstance(app, App) else await call_app(app, asked)
-            return await whole(reply)
+        asked = Request(method, unquote(parts.path), headers, body, query=parts.query)
+        reply = await app.answer(asked) if isinstance(app, App) else await call_app(app, asked)
+        return await whole(reply)
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -146,12 +147,27 @@ async def _read_reply(reader: asyncio.StreamReader) -> tuple[Reply, bool]:
     fields = dict(headers)
     keep = fields.get("connection", "").lower() != "close"
     if "chunked" in fields.get("transfer-encoding", ""):
-        chunks: list[bytes] = []
+        body = bytearray()
         while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
-            chunks.append(await reader.readexactly(size))
+            body += await reader.readexactly(_held(len(body) + size) - len(body))
             await reader.readexactly(2)
         await reader.readuntil(b"\r\n")
-        return Reply(status, b"".join(chunks), tuple(headers)), keep
+        return Reply(status, bytes(body), tuple(headers)), keep
     if "content-length" in fields:
-        return Reply(status, await reader.readexactly(int(fields["content-length"])), tuple(headers)), keep
-    return Reply(status, await reader.read(), tuple(headers)), False
+        return Reply(status, await reader.readexactly(_held(int(fields["content-length"]))), tuple(headers)), keep
+    body = bytearray()
+    while chunk := await reader.read(LINE_LIMIT):
+        body += chunk
+        _held(len(body))
+    return Reply(status, bytes(body), tuple(headers)), False
+
+
+def _held(size: int) -> int:
+    """The size of a body that is held whole.
+
+    Raises:
+        ValueError: it is longer than any that we hold.
+    """
+    if size > BODY_LIMIT:
+        raise ValueError(f"a body of more than {BODY_LIMIT} bytes")
+    return size

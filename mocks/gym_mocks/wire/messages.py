@@ -1,12 +1,13 @@
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from pydantic_core import to_json as encode
 
 JSON = "application/json"
 
-# What is sent has no cycles: it came as JSON, or out of pydantic.
-ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
+NOT_JSON = (b"NaN", b"Infinity")
 
 
 def to_json(value: Any) -> bytes:
@@ -19,9 +20,12 @@ def to_json(value: Any) -> bytes:
         ValueError: the value holds NaN or an infinity, which JSON cannot carry.
     """
     try:
-        return ENCODER.encode(value).encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+        encoded = encode(value)
+    except ValueError:
+        encoded = b""
+    if encoded and not any(word in encoded for word in NOT_JSON):
+        return encoded
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,10 @@ class Request:
     session_id: str = ""
     query: str = ""
 
+    def within(self, session_id: str) -> "Request":
+        """The same request with the id of its session."""
+        return Request(self.method, self.path, self.headers, self.body, session_id, self.query)
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -60,4 +68,4 @@ class Reply:
 
     def plus(self, *headers: tuple[str, str]) -> "Reply":
         """The same reply with more headers."""
-        return replace(self, headers=(*self.headers, *headers))
+        return Reply(self.status, self.body, (*self.headers, *headers))

@@ -136,6 +136,20 @@ def test_async_plain_and_streamed(url: str) -> None:
     assert one == other
 
 
+def test_async_chat_streamed(url: str) -> None:
+    async def ask() -> tuple[Any, str]:
+        async with AsyncOpenAI(base_url=url, api_key="k") as client:
+            messages: Any = [{"role": "user", "content": "Weather?"}]
+            plain = await client.chat.completions.create(model="m", messages=messages)
+            async with client.chat.completions.stream(model="m", messages=messages) as stream:
+                return plain, (await stream.get_final_completion()).to_json()
+
+    plain, streamed = asyncio.run(ask())
+    final = ChatCompletion.model_validate_json(streamed)
+    wanted = [call.function.arguments for call in plain.choices[0].message.tool_calls]
+    assert [call.function.arguments for call in final.choices[0].message.tool_calls or []] == wanted
+
+
 def test_models(url: str) -> None:
     with OpenAI(base_url=url, api_key="k") as client:
         assert [model.id for model in client.models.list()] == ["weather"]

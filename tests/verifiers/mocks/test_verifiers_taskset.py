@@ -1,7 +1,8 @@
 """Verifiers' own evaluation, unmodified: its NeMo Gym taskset on our servers, with our policy as the model.
 
-It plays each rollout in a subprocess of its own, through its own proxy and MCP bridge; the first run prepares
-that subprocess's environment, which needs its package index.
+It plays each rollout in a subprocess of its own, through its own proxy and MCP bridge. uv prepares that
+subprocess's environment, from a package index the first time. Verifiers would install uv into the user's home
+where there is none, and keeps a cache there, so it gets uv on its PATH and a home of its own.
 """
 
 import json
@@ -16,6 +17,10 @@ import pytest
 from gym_mocks.examples import sandbox, weather
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import scripted_rows
+
+ROWS = 2  # at once, so that sessions which are not kept apart would show; each takes seconds of imports
+BIN = Path(sys.executable).parent
+HOME = Path(sys.prefix) / "home"
 
 CONFIG = """
 model = "mock"
@@ -41,10 +46,20 @@ id = "null"
 """
 
 
+@pytest.fixture(scope="module")
+def environment() -> dict[str, str]:
+    """The process environment that Verifiers runs in."""
+    uv = subprocess.run([str(BIN / "uv"), "cache", "dir"], capture_output=True, text=True, timeout=30, check=True)
+    HOME.mkdir(exist_ok=True)
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    keys = {"MOCK_API_KEY": "none", "UV_CACHE_DIR": uv.stdout.strip()}
+    return os.environ | keys | {"PATH": path, "HOME": str(HOME)}
+
+
 @pytest.mark.parametrize("example", [weather, sandbox], ids=["weather", "sandbox"])
-def test_vf_eval_earns_full_reward(example: ModuleType, tmp_path: Path) -> None:
+def test_vf_eval_earns_full_reward(example: ModuleType, environment: dict[str, str], tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
-    rows.write_text("".join(json.dumps(row) + "\n" for row in example.ROWS))
+    rows.write_text("".join(json.dumps(row) + "\n" for row in example.ROWS[:ROWS]))
     server = example.server()
     with MockGym() as gym:
         values = {
@@ -57,17 +72,17 @@ def test_vf_eval_earns_full_reward(example: ModuleType, tmp_path: Path) -> None:
         config.write_text(CONFIG.format(**{name: json.dumps(value) for name, value in values.items()}))
         gym.policy.default = scripted_rows(example.ROWS, example.SOLUTIONS)
         done = subprocess.run(
-            [str(Path(sys.executable).with_name("vf-eval")), "@", str(config)],
+            [str(BIN / "vf-eval"), "@", str(config)],
             capture_output=True,
             text=True,
             timeout=280,
             cwd=tmp_path,
-            env=os.environ | {"MOCK_API_KEY": "none"},
+            env=environment,
             check=False,
         )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (traces,) = (tmp_path / "out").rglob("traces.jsonl")
     episodes = [json.loads(line) for line in traces.read_text().splitlines()]
-    assert [episode["ok"] for episode in episodes] == [True] * len(example.ROWS)
+    assert [episode["ok"] for episode in episodes] == [True] * ROWS
     rewards = [trace["rewards"]["nemo_gym"]["score"] for episode in episodes for trace in episode["traces"]]
-    assert rewards == [1.0] * len(example.ROWS)
+    assert rewards == [1.0] * ROWS

@@ -1,0 +1,52 @@
+"""The examples that env authors copy, judged by the suite: with their rows, and the rollouts of their solutions."""
+
+import json
+from pathlib import Path
+from types import ModuleType
+
+import httpx
+import pytest
+
+from gym_conformance.dataset import load
+from gym_conformance.findings import Verdict
+from gym_mocks.examples import game, robot, sandbox, weather
+from gym_mocks.gym import MockGym
+from gym_mocks.policy import scripted_rows
+from gym_mocks.serving import serve
+from tests.twins.judging import ended, failures, judge
+
+#: What says nothing about an example, by design: rewards of one part, and no tools. All else must apply, and pass.
+ONE_PART = {"verify-reward-components"}
+NO_TOOLS = {
+    *("tool-routed", "tool-bad-body", "tool-wrong-arguments", "tool-refused-call"),
+    *("tool-reply-text", "tool-name-legal", "tool-served-declared", "verify-malformed-calls", "cookie-unknown-session"),
+}
+CASES: dict[ModuleType, set[str]] = {weather: ONE_PART, game: ONE_PART | NO_TOOLS, sandbox: ONE_PART, robot: set()}
+
+
+@pytest.mark.parametrize("example", CASES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_the_suite_passes_an_example(example: ModuleType, tmp_path: Path) -> None:
+    rows = tmp_path / "example.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in example.ROWS))
+    with MockGym() as gym:
+        played = gym.add_env(example.server(), example.ROWS)
+        gym.policy.default = scripted_rows(example.ROWS, example.SOLUTIONS)
+        run = gym.url(played[0]["agent_ref"]["name"]) + "/run"
+        rollouts = [httpx.post(run, json=row).json() for row in example.ROWS]
+        rows.with_name("example_rollouts.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rollouts))
+        findings = judge(gym.url(example.server().name), load([rows]))
+    told = [f"{finding.check} [{finding.subject}] {finding.actual}" for finding in failures(findings)]
+    assert told == []
+    assert ended(findings, Verdict.UNTESTABLE) == set()
+    assert ended(findings, Verdict.NOT_APPLICABLE) == CASES[example]
+
+
+def test_the_sandbox_is_made_by_the_first_tool_that_needs_it() -> None:
+    server = sandbox.server()
+    with serve(server) as url, httpx.Client(base_url=url) as client:
+        cookie = client.post("/seed_session", json=sandbox.ROWS[0]).headers["set-cookie"].partition(";")[0]
+        session = server.sessions.get(server.cookie.read(cookie) or "")
+        assert session is not None
+        assert session.state.files is None
+        client.post("/list_files", json={}, headers={"cookie": cookie})
+        assert session.state.files == {}
