@@ -1,6 +1,6 @@
 """Findings: what a check found on one subject."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -16,7 +16,7 @@ class Verdict(StrEnum):
 
 
 #: Left out of the JSON where they say nothing.
-_OPTIONAL = frozenset({"file", "line", "accepted", "trajectory", "replay"})
+_OPTIONAL = frozenset({"file", "line", "accepted", "trajectory", "replay", "drift"})
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Finding:
         file: the dataset file that the subject comes from, as it was given; '' where it comes from none.
         line: the line in that file, counted from 1.
         accepted: why the baseline accepts this finding; '' where it does not.
+        drift: rows for the drift report, as JSON objects (`drifting.row`).
     """
 
     check: str
@@ -58,6 +59,7 @@ class Finding:
     file: str = ""
     line: int = 0
     accepted: str = ""
+    drift: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     @property
     def red(self) -> bool:
@@ -72,14 +74,14 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """A JSON object of plain types, for the report and for the way from an xdist worker."""
-        lists = {"reproduce": list(self.reproduce), "trajectory": list(self.trajectory)}
+        lists = {"reproduce": list(self.reproduce), "trajectory": list(self.trajectory), "drift": list(self.drift)}
         data = asdict(self) | lists | {"verdict": self.verdict.value}
         return {name: value for name, value in data.items() if value or name not in _OPTIONAL}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Finding":
         """The inverse of `as_json`."""
-        tuples = {"reproduce": tuple(data["reproduce"]), "trajectory": tuple(data.get("trajectory", ()))}
+        tuples = {name: tuple(data.get(name, ())) for name in ("reproduce", "trajectory", "drift")}
         return cls(**data | tuples | {"verdict": Verdict(data["verdict"])})
 
 

@@ -20,6 +20,9 @@ FIXED_REQUESTS = 500
 #: What `--gym-report` can write, by suffix; `.xml` is pytest's own JUnit.
 REPORTS = (".json", ".md", ".html", ".sarif", ".xml")
 
+#: What `--gym-drift` can write.
+DRIFT_REPORTS = (".json", ".md", ".html")
+
 #: Headers that each request sets for itself: given by the user, they would replace what is tested.
 _OWN_HEADERS = frozenset({"cookie", "content-length", "transfer-encoding", "connection"})
 
@@ -44,6 +47,9 @@ class Options:
     in_flight: int = IN_FLIGHT_HERE
     baseline: Path | None = None
     baseline_write: Path | None = None
+    drift: tuple[Path, ...] = ()
+    lock: Path | None = None
+    lock_update: bool = False
 
 
 def read_options(
@@ -62,6 +68,9 @@ def read_options(
     in_flight: str | None = None,
     baseline: str | Path | None = None,
     baseline_write: str | None = None,
+    drift: Sequence[str] = (),
+    lock: str | Path | None = None,
+    lock_update: bool = False,
 ) -> Options:
     """Check what was given.
 
@@ -72,12 +81,14 @@ def read_options(
         raise BadOption("--gym-url and --gym-demo: give one of them")
     if demo and data:
         raise BadOption("--gym-data: --gym-demo has data of its own; leave out one of them")
+    if lock_update and not lock:
+        raise BadOption("--gym-lock-update: there is no lock to write; give --gym-lock FILE too")
     read_url = None if demo else _read_url(url or "")
     return Options(
         url=read_url,
         data=tuple(Path(path) for path in data),
         strict=strict,
-        reports=tuple(_read_report(path) for path in reports),
+        reports=tuple(_read_report("--gym-report", path, REPORTS) for path in reports),
         timeout=_read_timeout(timeout),
         headers=dict(_read_header(header) for header in headers),
         search=Search(_read_profile(profile), _read_count("--gym-seed", seed, least=0)),
@@ -86,6 +97,9 @@ def read_options(
         in_flight=_read_count("--gym-in-flight", in_flight, least=1) or _usual_in_flight(read_url),
         baseline=Path(baseline) if baseline else None,
         baseline_write=_read_new_baseline(baseline_write) if baseline_write else None,
+        drift=tuple(_read_report("--gym-drift", path, DRIFT_REPORTS) for path in drift),
+        lock=_read_lock(Path(lock), update=lock_update) if lock else None,
+        lock_update=lock_update,
     )
 
 
@@ -133,17 +147,30 @@ def _read_url(url: str) -> str:
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
 
 
-def _read_report(given: str) -> Path:
+def _read_report(option: str, given: str, suffixes: Sequence[str]) -> Path:
     path = Path(given)
-    if path.suffix not in REPORTS:
-        raise BadOption(f"--gym-report {given!r}: unknown suffix {path.suffix!r}; give one of {', '.join(REPORTS)}")
+    if path.suffix not in suffixes:
+        raise BadOption(f"{option} {given!r}: unknown suffix {path.suffix!r}; give one of {', '.join(suffixes)}")
+    _ensure_writable(option, path, given)
+    return path
+
+
+def _ensure_writable(option: str, path: Path, given: str) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise BadOption(f"--gym-report {given!r}: its folder does not exist; make it first")
+        raise BadOption(f"{option} {given!r}: its folder does not exist; make it first")
     if path.is_dir():
-        raise BadOption(f"--gym-report {given!r}: that is a folder; give a file")
+        raise BadOption(f"{option} {given!r}: that is a folder; give a file")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise BadOption(f"--gym-report {given!r}: its folder cannot be written to; give one that can")
+        raise BadOption(f"{option} {given!r}: its folder cannot be written to; give one that can")
+
+
+def _read_lock(path: Path, *, update: bool) -> Path:
+    """The lock's place: it must be there, unless it is to be written."""
+    if update:
+        _ensure_writable("--gym-lock", path, str(path))
+    elif not path.is_file():
+        raise BadOption(f"--gym-lock {str(path)!r}: there is no such file; write it with --gym-lock-update")
     return path
 
 

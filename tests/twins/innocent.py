@@ -107,9 +107,14 @@ class MoreCookies(ReferenceServer):
 
 
 class OrdersAnswers(ReferenceServer):
-    """No two answers of a tool are equal: a counter over all sessions is in each."""
+    """No two answers of a tool are equal: a counter over all sessions is in each. It declares no replies."""
 
     count = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        for tool in self.tools:
+            del self.openapi["paths"][f"/{tool}"]["post"]["responses"]
 
     async def call(self, *call: Any) -> Any:
         self.count += 1

@@ -59,6 +59,6 @@ class SaysUnsupported(ReferenceServer):
 TWINS: tuple[Twin, ...] = (
     twin("state lost after each call", "repeat-recorded", StateForEachCall),
     twin("state shared by all sessions", "repeat-recorded", StateOfTheLastSeed),
-    twin("calls that count", "repeat-recorded repeat-tool-calls", NumbersCalls),
+    twin("calls that count", "repeat-recorded repeat-tool-calls drift-result", NumbersCalls),
     twin("stateless and does not say so", "repeat-declares-stateless", SaysUnsupported),
 )

@@ -10,6 +10,7 @@ from gym_conformance.findings import Verdict
 from gym_mocks.reference import DATA, reference_app
 from gym_mocks.serving import serve
 from tests.twins.all import TWINS
+from tests.twins.drift import REFERENCE_LOCK
 from tests.twins.judging import ended, failures, judge
 from tests.twins.seed import AFTER_VERIFY
 from tests.twins.twin import Twin
@@ -18,13 +19,16 @@ from tests.twins.twin import Twin
 FIXED = {check.id for check in CHECKS if not check.attempt}
 
 #: They look at the data and send nothing.
-ABOUT_ROWS = {"tool-name-legal", "tool-served-declared"}
+ABOUT_ROWS = {
+    *("tool-name-legal", "tool-served-declared", "drift-rows-disagree", "drift-definition-unsound"),
+    *("drift-server-takes-more", "drift-description", "drift-lock"),
+}
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name.replace(" ", "-"))
 def test_a_twin_fails_exactly_what_it_says(twin: Twin) -> None:
     with serve(twin.make()) as url:
-        findings = judge(url, twin.data, twin.timeout)
+        findings = judge(url, twin.data, twin.timeout, lock=twin.lock)
     failed, untestable = ended(findings, Verdict.FAIL), ended(findings, Verdict.UNTESTABLE)
     told = [f"{finding.check} [{finding.subject}] {finding.actual}" for finding in failures(findings)]
     assert (sorted(failed), sorted(untestable)) == (sorted(twin.fails), sorted(twin.untestable)), told
@@ -37,7 +41,7 @@ def test_a_twin_fails_exactly_what_it_says(twin: Twin) -> None:
 
 def test_the_reference_passes_every_check() -> None:
     with serve(reference_app()) as url:
-        findings = judge(url, load([DATA]))
+        findings = judge(url, load([DATA]), lock=REFERENCE_LOCK)
     assert ended(findings, Verdict.PASS) == FIXED - {"resources-kept", "repeat-declares-stateless"}
     assert "--gym-pid" in findings["resources-kept"][0].reason
     assert "stateful: " in findings["repeat-declares-stateless"][0].reason

@@ -12,7 +12,8 @@ def declare(name: str) -> Any:
     """Rows that declare one more tool."""
 
     def change(row: Json) -> None:
-        tool = {"type": "function", "name": name, "parameters": {"type": "object", "properties": {}}}
+        parameters = {"type": "object", "properties": {}}
+        tool = {"type": "function", "name": name, "description": "Does it.", "parameters": parameters}
         row["responses_create_params"]["tools"].append(tool)
 
     return dataset(change)

@@ -43,6 +43,11 @@ async def _served_tools(gym: Gym) -> None:
         raise NotApplicable(f"a single-turn server ({gym.evidence}): calls are graded, never executed")
 
 
+async def _executed_tools(gym: Gym) -> None:
+    if gym.kind is Kind.SINGLE_TURN and not gym.agents:
+        raise NotApplicable(f"a single-turn server ({gym.evidence}): calls are graded, never executed")
+
+
 async def _rollouts(gym: Gym) -> None:
     if not gym.recorded:
         raise NotApplicable("no recorded rollout belongs to a row (example_rollouts.jsonl beside the data)")
@@ -76,6 +81,7 @@ RESOURCES_SERVER: Final = Need("resources server", _resources_server)
 SCORE: Final = Need("score", _score)
 TOOLS: Final = Need("tools", _tools)
 SERVED_TOOLS: Final = Need("served tools", _served_tools)
+EXECUTED_TOOLS: Final = Need("executed tools", _executed_tools)
 ROLLOUTS: Final = Need("recorded rollouts", _rollouts)
 RECORDED_CALLS: Final = Need("recorded calls", _recorded_calls)
 STATELESS: Final = Need("stateless verify", _stateless)

@@ -6,6 +6,7 @@ from typing import Final
 from gym_conformance.checks import (
     calls,
     cookies,
+    drift,
     echo,
     isolation,
     live,
@@ -24,6 +25,9 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
     return tuple(value for value in vars(module).values() if isinstance(value, Check))
 
 
-_MODULES = (live, seed, cookies, tools, verify, echo, calls, isolation, repeat, reward, resources, metrics)
+_MODULES = (
+    *(live, seed, cookies, tools, drift, verify, echo, calls, isolation, repeat, reward, resources),
+    metrics,  # last: where the framework's own endpoint hangs, all else is judged
+)
 
 CHECKS: Final[tuple[Check, ...]] = tuple(found for module in _MODULES for found in _checks(module))

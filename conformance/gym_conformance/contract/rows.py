@@ -57,10 +57,14 @@ class Row:
         declared = self.data["responses_create_params"].get("tools") or []
         return tuple(tool for entry in declared if (tool := _read_tool(entry)) is not None)
 
-    @cached_property
-    def shape(self) -> str:
-        """Equal for two rows that have the same keys, types and tools: a server reads them alike."""
-        return json.dumps(_shape(self.data, depth=4), sort_keys=True) + repr(sorted(t.name for t in self.tools))
+    def shape(self, tools: object = None) -> object:
+        """Equal, and hashable, for two rows that have the same keys, types and tools: a server reads them alike.
+
+        `tools` is what is known to be equal for equal tools; without it, the names of all tools are read.
+        """
+        params = {key: value for key, value in self.data["responses_create_params"].items() if key != "tools"}
+        names = tuple(sorted(tool.name for tool in self.tools)) if tools is None else tools
+        return _shape({**self.data, "responses_create_params": params}, depth=4), names
 
 
 #: What a rollout has of its own, whatever the row says.
@@ -150,7 +154,7 @@ def _read_tool(entry: Any) -> Tool | None:
 
 def _shape(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
-        return {key: _shape(inner, depth - 1) for key, inner in value.items()} if depth else "object"
+        return frozenset([(key, _shape(inner, depth - 1)) for key, inner in value.items()]) if depth else "object"
     if isinstance(value, list):
-        return sorted({json.dumps(_shape(inner, depth - 1), sort_keys=True) for inner in value}) if depth else "array"
+        return frozenset([_shape(inner, depth - 1) for inner in value]) if depth else "array"
     return type_name.get(type(value), "null")

@@ -19,11 +19,13 @@ from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here,
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.items import RUN, CheckItem, collect_checks, node_id, section_id
+from gym_conformance.plugin.locking import load_lock, write_lock
+from gym_conformance.plugin.progress import progress_of
 from gym_conformance.plugin.replays import Replay, collect_replays, read_replay
 from gym_conformance.plugin.run import Run, Unreachable, ensure_reachable
 from gym_conformance.plugin.summary import Tally, write_summary
 from gym_conformance.reports.report import Report
-from gym_conformance.reports.writing import write_report
+from gym_conformance.reports.writing import write_drift, write_report
 from gym_conformance.session.printable import printable
 
 #: What can be chosen by node id: a section, or a check in it.
@@ -68,6 +70,9 @@ def _read_options(config: pytest.Config) -> Options:
         in_flight=option.gym_in_flight or config.getini("gym_in_flight"),
         baseline=option.gym_baseline or _one_path(config, "gym_baseline"),
         baseline_write=option.gym_baseline_write,
+        drift=option.gym_drift or config.getini("gym_drift"),
+        lock=option.gym_lock or _one_path(config, "gym_lock"),
+        lock_update=option.gym_lock_update,
     )
 
 
@@ -135,10 +140,11 @@ class Suite:
                 ensure_reachable(self.url, self.options)
             if self.options.url is None:
                 data = _demo_data()
-            dataset = load(data)
-        except (BadData, Unreachable) as bad:
+            dataset, lock = load(data), load_lock(self.options)
+        except (BadData, BadOption, Unreachable) as bad:
             raise pytest.UsageError(str(bad)) from None
-        run = config.stash[RUN] = Run(self.url, self.options, dataset)
+        run = config.stash[RUN] = Run(self.url, self.options, dataset, lock)
+        run.progress = None if self.worker else progress_of(config)
         self._started.callback(run.close)
         self.tally.target = run.target()
 
@@ -192,6 +198,7 @@ class Suite:
                 "findings": [finding.as_json() for finding in findings],
                 "target": run.target(),
                 "effort": [self.worker["workerid"] if self.worker else "", effort.requests, effort.seconds],
+                "latency": run.latencies(),
                 "own_fault": not item.findings and not _stopped(call.excinfo),
             }
         if isinstance(item, CheckItem | StaleItem) and call.when == "call":
@@ -237,6 +244,8 @@ class Suite:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Stop what was started and write the reports, also when the run was interrupted."""
+        if self.worker is None and self.options.lock_update and not self.config.option.collectonly:
+            self._write(session, f"--gym-lock {str(self.options.lock)!r}", self._write_lock)
         self._started.close()
         if self.worker is not None:
             self.config.workeroutput["gym_deselected"] = sorted(self.tally.deselected)  # type: ignore[attr-defined]
@@ -249,6 +258,8 @@ class Suite:
         for path in self.options.reports:
             if path.suffix != ".xml":
                 self._write(session, f"--gym-report {str(path)!r}", partial(write_report, path, report))
+        for path in self.options.drift:
+            self._write(session, f"--gym-drift {str(path)!r}", partial(write_drift, path, report))
         if (new := self.options.baseline_write) and not self.tally.own_fault:
             breaking = [finding for finding in self.tally.findings if finding.breaks(strict=self.options.strict)]
             self._write(session, f"--gym-baseline-write {str(new)!r}", partial(write_baseline, new, breaking))
@@ -256,9 +267,14 @@ class Suite:
     def _write(self, session: pytest.Session, option: str, write: Callable[[], None]) -> None:
         try:
             write()
-        except OSError as error:
-            self.tally.unwritten.append(f"{option}: {error.strerror}; no report was written")
+        except (OSError, Unreachable) as error:
+            said = error.strerror if isinstance(error, OSError) else error
+            self.tally.unwritten.append(f"{option}: {said}; it was not written")
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def _write_lock(self) -> None:
+        if self.options.lock is not None and (run := self.config.stash.get(RUN, None)) is not None:
+            self.tally.locked = write_lock(self.options.lock, run.tools())
 
     def _report(self) -> Report:
         return self.tally.report(self.config.stash[BASELINE].file)

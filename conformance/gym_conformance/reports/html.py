@@ -30,26 +30,30 @@ _FIRST: Final = 3
 
 def html_report(report: Report) -> str:
     """The report as one HTML document."""
-    style = _PAGE.joinpath("page.css").read_text("utf-8")
-    script = _PAGE.joinpath("page.js").read_text("utf-8")
     parts = [_navigation(report), matrix(report.checks), findings(report)]
     if report.drift is not None:
         parts.append(drift(report.drift))
     if report.latency:
         parts.append(latency(report.latency))
+    skip = element("a", "Skip to the findings", href="#findings", class_="skip")
+    return document(f"{report.outcome}: {report.target['url']}", skip, _verdict(report), element("main", *parts))
+
+
+def document(title: str, *content: Markup) -> str:
+    """A whole HTML document with our style and script, and nothing from elsewhere."""
+    style = _PAGE.joinpath("page.css").read_text("utf-8")
+    script = _PAGE.joinpath("page.js").read_text("utf-8")
     head = [
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("meta", name="referrer", content="no-referrer"),
-        element("title", f"{report.outcome}: {report.target['url']}"),
+        element("title", title),
         element("style", Markup(style)),
     ]
     body = [
-        element("a", "Skip to the findings", href="#findings", class_="skip"),
-        _verdict(report),
-        element("main", *parts),
+        *content,
         element("footer", element("a", "gym-conformance", href=HOME), f" {__version__}"),
         element("p", id="said", role="status", class_="unseen"),
         element("script", Markup(script)),
@@ -97,9 +101,6 @@ def _mend_first(report: Report) -> Markup | None:
         )
         for finding in first
     ]
-    if report.breaking_drift:
-        link = element("a", f"Breaking drift: {report.breaking_drift:,}", href="#drift")
-        items.append(element("li", link, element("span", "Rows declare tools unlike those that the server serves.")))
     more = len(breaking) - len(first)
     after = element("p", f"and {more} more checks below", class_="more") if more else None
     return element("div", element("h2", "Mend first"), element("ol", *items), after, class_="first") if items else None

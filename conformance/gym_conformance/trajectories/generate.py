@@ -58,19 +58,28 @@ class Knowledge:
     def _made(self, tool: Tool) -> "ToolCalls":
         definition = json.dumps([tool.name, tool.parameters], sort_keys=True)
         if definition not in self.by_definition:
+            fresh = valid_arguments(tool.parameters)
             valid = valid_arguments(tool.parameters, self.mined)
             if recorded := self.recorded.get(tool.name):
                 valid = st.one_of(st.sampled_from(recorded), valid)
             wrong = st.one_of(near_misses(tool.parameters), hostile_arguments(tool.parameters))
-            self.by_definition[definition] = ToolCalls(tool, valid, wrong.map(lambda miss: miss.value))
+            self.by_definition[definition] = ToolCalls(tool, fresh, valid, wrong.map(lambda miss: miss.value))
         return self.by_definition[definition]
 
 
 @dataclass(frozen=True)
 class ToolCalls:
-    """Arguments for one tool: what its definition allows, generated and as recorded; and with something wrong."""
+    """Arguments for one tool.
+
+    Attributes:
+        tool: the tool.
+        fresh: what its definition allows, and nothing else is known of.
+        valid: the same, and more often with values that were seen before, or as recorded.
+        wrong: with something wrong.
+    """
 
     tool: Tool
+    fresh: st.SearchStrategy[Any]
     valid: st.SearchStrategy[Any]
     wrong: st.SearchStrategy[Any]
 
@@ -108,7 +117,8 @@ def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most
     At least `min_calls`, at most `most` calls, and perhaps a read.
     """
     row, calls = draw(st.sampled_from(knowledge.rows)), list[Call]()
-    follow: bool = draw(st.booleans())
+    # What is known leads deep, what is new leads elsewhere: one in three knows nothing.
+    known, follow = draw(st.sampled_from([(True, False), (True, True), (False, False)]))
     if knowledge.runs and follow:
         row, recorded = draw(st.sampled_from(knowledge.runs))
         calls += recorded[: draw(st.integers(min(min_calls, len(recorded)), min(len(recorded), most)))]
@@ -118,6 +128,9 @@ def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most
         return Trajectory(row, tuple(calls), answer=answer)
     least = max(min_calls - len(calls), 0)
     for name in draw(st.lists(_tool_names(list(tools)), min_size=least, max_size=max(least, most - len(calls)))):
+        if not known:
+            calls.append(Call(name, draw(tools[name].fresh)))
+            continue
         arguments = _repeating(draw, draw(tools[name].valid), tools[name].tool, calls)
         calls.append(Call(name, _with_references(draw, arguments, tools[name].tool, calls, knowledge)))
     reads = [name for name in tools if is_read(name)]
