@@ -1,14 +1,17 @@
 """Reading dataset rows and recorded rollouts from JSONL files: line by line, keeping only a bounded choice."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pydantic_core import from_json
 
 from gym_conformance.contract.rows import Rollout, Row, Source
+from gym_conformance.drift.definitions import Definition, Definitions
+from gym_conformance.drift.repeats import Repeats
 
 #: How many rows, and recorded rollouts, are kept to judge with.
 BOUND = 32
@@ -26,11 +29,15 @@ class BadData(Exception):
 
 @dataclass(frozen=True)
 class Dataset:
-    """The choice of rows and rollouts, distinct shapes first; `read` counts all rows that were read."""
+    """The choice of rows and rollouts, distinct shapes first.
+
+    `read` counts all rows that were read, and `definitions` are the tools that any of them declares.
+    """
 
     rows: tuple[Row, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
     read: int = 0
+    definitions: tuple[Definition, ...] = ()
 
 
 def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) -> Dataset:
@@ -43,18 +50,20 @@ def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) ->
     """
     rows: _Choice[Row] = _Choice(bound)
     rollouts: _Choice[Rollout] = _Choice(bound)
+    definitions = Definitions()
+    reader = Repeats(definitions, _parse, counts=lambda data: isinstance(data, dict) and not _is_rollout(data))
     for path in _files(paths, recorded=recorded):
         before = rows.offered + rollouts.offered
-        for item in read(path):
+        for item in _read(path, reader):
             if isinstance(item, Rollout):
-                rollouts.offer(item, str(item.data["responses_create_params"].get("input")))
+                rollouts.offer(item, partial(_input, item))
             else:
-                rows.offer(item, item.shape)
+                rows.offer(item, partial(item.shape, reader.number if reader.number >= 0 else None))
         if before == rows.offered + rollouts.offered:
             raise BadData(f"{path}: the file is empty; give a JSONL file with one row a line")
     if rollouts.offered and not rows.offered:
         raise BadData(f"{path}: recorded rollouts only; give the dataset rows that they were recorded of too")
-    return Dataset(rows.chosen, rollouts.chosen, rows.offered)
+    return Dataset(rows.chosen, rollouts.chosen, rows.offered, tuple(definitions))
 
 
 def read(path: Path) -> Iterator[Row | Rollout]:
@@ -63,11 +72,15 @@ def read(path: Path) -> Iterator[Row | Rollout]:
     Raises:
         BadData: the file cannot be read, or a line is no row.
     """
+    return _read(path, Repeats(Definitions(), _parse))
+
+
+def _read(path: Path, reader: Repeats) -> Iterator[Row | Rollout]:
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield _read_line(line, Source(path, number))
+                if not line.isspace():
+                    yield _read_line(line, Source(path, number), reader)
     except OSError as error:
         raise BadData(f"{path}: {error.strerror}; give a JSONL file that can be read") from None
 
@@ -78,14 +91,14 @@ class _Choice(Generic[T]):
     def __init__(self, bound: int) -> None:
         self.bound = bound
         self.offered = 0
-        self._first: dict[str, tuple[int, T]] = {}
+        self._first: dict[object, tuple[int, T]] = {}
         self._more: list[tuple[int, T]] = []
 
-    def offer(self, item: T, shape: str) -> None:
-        """Take the item, or let it go."""
+    def offer(self, item: T, shape: Callable[[], object]) -> None:
+        """Take the item, or let it go; the shape is asked for only where there is room for one more."""
         self.offered += 1
-        if shape not in self._first and len(self._first) < self.bound:
-            self._first[shape] = (self.offered, item)
+        if len(self._first) < self.bound and (found := shape()) not in self._first:
+            self._first[found] = (self.offered, item)
         elif len(self._more) < self.bound:
             self._more.append((self.offered, item))
 
@@ -114,24 +127,36 @@ def _files(paths: Iterable[Path], *, recorded: bool) -> list[Path]:
     return list(found)
 
 
-def _read_line(line: bytes, source: Source) -> Row | Rollout:
-    where = f"{source.path}, line {source.line}"
+def _read_line(line: bytes, source: Source, reader: Repeats) -> Row | Rollout:
     try:
-        data = _parse(line)
-    except UnicodeDecodeError as error:
-        raise BadData(
-            f"{where}: not UTF-8 ({error.reason} at byte {error.start + 1}); save the file as UTF-8"
-        ) from None
-    except json.JSONDecodeError as error:
-        at = f"{error.msg} at column {error.colno}"
-        raise BadData(f"{where}: not JSON ({at}); each line must be one JSON object") from None
-    except RecursionError:
-        raise BadData(f"{where}: nested too deep to be read; each line must be one JSON object") from None
+        data = reader.read(line, source)
+    except (ValueError, RecursionError) as error:
+        raise _bad_line(error, f"{source.path}, line {source.line}") from None
     if not isinstance(data, dict):
-        raise BadData(f"{where}: not a JSON object; each line must be one row")
+        raise BadData(f"{source.path}, line {source.line}: not a JSON object; each line must be one row")
     if not isinstance(data.get("responses_create_params"), dict):
-        raise BadData(f"{where}: the row has no responses_create_params; give rows as `gym eval run` takes them")
-    return Rollout(data, source) if isinstance(data.get("response"), dict) and "reward" in data else Row(data, source)
+        what = "the row has no responses_create_params; give rows as `gym eval run` takes them"
+        raise BadData(f"{source.path}, line {source.line}: {what}")
+    return Rollout(data, source) if _is_rollout(data) else Row(data, source)
+
+
+def _input(rollout: Rollout) -> str:
+    return str(rollout.data["responses_create_params"].get("input"))
+
+
+def _is_rollout(data: dict[str, Any]) -> bool:
+    return "reward" in data and isinstance(data.get("response"), dict)
+
+
+def _bad_line(error: Exception, where: str) -> BadData:
+    match error:
+        case UnicodeDecodeError():
+            said = f"not UTF-8 ({error.reason} at byte {error.start + 1}); save the file as UTF-8"
+        case json.JSONDecodeError():
+            said = f"not JSON ({error.msg} at column {error.colno}); each line must be one JSON object"
+        case _:
+            said = "nested too deep to be read; each line must be one JSON object"
+    return BadData(f"{where}: {said}")
 
 
 def _parse(line: bytes) -> Any:

@@ -1,6 +1,6 @@
 """Findings: what a check found on one subject."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -15,8 +15,10 @@ class Verdict(StrEnum):
     UNTESTABLE = "untestable"
 
 
+_LISTS = ("reproduce", "trajectory", "drift", "log")
+
 #: Left out of the JSON where they say nothing.
-_OPTIONAL = frozenset({"file", "line", "accepted", "trajectory", "replay", "log"})
+_OPTIONAL = frozenset({"file", "line", "accepted", "trajectory", "replay", "drift", "log"})
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Finding:
         line: the line in that file, counted from 1.
         log: the last lines that a launched server printed, where it is not testable as launched.
         accepted: why the baseline accepts this finding; '' where it does not.
+        drift: rows for the drift report, as JSON objects (`drifting.row`).
     """
 
     check: str
@@ -60,6 +63,7 @@ class Finding:
     line: int = 0
     accepted: str = ""
     log: tuple[str, ...] = field(default=())
+    drift: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     @property
     def red(self) -> bool:
@@ -74,14 +78,14 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """A JSON object of plain types, for the report and for the way from an xdist worker."""
-        lists = {"reproduce": list(self.reproduce), "trajectory": list(self.trajectory), "log": list(self.log)}
+        lists = {name: list(getattr(self, name)) for name in _LISTS}
         data = asdict(self) | lists | {"verdict": self.verdict.value}
         return {name: value for name, value in data.items() if value or name not in _OPTIONAL}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Finding":
         """The inverse of `as_json`."""
-        tuples = {name: tuple(data.get(name, ())) for name in ("reproduce", "trajectory", "log")}
+        tuples = {name: tuple(data.get(name, ())) for name in _LISTS}
         return cls(**data | tuples | {"verdict": Verdict(data["verdict"])})
 
 

@@ -2,13 +2,21 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from gym_conformance.agents import Agent
 from gym_conformance.contract.openapi import Api, Kind, read_openapi
 from gym_conformance.contract.rows import Call, Rollout, Row, Source, Tool
 from gym_conformance.contract.wire import OPENAPI, SEED_SESSION, tool_path
+from gym_conformance.drift.definitions import Definition, Definitions
+from gym_conformance.drift.drift import Drift
+from gym_conformance.drift.drift import Kind as DriftKind
+from gym_conformance.drift.lock import Lock, lock_of
+from gym_conformance.drift.served import Served, catch_all, served_tools
+from gym_conformance.drift.survey import survey
 from gym_conformance.session.channel import Channel, Line, PathHangs
 from gym_conformance.session.contract import CookieContract, SessionContract, post
 from gym_conformance.session.exchange import Request
@@ -16,6 +24,11 @@ from gym_conformance.session.fault import Fault, ServerFault
 
 #: What is seeded and verified where no `--gym-data` is given: the least that every version's types take.
 BARE_ROW = Row({"responses_create_params": {"input": [{"role": "user", "content": "Hello."}]}}, Source(Path(), 0))
+
+#: So many different definitions are compared with the server: a comparison takes some hundredths of a second.
+COMPARED = 500
+
+_MORE = frozenset({DriftKind.ARGUMENT_WIDENED, DriftKind.ARGUMENT_UNOFFERED, DriftKind.UNNAMED_REFUSED})
 
 #: A tool that no environment serves.
 NO_SUCH_TOOL = "no_such_tool_conformance"
@@ -25,7 +38,20 @@ _UNROUTED = frozenset({404, 405, 501})  # 501: a server that knows no POST at al
 
 @dataclass(frozen=True)
 class Gym:
-    """One target, recognised, with its data. `evidence` says in a phrase why it is taken for this kind."""
+    """One target, recognised, with its data.
+
+    Attributes:
+        line: what all channels to it share.
+        api: what its OpenAPI document says.
+        kind: what sort of server it is.
+        evidence: in a phrase, why it is taken for this kind.
+        rows: those that are judged with.
+        rollouts: recorded ones.
+        contract: how its sessions are made.
+        declared: the tools of all rows that were read; () for those of `rows`.
+        agents: the agents that execute calls, for the rows whose agent is known to.
+        lock: the tools as they were when they were last reviewed; None where no lock was given.
+    """
 
     line: Line
     api: Api
@@ -34,6 +60,9 @@ class Gym:
     rows: tuple[Row, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
     contract: SessionContract = field(default_factory=CookieContract)
+    declared: tuple[Definition, ...] = ()
+    agents: Mapping[Row, Agent] = field(default_factory=dict)
+    lock: Lock | None = None
 
     @property
     def row(self) -> Row:
@@ -48,6 +77,67 @@ class Gym:
             for tool in row.tools:
                 found.setdefault(tool.name, tool)
         return found
+
+    @cached_property
+    def definitions(self) -> tuple[Definition, ...]:
+        """Every different definition of a tool, by name."""
+        if self.declared:
+            return self.declared
+        found = Definitions()
+        for row in self.rows:
+            found.add(row.data["responses_create_params"].get("tools"), row.source)
+        return tuple(found)
+
+    @property
+    def compared(self) -> tuple[Definition, ...]:
+        """The definitions that are compared with the server: the first of very many."""
+        return self.definitions[:COMPARED]
+
+    @cached_property
+    def served(self) -> Mapping[str, Served] | None:
+        """The tools that the server says it serves, by name; None where it does not say."""
+        if not self.api.known:
+            return None
+        served = served_tools(self.api.document)
+        if self.api.catch_all:
+            every = catch_all(self.api.document)
+            if every is None:
+                return served or None
+            names = {one.name for one in self.definitions} - served.keys()
+            served |= {name: replace(every, name=name) for name in names}
+        return served
+
+    @cached_property
+    def drifts(self) -> tuple[Drift, ...]:
+        """All drift that the schemas show, or cannot rule out; what the live server says to it is not in it.
+
+        One schema for every tool, as a catch-all has it, takes more than any one of them: that is no drift.
+        """
+        served = None if self.kind is Kind.SINGLE_TURN else self.served
+        found = survey(self.compared, served, executed=not self.api.catch_all)
+        shared = set() if served is None else {tool for tool in served if tool not in self.api.tools}
+        return tuple(one for one in found if one.tool not in shared or one.kind not in _MORE)
+
+    @property
+    def tools_now(self) -> Lock:
+        """The tools of both sides, for comparison with a lock; a catch-all does not say which it serves."""
+        known = self.api.known and not self.api.catch_all
+        return lock_of(self.definitions, served_tools(self.api.document) if known else None)
+
+    def definition_of(self, tool: str) -> Definition | None:
+        """The first definition of a tool."""
+        return next((one for one in self.definitions if one.name == tool), None)
+
+    def agent_of(self, tool: str) -> Agent | None:
+        """The agent that executes calls of a tool, where a row's agent is known to."""
+        return next((who for row, who in self.agents.items() if any(one.name == tool for one in row.tools)), None)
+
+    def row_for(self, definition: Definition | Drift) -> Row:
+        """A row that declares the tool, one with the very same schema where there is one; else any row."""
+        tool = definition.name if isinstance(definition, Definition) else definition.tool
+        lines = set(definition.sources)
+        showing = [row for row in self.rows if any(one.name == tool for one in row.tools)]
+        return next((row for row in showing if row.source in lines), next(iter(showing), self.row))
 
     @cached_property
     def recorded(self) -> Mapping[Row, tuple[Rollout, ...]]:
@@ -71,6 +161,8 @@ class Gym:
 
     def source(self, subject: object) -> Source | None:
         """Where in the dataset a check's subject was read: the row itself, or the first row that declares the tool."""
+        if isinstance(subject, Drift | Definition):
+            return next(iter(subject.sources), None)
         if isinstance(subject, Tool):
             return next((row.source for row in self.rows if subject in row.tools), None)
         source = subject.source if isinstance(subject, Row | Rollout) else None
@@ -82,15 +174,18 @@ class Gym:
         return next(recorded, Call(tool.name, {}))
 
 
-async def recognise(line: Line, rows: tuple[Row, ...], rollouts: tuple[Rollout, ...]) -> Gym:
-    """Find out what sort of server answers: by its OpenAPI document, else by its answers."""
+async def recognise(line: Line, rows: tuple[Row, ...], rollouts: tuple[Rollout, ...], **more: Any) -> Gym:
+    """Find out what sort of server answers: by its OpenAPI document, else by its answers.
+
+    `more` are further fields of the gym.
+    """
     api = Api()
     try:
         api = await _read_api(line)
         kind, evidence = (api.kind, _describe(api)) if api.known else await _probe(line, rows)
     except (ServerFault, PathHangs) as fault:
         kind, evidence = Kind.OTHER, f"it does not answer: {fault}"
-    return Gym(line, api, kind, evidence, rows, rollouts)
+    return Gym(line, api, kind, evidence, rows, rollouts, **more)
 
 
 async def _read_api(line: Line) -> Api:

@@ -1,5 +1,6 @@
 """Judging: run a check on a gym, subject by subject, and say what was found."""
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 
@@ -105,6 +106,11 @@ class Judge:
         if self.silent:
             return self._finding(check, subject, Verdict.UNTESTABLE, f"a server that answers: {self.silent}")
         trial = Trial(self.gym, self.memory)
+        finding = await self._ended(check, subject, trial)
+        rows = redact(json.dumps([row.as_json() for row in trial.drift]), self.gym.line.secrets)
+        return replace(finding, drift=tuple(json.loads(rows)))
+
+    async def _ended(self, check: Check, subject: object, trial: Trial) -> Finding:
         try:
             await check.body(trial, subject)
         except Violation as violation:

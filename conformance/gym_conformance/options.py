@@ -19,8 +19,14 @@ IN_FLIGHT_HERE, IN_FLIGHT_ELSEWHERE = 256, 4
 #: Seconds within which a launched server must answer: imports, a cold disk, and two cores that others use too.
 LAUNCH_TIMEOUT = 120.0
 
+#: What the checks that try no trajectories send to a server of a few tools (benchmarks/judge.py counts them).
+FIXED_REQUESTS = 500
+
 #: What `--gym-report` can write, by suffix; `.xml` is pytest's own JUnit.
 REPORTS = (".json", ".md", ".html", ".sarif", ".xml")
+
+#: What `--gym-drift` can write.
+DRIFT_REPORTS = (".json", ".md", ".html")
 
 #: Headers that each request sets for itself: given by the user, they would replace what is tested.
 _OWN_HEADERS = frozenset({"cookie", "content-length", "transfer-encoding", "connection"})
@@ -32,7 +38,11 @@ class BadOption(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """What to judge and how. `envs` are launched, each with `python` if given, and `settings`. `preview` adds the properties of trajectories. `url` is None for the demo; it has no trailing slash; `timeout` is in seconds."""
+    """What to judge and how.
+
+    `url` is None for the demo and for `envs`, which are launched, each with `python` if given, and `settings`; it has
+    no trailing slash. `timeout` is in seconds.
+    """
 
     url: str | None = None
     data: tuple[Path, ...] = ()
@@ -41,12 +51,14 @@ class Options:
     timeout: float = TIMEOUT
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     search: Search = USUAL
-    preview: bool = False
     replay: tuple[Path, ...] = ()
     pid: int | None = None
     in_flight: int = IN_FLIGHT_HERE
     baseline: Path | None = None
     baseline_write: Path | None = None
+    drift: tuple[Path, ...] = ()
+    lock: Path | None = None
+    lock_update: bool = False
     envs: tuple[Env, ...] = ()
     python: str = ""
     settings: tuple[str, ...] = ()
@@ -69,6 +81,9 @@ def read_options(
     in_flight: str | None = None,
     baseline: str | Path | None = None,
     baseline_write: str | None = None,
+    drift: Sequence[str] = (),
+    lock: str | Path | None = None,
+    lock_update: bool = False,
     envs: Sequence[str] = (),
     python: str | None = None,
     settings: Sequence[str] = (),
@@ -83,25 +98,29 @@ def read_options(
         raise BadOption("--gym-url and --gym-demo: give one of them")
     if demo and data:
         raise BadOption("--gym-data: --gym-demo has data of its own; leave out one of them")
+    if lock_update and not lock:
+        raise BadOption("--gym-lock-update: there is no lock to write; give --gym-lock FILE too")
     found = _read_envs(envs, url=url, demo=demo)
     if len(found) > 1:
         _refuse_for_many({"--gym-data": data, "--gym-replay": replay, "--gym-pid": pid, "--gym-baseline": baseline})
-        _refuse_for_many({"--gym-baseline-write": baseline_write})
+        _refuse_for_many({"--gym-baseline-write": baseline_write, "--gym-lock": lock, "--gym-drift": drift})
     read_url = None if demo or found else _read_url(url or "")
     return Options(
         url=read_url,
         data=tuple(Path(path) for path in data),
         strict=strict,
-        reports=tuple(_read_report(path) for path in reports),
+        reports=tuple(_read_report("--gym-report", path, REPORTS) for path in reports),
         timeout=_read_timeout(timeout),
         headers=dict(_read_header(header) for header in headers),
-        preview=bool(profile),
         search=Search(_read_profile(profile), _read_count("--gym-seed", seed, least=0)),
         replay=tuple(Path(path) for path in replay),
         pid=_read_count("--gym-pid", pid, least=1),
         in_flight=_read_count("--gym-in-flight", in_flight, least=1) or _usual_in_flight(read_url),
         baseline=Path(baseline) if baseline else None,
         baseline_write=_read_new_baseline(baseline_write) if baseline_write else None,
+        drift=tuple(_read_report("--gym-drift", path, DRIFT_REPORTS) for path in drift),
+        lock=_read_lock(Path(lock), update=lock_update) if lock else None,
+        lock_update=lock_update,
         envs=found,
         python=_read_python(python) if python else "",
         settings=tuple(_read_setting(setting) for setting in settings),
@@ -121,7 +140,7 @@ def _usual_in_flight(url: str | None) -> int:
 
 def _read_profile(given: str | None) -> Profile:
     if not given:
-        return PROFILES["quick"]
+        return USUAL.profile
     if given not in PROFILES:
         raise BadOption(f"--gym-profile {given!r}: unknown; give one of {', '.join(PROFILES)}")
     return PROFILES[given]
@@ -153,17 +172,30 @@ def _read_url(url: str) -> str:
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
 
 
-def _read_report(given: str) -> Path:
+def _read_report(option: str, given: str, suffixes: Sequence[str]) -> Path:
     path = Path(given)
-    if path.suffix not in REPORTS:
-        raise BadOption(f"--gym-report {given!r}: unknown suffix {path.suffix!r}; give one of {', '.join(REPORTS)}")
+    if path.suffix not in suffixes:
+        raise BadOption(f"{option} {given!r}: unknown suffix {path.suffix!r}; give one of {', '.join(suffixes)}")
+    _ensure_writable(option, path, given)
+    return path
+
+
+def _ensure_writable(option: str, path: Path, given: str) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise BadOption(f"--gym-report {given!r}: its folder does not exist; make it first")
+        raise BadOption(f"{option} {given!r}: its folder does not exist; make it first")
     if path.is_dir():
-        raise BadOption(f"--gym-report {given!r}: that is a folder; give a file")
+        raise BadOption(f"{option} {given!r}: that is a folder; give a file")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise BadOption(f"--gym-report {given!r}: its folder cannot be written to; give one that can")
+        raise BadOption(f"{option} {given!r}: its folder cannot be written to; give one that can")
+
+
+def _read_lock(path: Path, *, update: bool) -> Path:
+    """The lock's place: it must be there, unless it is to be written."""
+    if update:
+        _ensure_writable("--gym-lock", path, str(path))
+    elif not path.is_file():
+        raise BadOption(f"--gym-lock {str(path)!r}: there is no such file; write it with --gym-lock-update")
     return path
 
 

@@ -52,10 +52,10 @@ def test_a_tool_is_called_by_its_name_and_so_is_its_path() -> None:
 
 
 def test_rows_of_one_shape_differ_in_values_only() -> None:
-    assert row("a").shape == row("b").shape
-    assert row("a").shape != row(["a"]).shape
-    assert row("a").shape != row("a", tools=[{"name": "t"}]).shape
-    assert row(tools=[{"name": "t"}]).shape != row(tools=[{"name": "u"}]).shape
+    assert row("a").shape() == row("b").shape()
+    assert row("a").shape() != row(["a"]).shape()
+    assert row("a").shape() != row("a", tools=[{"name": "t"}]).shape()
+    assert row(tools=[{"name": "t"}]).shape() != row(tools=[{"name": "u"}]).shape()
 
 
 CALL = {"type": "function_call", "name": "add", "arguments": '{"a": 1}'}

@@ -32,6 +32,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An env's repo: its rows, no settings but its own, and no CI around it."""
     for name in [name for name in os.environ if name.startswith(("GITHUB_", "PYTEST_"))]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--gym-profile=smoke")
     tmp_path.joinpath("data").mkdir()
     tmp_path.joinpath("data/example.jsonl").write_bytes(DATA.read_bytes())
     tmp_path.joinpath("pytest.ini").write_text("[pytest]\n")

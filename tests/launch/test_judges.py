@@ -62,7 +62,7 @@ class _Waits(_Judged):
 
 def _judge(server: ReferenceServer, judges: Judges | None) -> dict[str, Any]:
     with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=3.0), dataset(), judges)
+        run = Run(url, Options(url=url, timeout=3.0), dataset(), judges=judges)
         try:
             return {check.id: run.judge(check) for check in JUDGES}
         finally:

@@ -2,9 +2,24 @@
 
 import pytest
 
+from gym_conformance.checks.registry import CHECKS
+
 pytest_plugins = ["pytester"]
 
 _NOBODY = "http://127.0.0.1:1"
+
+
+def test_a_server_elsewhere_is_not_surprised(pytester: pytest.Pytester) -> None:
+    run = pytester.runpytest_inprocess("--collect-only", "--gym-url", "http://192.0.2.1:8000")
+    run.stdout.fnmatch_lines(
+        ["http://192.0.2.1:8000: not on this machine; about 500 requests, *, at most 4 under way *"]
+    )
+
+
+def test_a_server_of_one_s_own_needs_no_warning(pytester: pytest.Pytester) -> None:
+    run = pytester.runpytest_inprocess("--collect-only", "--gym-url", _NOBODY)
+    run.stdout.no_fnmatch_line("*not on this machine*")
+
 
 BAD = {
     "unreachable": (
@@ -60,6 +75,15 @@ BAD = {
         ["--gym-demo", "--gym-report", "folder.json"],
         "--gym-report 'folder.json': that is a folder; give a file",
     ),
+    "drift report's suffix": (
+        ["--gym-demo", "--gym-drift", "a.sarif"],
+        "--gym-drift 'a.sarif': unknown suffix '.sarif'; give one of .json, .md, .html",
+    ),
+    "no lock": (
+        ["--gym-demo", "--gym-lock", "gym.lock"],
+        "--gym-lock 'gym.lock': there is no such file; write it with --gym-lock-update",
+    ),
+    "nowhere to lock": (["--gym-demo", "--gym-lock-update"], "--gym-lock-update: there is no lock to write; *"),
     "timeout is no number": (
         ["--gym-demo", "--gym-timeout", "soon"],
         "--gym-timeout 'soon': not a number; give seconds, such as 30",
@@ -133,7 +157,7 @@ def test_each_is_an_ini_option_too(pytester: pytest.Pytester, gym: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(inside)
         run = pytester.runpytest_subprocess("-k", "live or test_own", timeout=60)
-    run.assert_outcomes(passed=3, deselected=41)
+    run.assert_outcomes(passed=3, deselected=len(CHECKS) - 2)
     assert '"rows": 1' in pytester.path.joinpath("out.json").read_text()
 
 
@@ -151,4 +175,4 @@ def test_the_command_line_goes_before_the_ini_file(
     pytester.path.joinpath("pytest.ini").write_text(f"[pytest]\n{ini}\n")
     arguments = [gym if argument == "GYM" else argument for argument in arguments]
     run = pytester.runpytest_inprocess(*arguments, "-k", "live-root")
-    run.assert_outcomes(passed=1, deselected=42)
+    run.assert_outcomes(passed=1, deselected=len(CHECKS) - 1)

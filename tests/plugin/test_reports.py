@@ -114,7 +114,7 @@ def test_a_report_that_cannot_be_written_is_one_line(pytester: pytest.Pytester, 
     pytester.mkdir("out")
     pytester.makeconftest("import shutil\ndef pytest_collection_modifyitems(): shutil.rmtree('out')")
     run = pytester.runpytest_subprocess("--gym-url", gym, "-k", "live", "--gym-report", "out/r.json", timeout=60)
-    run.stdout.fnmatch_lines(["--gym-report 'out/r.json': No such file or directory; no report was written"])
+    run.stdout.fnmatch_lines(["--gym-report 'out/r.json': No such file or directory; it was not written"])
     run.assert_outcomes(passed=2, deselected=len(CHECKS) - 2)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     no_trace(run)

@@ -58,7 +58,7 @@ def test_one_demo_server(pytester: pytest.Pytester, arguments: list[str]) -> Non
         """
     )
     run = pytester.runpytest_subprocess("--gym-demo", "-n", "2", *arguments, timeout=120)
-    run.assert_outcomes(passed=len(CHECKS))
+    run.assert_outcomes(passed=len(CHECKS) - 1, skipped=1)  # no lock
     assert len(list(pytester.path.glob("served-*"))) == 1
 
 

@@ -1,5 +1,6 @@
 """The report as a value: what it comes to, and what is to be mended first."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,10 +8,10 @@ import pytest
 
 from gym_conformance.contract.rows import Source
 from gym_conformance.drift.drift import Certainty, Drift, Kind, Weight, Witness
+from gym_conformance.drifting.row import DriftRow
 from gym_conformance.findings import Finding
-from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.latency import Latency
-from gym_conformance.reports.report import NOT_SELECTED, Outcome, Report
+from gym_conformance.reports.report import NOT_SELECTED, Outcome, Report, drift_of
 from gym_conformance.reports.shown import SCRIPT, named, script
 from tests.reports.samples import ACCEPTED, DRIFT, FAILED, FULL, PASSED, SKIPPED, TARGET, UNTESTABLE, WARNED
 
@@ -39,10 +40,8 @@ def test_a_should_fails_a_strict_run() -> None:
     assert Report(TARGET, (PASSED, WARNED), strict=True).outcome is Outcome.UNFIT
 
 
-def test_breaking_drift_and_stale_entries_are_not_fit() -> None:
+def test_a_stale_entry_is_not_fit() -> None:
     fit = Report(TARGET, (PASSED,))
-    assert replace(fit, drift=(DRIFT,)).outcome is Outcome.UNFIT
-    assert replace(fit, drift=(DriftRow("argument-widened", Weight.NOTE, "t", "more"),)).outcome is Outcome.FIT
     assert replace(fit, stale=FULL.stale).outcome is Outcome.STALE
 
 
@@ -50,15 +49,14 @@ def test_breaking_drift_and_stale_entries_are_not_fit() -> None:
     ("certainty", "live", "breaks"),
     [
         (Certainty.SHOWN, "", True),
-        (Certainty.SHOWN, "not tried", True),
+        (Certainty.SHOWN, "not tried", False),
+        (Certainty.SHOWN, "confirmed", True),
         (Certainty.SHOWN, "not confirmed", False),
         (Certainty.UNKNOWN, "", False),
         (Certainty.UNKNOWN, "confirmed", True),
     ],
 )
-def test_drift_breaks_where_schemas_or_the_live_server_bear_it_out(
-    certainty: Certainty, live: str, breaks: bool
-) -> None:
+def test_drift_breaks_where_the_live_server_bears_it_out(certainty: Certainty, live: str, breaks: bool) -> None:
     drift = Drift(Kind.ARGUMENT_REFUSED, "get_weather", "it is refused", "/unit", certainty=certainty)
     assert DriftRow.of(drift, live).breaks is breaks
 
@@ -74,6 +72,15 @@ def test_a_row_of_the_table_is_made_of_a_drift() -> None:
     )
     row = DriftRow.of(drift, "confirmed", "status 422")
     assert (row.kind, row.sources, row.witness) == ("argument-refused", ("data/example.jsonl:3",), {"unit": None})
+
+
+def test_rows_travel_with_findings_the_gravest_first() -> None:
+    note = DriftRow("argument-widened", Weight.NOTE, "t", "more")
+    found = replace(FAILED, check="drift-argument-refused", drift=(note.as_json(), DRIFT.as_json()))
+    travelled = Finding.from_json(json.loads(json.dumps(found.as_json())))
+    assert drift_of([PASSED, travelled]) == (DRIFT, note)
+    assert drift_of([replace(PASSED, check="drift-result")]) == ()
+    assert drift_of([PASSED, replace(SKIPPED, check="drift-result")]) is None
 
 
 def test_the_gravest_come_first() -> None:

@@ -72,11 +72,6 @@ def test_accepted_findings_are_suppressed() -> None:
     assert "suppressions" not in results["verify-scores-rows"]
 
 
-def test_drift_points_at_the_row_that_declares_the_tool() -> None:
-    results = {result["ruleId"]: result for result in _run(FULL)["results"]}
-    assert _location(results["drift-argument-refused"])["physicalLocation"]["region"] == {"startLine": 3}
-
-
 def test_a_finding_is_known_again_by_its_check_and_subject() -> None:
     def print_of(**changes: Any) -> str:
         result = _run(Report(TARGET, (replace(FAILED, **changes),)))["results"][0]

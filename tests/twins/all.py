@@ -1,8 +1,7 @@
 """Every twin."""
 
-from tests.twins import cookies, innocent, metrics, seed, tools, unseen, verify, whatever
+from tests.twins import cookies, drift, innocent, metrics, repeat, resources, reward, seed, tools, verify, whatever
 from tests.twins.twin import Twin
 
-TWINS: tuple[Twin, ...] = tuple(
-    twin for module in (seed, cookies, tools, verify, metrics, whatever, innocent, unseen) for twin in module.TWINS
-)
+_MODULES = (seed, cookies, tools, drift, verify, repeat, reward, resources, metrics, whatever, innocent)
+TWINS: tuple[Twin, ...] = tuple(twin for module in _MODULES for twin in module.TWINS)

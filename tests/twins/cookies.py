@@ -140,7 +140,7 @@ def cookie(kind: type[SignedCookie], **fields: str) -> Any:
 
 
 TWINS: tuple[Twin, ...] = (
-    twin("cookie on the first reply only", "cookie-sent-again cookie-replacing-client", CookieOnce),
+    twin("cookie on the first reply only", "cookie-sent-again cookie-replacing-client repeat-recorded", CookieOnce),
     twin("cookie lost on errors", "cookie-sent-again", CookieLostOnErrors),
     twin("state in the cookie", "cookie-keeping-client", StateInCookie),
     twin("a new id for each reply", "cookie-keeping-client", NewIdForEachReply),

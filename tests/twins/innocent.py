@@ -8,7 +8,7 @@ from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Row, Score
 from gym_mocks.wire import App, Refused, Reply, Request
 from tests.twins.tools import declare
-from tests.twins.twin import Twin, edited, twin
+from tests.twins.twin import Twin, edited, twin, unrecorded
 
 
 class OldServer(ReferenceServer):
@@ -107,9 +107,14 @@ class MoreCookies(ReferenceServer):
 
 
 class OrdersAnswers(ReferenceServer):
-    """No two answers of a tool are equal: a counter over all sessions is in each."""
+    """No two answers of a tool are equal: a counter over all sessions is in each. It declares no replies."""
 
     count = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        for tool in self.tools:
+            del self.openapi["paths"][f"/{tool}"]["post"]["responses"]
 
     async def call(self, *call: Any) -> Any:
         self.count += 1
@@ -132,12 +137,12 @@ TWINS: tuple[Twin, ...] = (
     twin("as before 0.3.0", "", OldServer),
     twin("no OpenAPI document", "", WithoutDocument),
     twin("catch-all", "", CatchAll),
-    twin("single-turn", "", SingleTurn),
+    twin("single-turn", "", SingleTurn, data=unrecorded()),
     twin("gymnasium-style", "", Gymnasium),
     twin("404 for a row without a task", "", KnowsItsTasks),
     twin("400 without a session", "", RefusesStrangers),
     twin("more cookies", "", MoreCookies),
-    twin("no two answers equal", "", OrdersAnswers),
+    twin("no two answers equal", "", OrdersAnswers, data=unrecorded()),
     twin("a routed tool answers 404", "", ToolAnswers404, data=declare("get_weather")),
     twin("no reward components", "", edited("/verify", lambda reply: {**reply, "reward_components": None})),
 )

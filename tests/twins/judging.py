@@ -4,16 +4,22 @@ from collections.abc import Collection, Iterable
 
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import Dataset
+from gym_conformance.drift.lock import Lock
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.options import Options
 from gym_conformance.plugin.run import Run
 
 
-def judge(url: str, data: Dataset, timeout: float = 2.0, checks: Collection[str] = ()) -> dict[str, list[Finding]]:
-    """All findings, by check, of these checks or else of all. An exception is a fault of the suite's own."""
-    run = Run(url, Options(url=url, timeout=timeout), data)
+def judge(
+    url: str, data: Dataset, timeout: float = 2.0, checks: Collection[str] = (), lock: Lock | None = None
+) -> dict[str, list[Finding]]:
+    """All findings, by check, of these checks or else of all that are no properties: those have twins of their own.
+
+    An exception is a fault of the suite's own.
+    """
+    run = Run(url, Options(url=url, timeout=timeout), data, lock)
     try:
-        return {check.id: run.judge(check) for check in CHECKS if not checks or check.id in checks}
+        return {check.id: run.judge(check) for check in CHECKS if (check.id in checks if checks else not check.attempt)}
     finally:
         run.close()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,9 @@ from gym_mocks.resources.sessions import Session, SessionStore
 from gym_mocks.resources.tools import Tool
 from gym_mocks.wire import Refused, Reply, Request
 from gym_mocks.wire.client import ASGIApp
-from tests.twins.unseen import StateOfTheLastSeed
+from tests.twins.cookies import StateInCookie
+from tests.twins.innocent import OrdersAnswers
+from tests.twins.repeat import StateOfTheLastSeed
 
 Json = dict[str, Any]
 
@@ -72,6 +75,28 @@ class OrderLeaks(ReferenceServer):
         return await super().score(session_id, row, response)
 
 
+class OneCountForAll(ReferenceServer):
+    """What open sessions added to the van is counted for all of them: two must speak of one item there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vans: dict[str, Counter[str]] = {}
+
+    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        if tool.name == "add_stock" and arguments["place"] == "van":
+            van = self.vans.setdefault(session_id, Counter())
+            van[arguments["amount"].item] += arguments["amount"].quantity
+        if tool.name == "count_stock" and arguments["place"] == "van":
+            others = (van[arguments["item"]] for owner, van in self.vans.items() if owner != session_id)
+            return {"quantity": result["quantity"] + sum(others)}
+        return result
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Any:
+        self.vans.pop(session_id, None)
+        return await super().score(session_id, row, response)
+
+
 class CurrentSession(ReferenceServer):
     """The session's id stands in one place across an await: harmless until two calls run at once."""
 
@@ -97,7 +122,7 @@ class RefusesLate(ReferenceServer):
 
 class FailsOnLargeQuantities(ReferenceServer):
     async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
-        if tool.name == "add_stock" and arguments["amount"]["quantity"] > 500:
+        if tool.name == "add_stock" and arguments["amount"].quantity > 500:
             raise OverflowError("the shelf breaks")
         return await super().call(session_id, tool, arguments)
 
@@ -173,6 +198,9 @@ TWINS = (
     PropertyTwin("state shared by all sessions", StateOfTheLastSeed, _ISOLATION - {"isolation-concurrent"}),
     PropertyTwin("a row that waits in one place", PendingRow, _words("isolation-interleaved")),
     PropertyTwin("three calls in one order open a trap-door", OrderLeaks, _words("isolation-interleaved"), calls=9),
+    PropertyTwin("one count for all", OneCountForAll, _words("isolation-interleaved")),
+    PropertyTwin("state in the cookie", StateInCookie, _words("isolation-two-clients")),
+    PropertyTwin("no two replies equal", OrdersAnswers, _words("repeat-replies"), calls=1),
     PropertyTwin("the current session across an await", CurrentSession, _words("isolation-concurrent")),
     PropertyTwin("the sixth session evicts the first", lambda: ReferenceServer(sessions=SessionStore(limit=5)), _words("isolation-crowded"), sessions=7),
     PropertyTwin("a tool that fails on a value its definition allows", FailsOnLargeQuantities, _words("calls-valid"), calls=1),

@@ -12,7 +12,8 @@ from tests.twins.twin import Twin, changed, crashing, edited, twin
 NAME = "StockroomResourcesServer___stockroom"
 AFTER_VERIFY = """verify-degenerate verify-malformed-calls verify-framework-types verify-raw-surrogate verify-reward-finite verify-echoes
     verify-echoes-tokens verify-keeps-row-fields verify-reward-components verify-without-session verify-floor
-    verify-malformed metrics-shape metrics-order"""
+    verify-malformed repeat-recorded repeat-declares-stateless reward-form reward-claim resources-loop-free
+    metrics-shape metrics-order"""
 NEED_COOKIE = "cookie-sent-again cookie-tampered cookie-unsigned-id cookie-signing-key cookie-foreign"
 
 
@@ -113,7 +114,8 @@ TWINS: tuple[Twin, ...] = (
         "a row that does not fit the seed's model",
         "seed-accepts-rows",
         RefusesOneRow,
-        untestable="verify-scores-rows verify-malformed-calls verify-reward-finite verify-floor",
+        untestable="""verify-scores-rows verify-malformed-calls verify-reward-finite verify-floor repeat-recorded
+            repeat-declares-stateless reward-form reward-claim""",
     ),
     twin("extra keys forbidden", "seed-accepts-rollout-keys", ForbidsExtraKeys),
     twin("the seed's reply is null", "seed-replies-object", edited("/seed_session", lambda _: None)),
@@ -132,6 +134,6 @@ TWINS: tuple[Twin, ...] = (
     twin("second seed refused", "seed-repeat-harmless", RefusesSecondSeed),
     twin("second seed opens another session", "seed-repeat-harmless", NewSessionForEachSeed),
     twin("second seed damages the state", "seed-repeat-harmless", SecondSeedDamages),
-    twin("a tool redirects", "seed-no-redirects", changed("/add_stock", to_result_page)),
+    twin("a tool redirects", "seed-no-redirects repeat-recorded", changed("/add_stock", to_result_page)),
     twin("seed reads the raw body", "seed-survives-odd-rows", crashing("/seed_session", raw_row)),
 )

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gym_conformance.checks.registry import PREVIEW
+from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.run import Run
@@ -14,11 +14,11 @@ from gym_mocks.serving import serve
 from tests.twins.properties import TWINS, PropertyTwin
 from tests.twins.twin import dataset
 
-PROPERTIES = [check for check in PREVIEW if check.attempt]
+PROPERTIES = [check for check in CHECKS if check.attempt]
 
 
-def judge(url: str, seed: int, *, examples: int, checks: frozenset[str]) -> dict[str, list[Finding]]:
-    search = Search(Profile("tests", examples, 600.0), seed)
+def judge(url: str, seed: int, profile: Profile, checks: frozenset[str]) -> dict[str, list[Finding]]:
+    search = Search(profile, seed)
     run = Run(url, Options(url=url, timeout=5.0, search=search), dataset())
     try:
         return {check.id: run.judge(check) for check in PROPERTIES if not checks or check.id in checks}
@@ -29,7 +29,7 @@ def judge(url: str, seed: int, *, examples: int, checks: frozenset[str]) -> dict
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name.replace(" ", "-"))
 def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
     with serve(twin.make()) as url:
-        findings = judge(url, 1, examples=500, checks=twin.fails)
+        findings = judge(url, 1, Profile("tests", 1000, 12.0), twin.fails)
     for check in twin.fails:
         (finding,) = findings[check]
         assert finding.verdict is Verdict.FAIL, f"{check}: {finding.verdict} {finding.reason}"
@@ -49,5 +49,5 @@ def test_every_property_has_a_twin() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_reference_has_no_fault_whatever_the_seed(seed: int) -> None:
     with serve(reference_app()) as url:
-        findings = judge(url, seed, examples=4, checks=frozenset())
+        findings = judge(url, seed, Profile("tests", 16, 0.3), frozenset())
     assert [f for found in findings.values() for f in found if f.verdict in (Verdict.FAIL, Verdict.UNTESTABLE)] == []

@@ -12,7 +12,8 @@ def declare(name: str) -> Any:
     """Rows that declare one more tool."""
 
     def change(row: Json) -> None:
-        tool = {"type": "function", "name": name, "parameters": {"type": "object", "properties": {}}}
+        parameters = {"type": "object", "properties": {}}
+        tool = {"type": "function", "name": name, "description": "Does it.", "parameters": parameters}
         row["responses_create_params"]["tools"].append(tool)
 
     return dataset(change)
@@ -112,7 +113,7 @@ TWINS: tuple[Twin, ...] = (
     twin("an unknown tool crashes", "tool-undeclared", UnknownToolCrashes),
     twin("refused calls count", "tool-refused-call", CountsRefusedCalls),
     twin("a tool acts before it has read its arguments", "tool-refused-call", TakesBeforeItReads),
-    twin("a tool answers Latin-1", "tool-reply-text", changed("/list_stock", latin_1)),
+    twin("a tool answers Latin-1", "tool-reply-text repeat-recorded", changed("/list_stock", latin_1)),
     twin("a tool with an endpoint's name", "tool-name-legal", ReferenceServer, data=declare("verify")),
     twin("a tool with a dot in its name", "tool-name-legal", DottedTool, data=declare("stock.clear")),
     twin("a tool that no row declares", "tool-served-declared", ReferenceServer, data=undeclare("list_stock")),

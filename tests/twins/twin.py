@@ -8,6 +8,7 @@ from typing import Any
 
 from gym_conformance.contract.rows import Rollout, Row, Source
 from gym_conformance.dataset import Dataset
+from gym_conformance.drift.lock import Lock
 from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer
 from gym_mocks.wire import Reply, Request
 from gym_mocks.wire.client import ASGIApp
@@ -32,6 +33,11 @@ def dataset(change: Callable[[Json], object] = lambda _: None) -> Dataset:
     )
 
 
+def unrecorded() -> Dataset:
+    """The same rows without the rollouts, for a server that answers otherwise by right."""
+    return replace(dataset(), rollouts=())
+
+
 @dataclass(frozen=True)
 class Twin:
     """A server with one fault, or with none.
@@ -43,6 +49,7 @@ class Twin:
         untestable: the ids of all checks that cannot be made because of the fault.
         data: the rows and rollouts that it is judged with.
         timeout: seconds that a request is given.
+        lock: the tools as they are said to be.
     """
 
     name: str
@@ -51,6 +58,7 @@ class Twin:
     untestable: frozenset[str] = frozenset()
     data: Dataset = field(default_factory=dataset, repr=False)
     timeout: float = 2.0
+    lock: Lock | None = field(default=None, repr=False)
 
 
 def twin(name: str, fails: str, make: Callable[[], ASGIApp], *, untestable: str = "", **more: Any) -> Twin:

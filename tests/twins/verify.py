@@ -180,7 +180,7 @@ TWINS: tuple[Twin, ...] = (
         "a row that does not fit verify",
         "verify-scores-rows",
         RefusesOneRow,
-        untestable="verify-malformed-calls verify-reward-finite verify-floor",
+        untestable="verify-malformed-calls verify-reward-finite verify-floor reward-claim",
     ),
     twin("a real tool result crashes verify", "verify-scores-rows", scorer(results_of_moves)),
     twin(
@@ -217,7 +217,7 @@ TWINS: tuple[Twin, ...] = (
     twin("row fields dropped", "verify-keeps-row-fields", edited("/verify", without("gym_conformance_extra"))),
     twin(
         "reward clipped",
-        "verify-reward-components",
+        "verify-reward-components repeat-recorded",
         scores(lambda _, score: Score(min(score.reward, 0.8), score.components)),
     ),
     twin("a component left out where it is 0", "verify-reward-components", edited("/verify", answers("answer"))),

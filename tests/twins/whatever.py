@@ -94,13 +94,14 @@ def with_object(reply: Json) -> Json:
 
 TWINS: tuple[Twin, ...] = (
     twin("a handler blocks the server", "metrics-empty", odd(blocking), untestable="metrics-order", timeout=0.4),
-    twin("hangs on a long text", "verify-degenerate", HangsOnLongText, timeout=0.7),
+    twin("hangs on a long text", "verify-degenerate", HangsOnLongText, untestable="resources-loop-free", timeout=0.7),
     twin(
         "a tool hangs",
         "seed-no-redirects cookie-replacing-client",
         HangsInOneTool,
         untestable="""cookie-keeping-client cookie-unknown-session tool-bad-body tool-wrong-arguments tool-refused-call
-            tool-reply-text verify-reward-components""",
+            tool-reply-text verify-reward-components repeat-recorded repeat-tool-calls repeat-declares-stateless
+            reward-form drift-result""",
         timeout=0.7,
     ),
     twin("closes in the middle of a body", "metrics-empty", odd(lambda: stream(half(), ("content-length", "900")))),
@@ -112,5 +113,5 @@ TWINS: tuple[Twin, ...] = (
     twin("a seed's reply nested deep", "seed-replies-object", changed("/seed_session", deep)),
     twin("a component that is an object", "verify-reward-components", edited("/verify", with_object)),
     twin("an error page for a reply", "metrics-empty metrics-shape", changed(METRICS, page)),
-    twin("a redirect to a log-in", "seed-no-redirects", changed("/add_stock", to_page)),
+    twin("a redirect to a log-in", "seed-no-redirects repeat-recorded", changed("/add_stock", to_page)),
 )

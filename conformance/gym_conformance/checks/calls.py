@@ -8,11 +8,10 @@ from gym_conformance.checks.check import Level
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
 from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.property import alone, property_check
+from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
-from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.generate import disturbed, trajectories
-from gym_conformance.trajectories.outcome import differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule
 
 _SERVER_ERROR, _UNPROCESSABLE, _REFUSED = 500, 422, 400
@@ -90,13 +89,11 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
         raise NotApplicable("the call was not refused")
     if any(step.status >= _SERVER_ERROR for step in disturbing.refusals):
         raise NotApplicable("the call crashed the server: the finding of calls-invalid")
-    aside = Channel(trial.gym.line)
-    expected, again = await run(trial.gym, aside, plain), await run(trial.gym, aside, plain)
-    for difference in differences(expected, outcome, volatile(expected, again)):
-        repeated = await run(trial.gym, aside, noisy)
-        control = await run(trial.gym, aside, plain)
-        if difference.place in volatile(expected, control) or not any(differences(control, repeated)):
-            continue
+    solo = Solo(trial, plain)
+    if await solo.difference(outcome) is None:
+        return
+    repeated = await run(trial.gym, trial.channel, noisy)  # once more: what comes once may be chance
+    if difference := await solo.difference(repeated):
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as without the refused call",
             f"{difference.actual!r}",

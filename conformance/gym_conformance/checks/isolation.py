@@ -5,81 +5,55 @@ own (every version). Leaks of this kind shipped in real environments: tool objec
 shared across sessions.
 """
 
-from collections.abc import Sequence
-
 from gym_conformance.checks.check import Level
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.outcome import NotApplicable, Violation
-from gym_conformance.checks.property import property_check
+from gym_conformance.checks.outcome import Violation
+from gym_conformance.checks.property import alone, property_check
+from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
-from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.execute import run, run_schedule
-from gym_conformance.trajectories.generate import crowded, interleaved
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, volatile
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.session.contract import Client
+from gym_conformance.trajectories.execute import Rollout, run_schedule
+from gym_conformance.trajectories.generate import crowded, interleaved, trajectories
+from gym_conformance.trajectories.trajectory import Schedule
 
 _NEEDS = [RESOURCES_SERVER, SCORE]
 _HINT = (
     "State is shared between sessions: a module or class attribute, or one keyed by something else than the session id."
 )
 
-#: A difference is a leak when it comes again in so many tries, and never in as many runs alone.
+#: A leak comes again in so many tries.
 _TRIES = 6
 
-#: How many sessions come and go while one idles.
-_CROWD = 100
-
-
-async def _outcomes_alone(trial: Trial, trajectories: Sequence[Trajectory]) -> list[Outcome]:
-    """What each trajectory comes to alone; equal trajectories are run once. These runs are no part of the record."""
-    channel = Channel(trial.gym.line)
-    seen: dict[int, Outcome] = {}
-    for trajectory in trajectories:
-        if id(trajectory) not in seen:
-            seen[id(trajectory)] = await run(trial.gym, channel, trajectory)
-    return [seen[id(trajectory)] for trajectory in trajectories]
-
-
-def _first_difference(
-    alone: Sequence[Outcome], together: Sequence[Outcome], masks: Sequence[frozenset[Place]]
-) -> tuple[int, Difference] | None:
-    for at, (one, other, mask) in enumerate(zip(alone, together, masks, strict=True)):
-        for difference in differences(one, other, mask):
-            return at, difference
-    return None
+#: How many sessions come and go while one idles, and fewer where so many would take longer than these seconds.
+_CROWD, _CROWD_SECONDS = 100, 2.0
 
 
 async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
     """Hold a schedule to what its trajectories come to alone.
 
-    A difference counts when it comes again and never alone: what also differs between two runs alone (times, ids,
-    random text) is masked by its place.
-
     Raises:
-        Violation: a session can tell that there are others.
+        Violation: a session can tell that there are others: it comes again, and never alone.
     """
-    nothing = [frozenset[Place]()] * len(schedule.trajectories)
-    alone = await _outcomes_alone(trial, schedule.trajectories)
-    together = await run_schedule(trial.gym, trial.channel, schedule)
-    if _first_difference(alone, together, nothing) is None:
-        return
-    masks = list(nothing)
-    for _again in range(_TRIES):
-        control = await _outcomes_alone(trial, schedule.trajectories)
-        masks = [mask | volatile(one, two) for mask, one, two in zip(masks, alone, control, strict=True)]
-    if _first_difference(alone, together, masks) is None:
-        raise NotApplicable("it differs alone, too")
-    for _again in range(_TRIES):
+    solos = {id(trajectory): Solo(trial, trajectory) for trajectory in schedule.trajectories}
+    for solo in solos.values():
+        await solo.outcome()
+    for again in range(_TRIES):
         trial.channel.exchanges.clear()
         together = await run_schedule(trial.gym, trial.channel, schedule)
-        if found := _first_difference(alone, together, masks):
-            at, difference = found
-            name = chr(ord("A") + at % 26)
-            raise Violation(
-                f"{difference.step} of session {name} answers {difference.expected!r}, as alone",
-                f"{difference.actual!r}, while other sessions are open",
-                _HINT,
-            )
+        for at, (trajectory, tried) in enumerate(zip(schedule.trajectories, together, strict=True)):
+            difference = await solos[id(trajectory)].difference(tried)
+            if difference and again:
+                name = chr(ord("A") + at % 26)
+                raise Violation(
+                    f"{difference.step} of session {name} answers {difference.expected!r}, as alone",
+                    f"{difference.actual!r}, while other sessions are open",
+                    _HINT,
+                )
+            if difference:
+                break
+        else:
+            if not again:
+                return
 
 
 @property_check(
@@ -89,6 +63,7 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
     why="rollouts of one batch write into each other's state: the rewards are noise, and training goes on silently.",
     needs=_NEEDS,
     examples=interleaved,
+    together=False,
 )
 async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then with their steps interleaved, each in a session of its own.
@@ -107,6 +82,7 @@ async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
     why="training runs hundreds at once: what only then goes wrong is never seen by hand.",
     needs=_NEEDS,
     examples=lambda knowledge: interleaved(knowledge, concurrent=True),
+    together=False,
 )
 async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then truly at the same time, over several connections.
@@ -122,13 +98,47 @@ async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     "A session MUST survive idling while others come and go",
     why="a policy thinks for minutes between two calls: an evicted session is scored on an untouched state.",
     needs=_NEEDS,
-    examples=lambda knowledge: crowded(knowledge, _CROWD),
+    examples=lambda knowledge: crowded(knowledge, knowledge.sessions_in(_CROWD_SECONDS, at_most=_CROWD)),
+    together=False,
 )
 async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
     """Begins a trajectory, runs up to 100 others in sessions of their own, and goes on with it.
+
+    Fewer than 100 where a session takes more than 20 ms.
 
     Every reply and reward is as it is alone.
 
     Source: the session cookie is valid for 14 days (`Max-Age=1209600`, every version); nothing says that it may end.
     """
     await expect_isolated(trial, schedule)
+
+
+@property_check(
+    "isolation-two-clients",
+    Level.MUST,
+    "A session MUST be one and the same for all clients that have its cookie",
+    why="the program that calls the tools and the one that asks for the reward are two: they see two states.",
+    needs=_NEEDS,
+    examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
+)
+async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
+    """Runs a trajectory whose steps are taken by two clients in turn, each with the cookie of the seed.
+
+    Every reply and the reward are as with one client.
+
+    Source: Verifiers' NeMo Gym taskset takes the cookie once, at the seed, hands it to the program that calls the
+    tools, and verifies with it (0.3.0, 0.4.0).
+    """
+    trajectory = schedule.trajectories[0]
+    rollout = Rollout(trial.gym, trial.channel, trajectory, Client.KEEPING)
+    await rollout.step()
+    first, second = rollout.session, rollout.session.shared()
+    for step in range(trajectory.steps - 1):
+        rollout.session = (second, first)[step % 2]
+        await rollout.step()
+    if difference := await Solo(trial, trajectory).difference(rollout.outcome):
+        raise Violation(
+            f"{difference.step} answers {difference.expected!r}, as with one client",
+            f"{difference.actual!r}",
+            "State travels in the cookie, or the session's id changes on the way.",
+        )

@@ -1,6 +1,6 @@
 """What the checks of one run share beside the gym: how much to search, and what was learned."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -41,10 +41,17 @@ class Judges:
 
 @dataclass
 class Memory:
-    """Shared by all trials of a run. `pid` is the server's process, where it is on this machine and known; `judges` and `env` where we launched it."""
+    """Shared by all trials of a run.
+
+    `pid` is the server's process, where it is on this machine and known; `statistics` are Hypothesis's, by check;
+    `trials` counts them, one for each subject of a check or example of a property; `judges` and `env` are there where
+    we launched the server.
+    """
 
     search: Search = USUAL
     pid: int | None = None
     knowledge: Knowledge | None = None
+    statistics: dict[str, str] = field(default_factory=dict)
+    trials: int = 0
     judges: Judges | None = None
     env: Env | None = None

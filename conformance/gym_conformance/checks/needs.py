@@ -1,7 +1,7 @@
 """What checks cannot do without, and subjects that several of them share."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from gym_conformance.checks.check import Need
 from gym_conformance.checks.outcome import NotApplicable, Untestable
@@ -9,7 +9,9 @@ from gym_conformance.checks.trial import OK, Trial, refuse_made_up
 from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.rows import Row, Tool
+from gym_conformance.contract.wire import REVERIFY_MODE
 from gym_conformance.gym import Gym
+from gym_conformance.session.exchange import Request
 
 
 async def _resources_server(gym: Gym) -> None:
@@ -41,6 +43,11 @@ async def _served_tools(gym: Gym) -> None:
         raise NotApplicable(f"a single-turn server ({gym.evidence}): calls are graded, never executed")
 
 
+async def _executed_tools(gym: Gym) -> None:
+    if gym.kind is Kind.SINGLE_TURN and not gym.agents:
+        raise NotApplicable(f"a single-turn server ({gym.evidence}): calls are graded, never executed")
+
+
 async def _rollouts(gym: Gym) -> None:
     if not gym.recorded:
         raise NotApplicable("no recorded rollout belongs to a row (example_rollouts.jsonl beside the data)")
@@ -56,12 +63,28 @@ async def _cookie_contract(gym: Gym) -> None:
         raise NotApplicable(f"sessions follow the {gym.contract.name} contract")
 
 
+async def reverify_mode(trial: Trial) -> Any:
+    """What the server says of its verify; None where it does not say (nemo-gym before 0.5.0)."""
+    reply = await trial.send(Request("GET", REVERIFY_MODE))
+    return reply.json() if reply.status == OK and reply.is_json else None
+
+
+async def _stateless(gym: Gym) -> None:
+    mode = await reverify_mode(Trial(gym))
+    if mode is None:
+        raise NotApplicable("the server does not say (/reverify_mode): nemo-gym before 0.5.0")
+    if mode != "stateless":
+        raise NotApplicable(f"the server says that its verify is {mode!r}")
+
+
 RESOURCES_SERVER: Final = Need("resources server", _resources_server)
 SCORE: Final = Need("score", _score)
 TOOLS: Final = Need("tools", _tools)
 SERVED_TOOLS: Final = Need("served tools", _served_tools)
+EXECUTED_TOOLS: Final = Need("executed tools", _executed_tools)
 ROLLOUTS: Final = Need("recorded rollouts", _rollouts)
 RECORDED_CALLS: Final = Need("recorded calls", _recorded_calls)
+STATELESS: Final = Need("stateless verify", _stateless)
 COOKIES: Final = Need("cookie contract", _cookie_contract)
 
 

@@ -1,8 +1,13 @@
 """Checks that are properties: tried on generated trajectories, and shrunk to the shortest that breaks them."""
 
+import asyncio
 import inspect
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
+from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from gym_conformance.checks.check import Attempt, Check, Level, Need, the_server
@@ -12,16 +17,97 @@ from gym_conformance.session.fault import ServerFault
 from gym_conformance.trajectories.explore import explore
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.learn import learn
+from gym_conformance.trajectories.reduce import smaller
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+
+#: Schedules that are tried at once where the property allows it: what a tool waits for is waited for together.
+_TOGETHER = 8
+
+#: No more at once than the server would score in so many seconds one after the other: it may hold up its own loop.
+_BATCH_SECONDS = 1.0
+
+#: Seconds in which what broke a property is reduced to its last necessary call.
+_REDUCING = 10.0
+
+#: Volatile places that are named in the report.
+_NAMED = 5
 
 
 class Broken(Exception):
-    """An example broke the property: how, and over which channel."""
+    """A schedule broke the property: how, and over which channel."""
 
-    def __init__(self, cause: Violation | ServerFault, trial: Trial) -> None:
+    def __init__(self, cause: Violation | ServerFault, trial: Trial, schedule: Schedule) -> None:
         super().__init__(str(cause))
         self.cause = cause
         self.trial = trial
+        self.schedule = schedule
+
+
+@dataclass
+class _Attempts:
+    """One search's attempts: how many, why some could not be compared, and what was left out as volatile."""
+
+    attempt: Attempt
+    trial: Trial
+    tried: int = 0
+    jammed: bool = False
+    excuses: Counter[str] = field(default_factory=Counter)
+    volatile: set[str] = field(default_factory=set)
+
+    async def try_batch(self, schedules: list[Schedule]) -> None:
+        """Try some at once.
+
+        Raises:
+            Broken: one of them broke the property, and did so alone.
+        """
+        if self.jammed:
+            results = [await self._try_one(schedule) for schedule in schedules]
+        else:
+            results = await asyncio.gather(*map(self._try_one, schedules))
+        for found in filter(None, results):
+            if self.jammed or len(schedules) == 1:
+                raise found
+            # What breaks only among others is for isolation-concurrent to find.
+            if again := await self._try_one(found.schedule):
+                raise again
+            if isinstance(found.cause, ServerFault):
+                self.jammed = True
+                self.trial.gym.line.hangs.clear()  # it does answer, one at a time
+
+    async def _try_one(self, schedule: Schedule) -> Broken | None:
+        fresh = Trial(self.trial.gym, self.trial.memory)
+        self.tried += 1
+        try:
+            await self.attempt(fresh, schedule)
+        except NotApplicable as excuse:
+            self.excuses[str(excuse)] += 1
+        except (Violation, ServerFault) as cause:
+            return Broken(cause, fresh, schedule)
+        finally:
+            self.volatile |= fresh.volatile
+        return None
+
+    async def reduce(self, broken: Broken) -> Broken:
+        """Leave out sessions and calls for as long as it stays broken, and not longer than _REDUCING."""
+        end = time.monotonic() + _REDUCING
+        candidates = smaller(broken.schedule)
+        while time.monotonic() < end and (candidate := next(candidates, None)):
+            if found := await self._try_one(candidate):
+                broken, candidates = found, smaller(found.schedule)
+        return broken
+
+    def note(self, seconds: float) -> str:
+        """What a pass rests on."""
+        text = f"{self.tried} trajectories in {seconds:.1f} s"
+        if excused := self.excuses.total():
+            text += f", {excused} of them with nothing to compare"
+        if self.jammed:
+            text += "; one at a time, for several at once got no answer in time"
+        if self.volatile:
+            named = sorted(self.volatile)
+            more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+            text += f"; not compared, for alone it differs too: {', '.join(named[:_NAMED])}{more}"
+        return text
 
 
 def alone(examples: SearchStrategy[Trajectory]) -> SearchStrategy[Schedule]:
@@ -44,32 +130,41 @@ def property_check(
     why: str,
     examples: Callable[[Knowledge], SearchStrategy[Schedule]],
     needs: Iterable[Need] = (),
+    together: bool = True,
 ) -> Callable[[Attempt], Check]:
-    """Make the decorated function, which tries one schedule, a check over many of them."""
+    """Make the decorated function, which tries one schedule, a check over many of them.
+
+    `together` says that several may be tried at once: not where other sessions are what is being tested.
+    """
 
     def declare(attempt: Attempt) -> Check:
         async def body(trial: Trial, _: object) -> None:
-            async def try_one(schedule: Schedule) -> None:
-                fresh = Trial(trial.gym, trial.memory)
-                try:
-                    await attempt(fresh, schedule)
-                except NotApplicable:
-                    return  # nothing to compare in this one
-                except (Violation, ServerFault) as cause:
-                    raise Broken(cause, fresh) from cause
-
-            strategy = examples(await knowledge_of(trial))
-            found = await explore(check_id, strategy, try_one, trial.memory.search, Broken)
-            trial.note = f"{found.tried} trajectories in {found.seconds:.1f} s"
+            attempts = _Attempts(attempt, trial)
+            knowledge = await knowledge_of(trial)
+            size = knowledge.sessions_in(_BATCH_SECONDS, at_most=_TOGETHER) if together else 1
+            batches = _batches(examples(knowledge), size)
+            found = await explore(check_id, batches, attempts.try_batch, trial.memory.search.divided(size), Broken)
+            trial.note = attempts.note(found.seconds)
+            own = f"{check_id}:\n\n  - {trial.note}\n  - Stopped because the profile's time was over\n"
+            trial.memory.statistics[check_id] = found.statistics or own
             if isinstance(found.failure, Broken):
-                trial.channel.exchanges[:] = found.failure.trial.channel.exchanges
-                trial.schedule = found.example
-                raise found.failure.cause
-            if not found.tried:
+                broken = await attempts.reduce(found.failure)
+                trial.channel.exchanges[:] = broken.trial.channel.exchanges
+                trial.schedule = broken.schedule
+                raise broken.cause
+            if not attempts.tried:
                 raise Untestable("a trajectory to try")
+            if attempts.excuses.total() == attempts.tried:
+                raise NotApplicable(attempts.excuses.most_common(1)[0][0])
 
         return Check(
             check_id, level, title, why, inspect.getdoc(attempt) or "", tuple(needs), the_server, body, attempt
         )
 
     return declare
+
+
+def _batches(examples: SearchStrategy[Schedule], size: int) -> SearchStrategy[list[Schedule]]:
+    """Lists of schedules, which shrink to one."""
+    few = st.lists(examples, min_size=1, max_size=1)
+    return few if size == 1 else st.one_of(few, st.lists(examples, min_size=size, max_size=size))

@@ -4,45 +4,41 @@ Source: nemo_gym/server_utils.py `request` sends again when a reply is lost (eve
 since 0.5.0 whether a verify needs the session.
 """
 
+import json
+from typing import Any
+
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.needs import RECORDED_CALLS, RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, TOOLS
+from gym_conformance.checks.needs import (
+    RECORDED_CALLS,
+    RESOURCES_SERVER,
+    ROLLOUTS,
+    SCORE,
+    SERVED_TOOLS,
+    STATELESS,
+    TOOLS,
+    reverify_mode,
+)
 from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.recorded import differs_from_record
+from gym_conformance.checks.replay import play
+from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import OK, Trial
+from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.rows import Row
+from gym_conformance.contract.wire import VERIFY
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.exchange import Request
+from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.generate import trajectories
 from gym_conformance.trajectories.outcome import differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
-_REVERIFY_MODE = "/reverify_mode"
-_AGAIN = 3
+_REFUSED = range(400, 500)
 
-
-async def _same_reward(trial: Trial, schedule: Schedule) -> None:
-    """Statuses and rewards of a trajectory, run several times; what its replies hold may be volatile by design."""
-    first = await run(trial.gym, trial.channel, schedule.trajectories[0])
-    for _again in range(_AGAIN):
-        second = await run(trial.gym, trial.channel, schedule.trajectories[0])
-        for one, two in zip(first.steps, second.steps, strict=True):
-            if one.status != two.status:
-                raise Violation(f"{one.name} answers {one.status} each time", f"{two.status}", _RANDOM)
-        if first.reward != second.reward:
-            raise Violation(f"a reward of {first.reward} each time", f"{second.reward}", _RANDOM)
-
-
+#: Fresh sessions that a trajectory is run on, and what is made of it where they differ.
+_SESSIONS = 3
 _RANDOM = "The environment draws at random without a seed from the row, or keeps state from earlier sessions."
-
-
-async def _declares_stateless(trial: Trial) -> None:
-    reply = await trial.send(Request("GET", _REVERIFY_MODE))
-    if reply.status != OK or not reply.is_json:
-        raise NotApplicable("the server does not say (/reverify_mode): nemo-gym before 0.5.0")
-    if reply.json() != "stateless":
-        raise NotApplicable(f"the server says that its verify is {reply.json()!r}")
 
 
 @property_check(
@@ -54,11 +50,43 @@ async def _declares_stateless(trial: Trial) -> None:
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory four times, each on a fresh session: the statuses and the reward are the same.
+    """Runs a trajectory on three fresh sessions: the statuses and the reward are the same each time.
+
+    What the replies hold besides may be volatile by design: repeat-replies says what is.
 
     Our inference. Where the server declares its verify stateless, repeat-stateless asks for it as a MUST.
     """
-    await _same_reward(trial, schedule)
+    first, *others = [await run(trial.gym, trial.channel, schedule.trajectories[0]) for _ in range(_SESSIONS)]
+    for other in others:
+        for one, two in zip(first.steps, other.steps, strict=True):
+            if one.status != two.status:
+                raise Violation(f"{one.name} answers {one.status} each time", f"{two.status}", _RANDOM)
+        if first.reward != other.reward:
+            raise Violation(f"a reward of {first.reward} each time", f"{other.reward}", _RANDOM)
+
+
+@property_check(
+    "repeat-replies",
+    Level.MAY,
+    "A trajectory MAY get the same replies on every fresh session",
+    why="what differs is noise to the policy, and is left out wherever the suite compares two runs.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
+)
+async def repeat_replies(trial: Trial, schedule: Schedule) -> None:
+    """Runs a trajectory on two fresh sessions: the tools answer the same, value for value.
+
+    Our inference: times, ids and random texts are legitimate; it is good to know where they are.
+    """
+    first, second = [await run(trial.gym, trial.channel, schedule.trajectories[0]) for _ in range(2)]
+    for difference in differences(first, second):
+        if difference.step != VERIFY and difference.place[1:] != ("status",):
+            place = ".".join(map(str, difference.place[2:])) or "the whole reply"
+            raise Violation(
+                f"{difference.expected!r} again at {place} of {difference.step}",
+                f"{difference.actual!r}",
+                "A time, an id, a random text or a count over all sessions: fine, as long as no reward hangs on it.",
+            )
 
 
 @property_check(
@@ -66,22 +94,65 @@ async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
     Level.MUST,
     "A verify that is declared stateless MUST give the same for the same request",
     why="trainers score again what was recorded, and take the new reward for the old one.",
-    needs=[RESOURCES_SERVER, SCORE],
+    needs=[RESOURCES_SERVER, STATELESS, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def repeat_stateless(trial: Trial, schedule: Schedule) -> None:
-    """Where `/reverify_mode` says stateless, runs a trajectory, and verifies its output again without the session.
+    """Where `/reverify_mode` says stateless, runs a trajectory, and verifies its output twice more without a session.
 
     Source: `reverify_mode` in nemo_gym/base_resources_server.py (0.5.0 on).
     """
-    await _declares_stateless(trial)
     rollout = Rollout(trial.gym, trial.channel, schedule.trajectories[0])
     first = (await rollout.finish()).reward
-    stranger = Rollout(trial.gym, trial.channel, schedule.trajectories[0])
-    stranger.output = rollout.output
-    second = (await stranger.verify()).body
-    if first != second:
-        raise Violation(f"a reward of {first}, without the session too", f"{second}", "The verify reads the session.")
+    for _again in range(2):
+        stranger = Rollout(trial.gym, trial.channel, schedule.trajectories[0])
+        stranger.output = rollout.output
+        second = (await stranger.verify()).body
+        if first != second:
+            hint = "The verify reads the session, or draws at random: declare it unsupported."
+            raise Violation(f"a reward of {first}, without the session too", f"{second}", hint)
+
+
+@check(
+    "repeat-declares-stateless",
+    Level.MAY,
+    "A verify that needs no session MAY be declared stateless",
+    why="recorded rollouts can then be scored again after a fix of the verifier, without a rollout.",
+    needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
+)
+async def repeat_declares_stateless(trial: Trial, _: object) -> None:
+    """Scores recorded rollouts in their sessions and without any: if all are the same, the verify looks stateless.
+
+    Not where the server cannot say it (`/reverify_mode`, 0.5.0 on).
+
+    Source: nemo_gym/rollout_reverification.py (0.5.0 on) scores again only what is declared stateless.
+    """
+    stateful = [row for row in list(trial.gym.recorded)[:_CLASSIFIED] if await _needs_its_session(trial, row)]
+    trial.note = "stateful: " + ", ".join(map(str, stateful)) if stateful else "stateless, as far as its rollouts tell"
+    mode = await reverify_mode(trial)
+    if mode is None:
+        raise NotApplicable(f"the server cannot say (/reverify_mode, nemo-gym 0.5.0 on); {trial.note}")
+    if mode != "stateless" and not stateful:
+        raise Violation(
+            '/reverify_mode "stateless"', json.dumps(mode), "Set reverify_mode, if verify reads nothing else."
+        )
+
+
+#: Recorded rollouts that a server is classified by.
+_CLASSIFIED = 8
+
+
+async def _needs_its_session(trial: Trial, row: Row) -> bool:
+    """Whether the row's recorded rollout is scored differently without its session."""
+    within = await play(trial, row)
+    recorded = response(trial.gym.recorded[row][0].output)
+    without = reply_of(await trial.session(row).verify(recorded))
+    return bool(_rewarded(within) != _rewarded(without))
+
+
+def _rewarded(reply: Reply) -> Any:
+    verdict = reply.json() if reply.status == OK and reply.is_json else None
+    return (reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
 
 
 @property_check(
@@ -105,7 +176,7 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
         second = await rollout.verify()
         if (second.status, second.body) != (first.steps[-1].status, first.reward):
             aside = Channel(trial.gym.line)
-            for _control in range(_AGAIN):
+            for _control in range(_SESSIONS):
                 if (await run(trial.gym, aside, schedule.trajectories[0])).reward != first.reward:
                     raise NotApplicable("the reward is not reproducible on fresh sessions")
             raise Violation(
@@ -126,6 +197,8 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
 async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     """Verifies before each call of a trajectory: all replies are as without, but for what differs alone too.
 
+    Not where a verify ends the session, so that calls after it are refused: then nothing goes on that could differ.
+
     Our inference: nothing says that a verify ends the session.
     """
     trajectory = schedule.trajectories[0]
@@ -134,12 +207,9 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
         await rollout.step()
         await rollout.verify()
     await rollout.step()
-    aside = Channel(trial.gym.line)
-    plain = await run(trial.gym, aside, trajectory)
-    mask = volatile(plain, await run(trial.gym, aside, trajectory)) | volatile(
-        plain, await run(trial.gym, aside, trajectory)
-    )
-    for difference in differences(plain, rollout.outcome, mask):
+    if difference := await Solo(trial, trajectory).difference(rollout.outcome):
+        if any(step.status in _REFUSED for step in rollout.outcome.calls):
+            raise NotApplicable("verify ends the session: calls after it are refused")
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as without a verify before",
             f"{difference.actual!r}",

@@ -8,16 +8,29 @@ import json
 from collections.abc import Iterable
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.needs import RECORDED_CALLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS, each_tool
-from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.needs import (
+    EXECUTED_TOOLS,
+    RECORDED_CALLS,
+    RESOURCES_SERVER,
+    SERVED_TOOLS,
+    TOOLS,
+    each_tool,
+)
+from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.replay import Replayed, replay
 from gym_conformance.checks.trial import Trial, describe, expect_no_crash
 from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.rows import Call, Tool
 from gym_conformance.contract.wire import RESERVED, TOOL_NAME
+from gym_conformance.drift.definitions import Definition
+from gym_conformance.drift.drift import Drift
+from gym_conformance.drift.drift import Kind as DriftKind
+from gym_conformance.drifting.catch_all import knows_tool
+from gym_conformance.drifting.live import NoSession, Said
+from gym_conformance.drifting.row import DriftRow
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.session.contract import Client
-from gym_conformance.session.exchange import reply_of
+from gym_conformance.session.exchange import Reply, reply_of
 
 _NOT_FOUND, _WRONG_METHOD = 404, 405
 _REFUSALS = range(400, 500)
@@ -43,27 +56,61 @@ BAD_BODIES: dict[str, bytes | None] = {
     Level.MUST,
     "Every tool that a row declares MUST be served",
     why="the policy is shown a tool that always fails, and learns not to call it.",
-    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    needs=[RESOURCES_SERVER, TOOLS, EXECUTED_TOOLS],
     subjects=each_tool,
 )
 async def tool_routed(trial: Trial, tool: Tool) -> None:
     """Calls each declared tool in a seeded session: neither 404 nor 405 for a tool that has no route.
 
-    Not for single-turn servers, whose rows' tools are graded and never executed. A tool that has a route of its own
-    may answer 404 for its own reasons; a catch-all's 404 means that it knows no such tool.
+    A tool that has a route of its own may answer 404 for its own reasons; a catch-all's 404 means that it knows no
+    such tool, and so does an answer in the words that it has for a tool that nobody serves. A single-turn server's
+    tools are graded, never executed, unless the env's YAML (`configs/` beside the data) names an agent for these rows
+    that is known to post each call to this server, such as simple_agent.
     Source: the agent feeds the 404 to the model as if it were the tool's answer (simple_agent/app.py, 0.4.0).
     """
-    if tool.name in trial.gym.api.tools:
+    gym = trial.gym
+    if tool.name in gym.api.tools:
         return
-    session = await trial.open()
-    reply = await trial.call(session, trial.gym.example_call(tool))
-    if reply.status in (_NOT_FOUND, _WRONG_METHOD):
-        served = ", ".join(sorted(trial.gym.api.tools)) or "none by name"
+    agent = gym.agent_of(tool.name)
+    if gym.kind is Kind.SINGLE_TURN and agent is None:
+        raise NotApplicable("no agent is known to execute its calls: they are graded")
+    definition = gym.definition_of(tool.name)
+    session = await trial.open(gym.row_for(definition) if definition else None)
+    reply = await trial.call(session, gym.example_call(tool))
+    missing = reply.status in (_NOT_FOUND, _WRONG_METHOD)
+    if not missing and definition and gym.kind is Kind.CATCH_ALL:
+        missing = not await _known(trial, definition)
+    if missing:
+        served = ", ".join(sorted(gym.api.tools)) or "none by name"
+        if definition:
+            trial.drift.append(_missing(definition, served, reply))
         raise Violation(
             f"a POST route for {tool.name}",
             describe(reply),
-            f"The tool was renamed, or never added in setup_webserver(). Served: {served}.",
+            f"{agent} posts each call to the server, which has no tool route: serve it, or name an agent that does not "
+            "execute, such as non_executing_simple_agent."
+            if gym.kind is Kind.SINGLE_TURN
+            else f"The tool was renamed, or never added in setup_webserver(). Served: {served}.",
         )
+
+
+async def _known(trial: Trial, definition: Definition) -> bool:
+    try:
+        return await knows_tool(trial.gym, trial.channel, definition)
+    except NoSession as none:
+        raise Untestable(f"a session: {none}") from None
+
+
+def _missing(definition: Definition, served: str, reply: Reply) -> DriftRow:
+    drift = Drift(
+        DriftKind.TOOL_MISSING,
+        definition.name,
+        f"{definition.name}: rows declare it, and the server serves no such tool; it serves {served}",
+        sources=definition.sources,
+        count=definition.count,
+        definition=definition.parameters,
+    )
+    return DriftRow.of(drift, Said.CONFIRMED, describe(reply))
 
 
 def _each_handler(gym: Gym) -> Iterable[Tool]:
@@ -254,7 +301,9 @@ async def tool_served_declared(trial: Trial, _: object) -> None:
     """
     if not trial.gym.api.tools:
         raise NotApplicable("the server names no tool routes")
-    unused = sorted(trial.gym.api.tools - trial.gym.tools.keys())
+    drifts = [drift for drift in trial.gym.drifts if drift.kind is DriftKind.ROUTE_UNUSED]
+    trial.drift += map(DriftRow.of, drifts)
+    unused = [drift.tool for drift in drifts]
     if unused:
         raise Violation(
             "routes that some row declares",

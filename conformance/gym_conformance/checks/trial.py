@@ -8,6 +8,7 @@ from gym_conformance.checks.outcome import Untestable, Violation
 from gym_conformance.contract.cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.rows import Call, Row
 from gym_conformance.contract.wire import VERIFY
+from gym_conformance.drifting.row import DriftRow
 from gym_conformance.gym import BARE_ROW, Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session, post
@@ -22,15 +23,20 @@ _REFUSALS = range(400, 500)
 class Trial:
     """What a check's function works with.
 
-    `note` says of a pass how it came about; `schedule` is the shortest one that broke a property.
+    `note` says of a pass how it came about; `schedule` is the shortest one that broke a property; `volatile` names the
+    places in replies that were not compared, since they differ between two runs alone; `drift` are the rows for the
+    drift report.
     """
 
     def __init__(self, gym: Gym, memory: Memory | None = None) -> None:
         self.gym = gym
         self.memory = memory or Memory()
+        self.memory.trials += 1
         self.channel = Channel(gym.line)
         self.note = ""
+        self.volatile: set[str] = set()
         self.schedule: Schedule | None = None
+        self.drift: list[DriftRow] = []
 
     async def send(self, request: Request) -> Reply:
         """Send any request as it stands."""

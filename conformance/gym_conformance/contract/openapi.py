@@ -41,9 +41,14 @@ class Api:
         )
 
     @property
+    def catch_alls(self) -> frozenset[str]:
+        """The routes that take every tool."""
+        return frozenset(path for path in self.posts if _CATCH_ALL.fullmatch(path))
+
+    @property
     def catch_all(self) -> bool:
         """Whether one route takes every tool."""
-        return any(_CATCH_ALL.fullmatch(path) for path in self.posts)
+        return bool(self.catch_alls)
 
     @property
     def kind(self) -> Kind:

@@ -57,10 +57,18 @@ class Row:
         declared = self.data["responses_create_params"].get("tools") or []
         return tuple(tool for entry in declared if (tool := _read_tool(entry)) is not None)
 
-    @cached_property
-    def shape(self) -> str:
-        """Equal for two rows that have the same keys, types and tools: a server reads them alike."""
-        return json.dumps(_shape(self.data, depth=4), sort_keys=True) + repr(sorted(t.name for t in self.tools))
+    def shape(self, tools: object = None) -> object:
+        """Equal, and hashable, for two rows that have the same keys, types and tools: a server reads them alike.
+
+        `tools` is what is known to be equal for equal tools; without it, the names of all tools are read.
+        """
+        params = {key: value for key, value in self.data["responses_create_params"].items() if key != "tools"}
+        names = tuple(sorted(tool.name for tool in self.tools)) if tools is None else tools
+        return _shape({**self.data, "responses_create_params": params}, depth=4), names
+
+
+#: What a rollout has of its own, whatever the row says.
+_RECORDED_ANEW = frozenset({"responses_create_params", "response", "reward", "agent_ref"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +110,20 @@ class Rollout:
                 if isinstance(arguments, dict):
                     yield Call(str(item.get("name")), arguments)
 
+    @property
+    def last_text(self) -> str:
+        """What the policy said at the end, '' where it ended otherwise."""
+        last = self.output[-1] if self.output else None
+        return _text(last) if isinstance(last, dict) and isinstance(last.get("content"), list) else ""
+
     def belongs_to(self, row: Row) -> bool:
-        """Whether this is a rollout of that row: by its input, which is all that every version keeps."""
-        return self._input(self.data) == self._input(row.data)
+        """Whether this is a rollout of that row: by its input, which is all that every version keeps.
+
+        Two rows may ask the same of two pictures: what else a version keeps must not contradict.
+        """
+        return self._input(self.data) == self._input(row.data) and all(
+            self.data[key] == row.data[key] for key in row.data.keys() & self.data.keys() - _RECORDED_ANEW
+        )
 
     @staticmethod
     def _input(data: Mapping[str, Any]) -> list[str]:
@@ -116,7 +135,7 @@ class Rollout:
 def _text(message: Any) -> str:
     content = message.get("content") if isinstance(message, dict) else message
     if isinstance(content, list):
-        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+        return "".join(str(part.get("text", part.get("image_url", ""))) for part in content if isinstance(part, dict))
     return str(content)
 
 
@@ -135,7 +154,7 @@ def _read_tool(entry: Any) -> Tool | None:
 
 def _shape(value: Any, depth: int) -> Any:
     if isinstance(value, dict):
-        return {key: _shape(inner, depth - 1) for key, inner in value.items()} if depth else "object"
+        return frozenset([(key, _shape(inner, depth - 1)) for key, inner in value.items()]) if depth else "object"
     if isinstance(value, list):
-        return sorted({json.dumps(_shape(inner, depth - 1), sort_keys=True) for inner in value}) if depth else "array"
+        return frozenset([_shape(inner, depth - 1) for inner in value]) if depth else "array"
     return type_name.get(type(value), "null")

@@ -11,6 +11,7 @@ SEED_SESSION: Final = "/seed_session"
 VERIFY: Final = "/verify"
 AGGREGATE_METRICS: Final = "/aggregate_metrics"
 LIVENESS: Final = "/"
+REVERIFY_MODE: Final = "/reverify_mode"
 OPENAPI: Final = "/openapi.json"
 
 #: First path segments that the framework serves itself, in any version: a tool of that name would shadow or be shadowed.

@@ -32,6 +32,9 @@ class Definition:
     sources: tuple[Source, ...] = ()
     count: int = 1
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def schema(self) -> Mapping[str, Any]:
         """The parameters as a schema; a tool without any takes no argument."""
@@ -116,6 +119,9 @@ class Definitions:
 
     def _add_entry(self, text: bytes, entry: object) -> bytes:
         """The key of one entry that is new, or is spelled anew; b"" where it is no definition, or is left out."""
+        if len(self._entries) >= self.bound <= len(self._found):  # full: a new spelling is not told from a new tool
+            self.left_out += 1
+            return b""
         one = read_definition(entry)
         if one is None:
             return b""

@@ -101,3 +101,7 @@ class Drift:
     def shown(self) -> bool:
         """Whether the schemas bear it out."""
         return self.certainty is Certainty.SHOWN
+
+    def __str__(self) -> str:
+        """What it is about: the tool, and the argument or the place in its definition."""
+        return self.tool + self.path

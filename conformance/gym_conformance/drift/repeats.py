@@ -15,8 +15,11 @@ from uuid import uuid4
 from gym_conformance.contract.rows import Source
 from gym_conformance.drift.definitions import Definitions
 
-#: How many texts are kept, and how many may be learnt in vain before no more are.
-KEPT, IN_VAIN = 64, 128
+#: How many bytes of texts are kept, and how many texts may be learnt in vain before no more are.
+KEPT, IN_VAIN = 8_000_000, 2_000
+
+#: Bytes of a text by which it is looked up; texts that begin alike are tried one by one, and only so many of them.
+_PREFIX, _ALIKE = 192, 16
 
 _KEY = re.compile(rb'"tools"\s*:\s*')
 
@@ -29,16 +32,24 @@ class _Seen:
 
 
 class Repeats:
-    """Parses the lines of a dataset and gives their tools to `definitions`.
+    """Parses the lines of a dataset and gives the tools of those that `counts` to `definitions`.
 
-    Rows that share a tools list share one object: it is not to be changed.
+    Rows that share a tools list share one object: it is not to be changed. `number` stands for the list of the last
+    line: equal for equal lists, and -1 where it is not known.
     """
 
-    def __init__(self, definitions: Definitions, parse: Callable[[bytes], Any]) -> None:
+    def __init__(
+        self,
+        definitions: Definitions,
+        parse: Callable[[bytes], Any],
+        counts: Callable[[Any], bool] = lambda _: True,
+    ) -> None:
         self.definitions = definitions
+        self.number = -1
         self._parse = parse
-        self._seen: list[_Seen] = []
-        self._learnt = self._used = 0
+        self._counts = counts
+        self._seen: dict[bytes, list[_Seen]] = {}
+        self._learnt = self._used = self._size = 0
         self._mark = uuid4().hex  # in no dataset
         self._mark_text = f'"{self._mark}"'.encode()
 
@@ -50,23 +61,28 @@ class Repeats:
         """
         key = _KEY.search(line)
         if key:
-            for seen in self._seen:
+            for seen in self._seen.get(line[key.end() : key.end() + _PREFIX], ()):
                 if line.startswith(seen.text, key.end()):
                     row = self._parse(line[: key.end()] + self._mark_text + line[key.end() + len(seen.text) :])
                     if _tools(row) == self._mark:
                         return self._again(row, seen, source)
                     break
         row = self._parse(line)
-        tools = _tools(row)
-        number = self.definitions.add(tools, source)
-        if key and number >= 0:
-            self._learn(line[key.end() :], tools, number)
+        self.number = -1
+        if self._counts(row):
+            tools = _tools(row)
+            self.number = self.definitions.add(tools, source)
+            if key and self.number >= 0:
+                self._learn(line[key.end() :], tools, self.number)
         return row
 
     def _again(self, row: Any, seen: _Seen, source: Source) -> Any:
         self._used += 1
         row["responses_create_params"]["tools"] = seen.tools
-        self.definitions.again(seen.number, source)
+        self.number = -1
+        if self._counts(row):
+            self.number = seen.number
+            self.definitions.again(seen.number, source)
         return row
 
     def _learn(self, rest: bytes, tools: Any, number: int) -> None:
@@ -80,7 +96,13 @@ class Repeats:
             return
         if value == tools:
             self._learnt += 1
-            self._seen = [_Seen(text[:end].encode(), tools, number), *self._seen[: KEPT - 1]]
+            seen = _Seen(text[:end].encode(), tools, number)
+            alike = self._seen.pop(rest[:_PREFIX], [])
+            self._seen[rest[:_PREFIX]] = [seen, *alike[: _ALIKE - 1]]  # the newest prefix stands last
+            self._size += len(seen.text) - sum(len(each.text) for each in alike[_ALIKE - 1 :])
+            while self._size > KEPT and len(self._seen) > 1:
+                oldest = self._seen.pop(next(iter(self._seen)))
+                self._size -= sum(len(each.text) for each in oldest)
 
 
 def _tools(row: Any) -> Any:

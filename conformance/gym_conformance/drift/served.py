@@ -61,6 +61,17 @@ def served_tools(document: object) -> dict[str, Served]:
     return tools
 
 
+def catch_all(document: object) -> Served | None:
+    """What a route for every tool (`/{path}`) declares of any call's body; None where it declares nothing."""
+    api = read_openapi(document)
+    schemas = _object(_object(api.document.get("components")).get("schemas"))
+    route = next(iter(sorted(api.catch_alls)), None)
+    if route is None:
+        return None
+    served = _read("", route, _object(_object(api.document["paths"])[route]["post"]), schemas)
+    return None if served.request is None else Served("", served.request, served.response, route=route)
+
+
 def mcp_tools(tools: object) -> dict[str, Served]:
     """The tools of an MCP server, by name; `tools` is the list in the result of `tools/list`."""
     found = {}

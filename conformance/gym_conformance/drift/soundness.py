@@ -18,9 +18,9 @@ DEPTH = 60
 Problem = tuple[tuple[str, ...], str]  #: where in the parameters, and what is wrong
 
 
-def unsound(definition: Definition) -> tuple[Drift, ...]:
-    """What is wrong with the definition alone; a missing description is only a note."""
-    problems = list(_name(definition))
+def unsound(definition: Definition, *, names: bool = True) -> tuple[Drift, ...]:
+    """What is wrong with the definition alone, with its name only if so asked; a missing description is only a note."""
+    problems = list(_name(definition)) if names else []
     broken = not_json_schema(definition)
     if broken:
         problems.append(broken)

@@ -1,12 +1,13 @@
 """All drift of one environment: every definition of its rows against every tool that its server serves."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gym_conformance.drift.compare import compare, first_call
 from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.drift import Certainty, Drift, Kind, Weight, Witness
+from gym_conformance.drift.drift import SOURCES, Certainty, Drift, Kind, Weight, Witness
 from gym_conformance.drift.rows import disagreement
 from gym_conformance.drift.served import Served
 from gym_conformance.drift.soundness import not_json_schema, unsound
@@ -24,6 +25,8 @@ def survey(
 ) -> tuple[Drift, ...]:
     """Everything that can be said without a live server: breaking first, then by tool and argument.
 
+    Whether a tool's name is legal is not asked here.
+
     Args:
         definitions: of all rows.
         served: by name; None where the server does not say what it serves, as a catch-all: then only the rows
@@ -38,7 +41,7 @@ def survey(
     found = [*_rows(by_name)]
     if served is not None:
         found += _server(by_name, served, executed, witnesses)
-    return tuple(sorted(found, key=_rank))
+    return tuple(sorted(_merged(found), key=_rank))
 
 
 def undeclared_result(served: Served, reply: Any, call: Witness | None = None) -> Drift | None:
@@ -61,10 +64,26 @@ def undeclared_result(served: Served, reply: Any, call: Witness | None = None) -
     )
 
 
+def _merged(found: Iterable[Drift]) -> Iterable[Drift]:
+    """Several definitions of one name that drift alike are one drift, with the rows of all."""
+    merged: dict[tuple[str, ...], Drift] = {}
+    for one in found:
+        key: tuple[str, ...] = (one.kind, one.weight, one.certainty, one.tool, one.path)
+        if one.kind is Kind.DEFINITION_UNSOUND:
+            key += (one.message.partition(" (in ")[0],)  # in how many places is no other drift
+        first = merged.get(key)
+        if first is None:
+            merged[key] = one
+        else:
+            sources = tuple(dict.fromkeys((*first.sources, *one.sources)))[:SOURCES]
+            merged[key] = replace(first, sources=sources, count=first.count + one.count)
+    return merged.values()
+
+
 def _rows(by_name: Mapping[str, list[Definition]]) -> Iterator[Drift]:
     for several in by_name.values():
         for one in several:
-            yield from unsound(one)
+            yield from unsound(one, names=False)
         if (differing := disagreement(several)) is not None:
             yield differing
 

@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--gym-profile",
         metavar="NAME",
-        help="preview: try properties on generated trajectories too: quick, ci (the same ones each time), or thorough",
+        help="how many trajectories to try: smoke, quick (default), ci (the same ones each time), or thorough",
     )
     group.addoption("--gym-seed", metavar="N", help="try the same trajectories each time, those of this seed")
     group.addoption(
@@ -76,6 +76,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--gym-baseline", metavar="FILE", help="findings that are accepted, with reasons (TOML)")
     group.addoption("--gym-baseline-write", metavar="FILE", help="write what fails the run as a first baseline")
+    group.addoption(
+        "--gym-drift",
+        metavar="FILE",
+        action="append",
+        help="write the drift report alone: what rows and server say of each tool; .json, .md or .html (repeatable)",
+    )
+    group.addoption("--gym-lock", metavar="FILE", help="hold the tools of rows and server to this lock file")
+    group.addoption("--gym-lock-update", action="store_true", help="write the lock file anew")
     parser.addini("gym_url", "the same as --gym-url")
     parser.addini("gym_demo", "the same as --gym-demo", type="bool", default=False)
     parser.addini("gym_env", "the same as --gym-env, one a line", type="linelist")
@@ -93,6 +101,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("gym_in_flight", "the same as --gym-in-flight")
     parser.addini("gym_header", "the same as --gym-header, one a line", type="linelist")
     parser.addini("gym_baseline", "the same as --gym-baseline", type="paths")
+    parser.addini("gym_drift", "the same as --gym-drift, one FILE a line", type="paths")
+    parser.addini("gym_lock", "the same as --gym-lock", type="paths")
     parser.addini(
         "gym_github", "under GitHub Actions, annotate and write the step's summary", type="bool", default=True
     )

@@ -12,22 +12,24 @@ import pytest
 
 from gym_conformance.baseline import Stale
 from gym_conformance.baseline_toml import write_baseline
-from gym_conformance.checks.registry import CHECKS, FILES, LAUNCHED, PREVIEW
+from gym_conformance.checks.registry import CHECKS, FILES, LAUNCHED
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import BadOption, Options, read_options
+from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here, read_options
 from gym_conformance.plugin.fleet import write_fleet
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.items import TARGETS, CheckItem, collect_checks, nodes_of
+from gym_conformance.plugin.locking import load_lock, write_lock
 from gym_conformance.plugin.mocks import MockPeers, demo_data, serve_demo
+from gym_conformance.plugin.progress import progress_of
 from gym_conformance.plugin.replays import Replay, collect_replays, read_replay
 from gym_conformance.plugin.run import Unreachable, ensure_reachable
 from gym_conformance.plugin.scheduling import scheduler
 from gym_conformance.plugin.summary import Tally, write_summary
 from gym_conformance.plugin.target import Target, launched_targets, names_of, running_target
 from gym_conformance.reports.report import Report
-from gym_conformance.reports.writing import write_reports
+from gym_conformance.reports.writing import write_drift, write_reports
 from gym_conformance.session.printable import printable
 
 
@@ -39,7 +41,7 @@ def activate(config: pytest.Config) -> None:
     """
     try:
         options = _read_options(config)
-        replays = tuple(read_replay(path, PREVIEW) for path in options.replay)
+        replays = tuple(read_replay(path, CHECKS) for path in options.replay)
     except BadOption as bad:
         raise pytest.UsageError(str(bad)) from None
     config.stash[BASELINE] = load_baseline(options.baseline)
@@ -69,6 +71,9 @@ def _read_options(config: pytest.Config) -> Options:
         in_flight=option.gym_in_flight or config.getini("gym_in_flight"),
         baseline=option.gym_baseline or _one_path(config, "gym_baseline"),
         baseline_write=option.gym_baseline_write,
+        drift=option.gym_drift or config.getini("gym_drift"),
+        lock=option.gym_lock or _one_path(config, "gym_lock"),
+        lock_update=option.gym_lock_update,
         envs=envs or (),
         python=option.gym_python or config.getini("gym_python"),
         settings=option.gym_env_set or config.getini("gym_env_set"),
@@ -95,7 +100,7 @@ def _write_junit(config: pytest.Config, options: Options) -> None:
 def _nodes(options: Options) -> frozenset[str]:
     """What can be chosen by node id: a target where there are several, a section, or a check in it."""
     names = names_of(options)
-    every = (node for check in CHECKS + LAUNCHED + PREVIEW for name in names for node in nodes_of(check, name))
+    every = (node for check in CHECKS + LAUNCHED for name in names for node in nodes_of(check, name))
     return frozenset(every)
 
 
@@ -129,7 +134,6 @@ class Suite:
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self.checks = FILES + CHECKS + LAUNCHED[len(FILES) :] if options.envs else CHECKS
-        self.checks += PREVIEW if options.preview or replays else ()
         self.tallies = {name: Tally(options, self.checks) for name in names_of(options)}
         self.tally = next(iter(self.tallies.values()))  # the only one, where a baseline is asked for
         self.url = options.url or ""
@@ -140,9 +144,14 @@ class Suite:
         config = self.config
         if config.option.collectonly:
             return
+        try:
+            lock = load_lock(self.options)
+        except BadOption as bad:
+            raise pytest.UsageError(str(bad)) from None
         targets = self._launched() if self.options.envs else {"": self._running()}
         config.stash[TARGETS] = targets
         for name, target in targets.items():
+            target.lock, target.progress = lock, None if self.worker else progress_of(config)
             self._started.callback(target.close)
             self.tallies[name].target = target.target()
 
@@ -163,6 +172,17 @@ class Suite:
         except (BadData, Unreachable) as bad:
             raise pytest.UsageError(str(bad)) from None
         return running_target(self.url, dataset, self.options)
+
+    def pytest_report_header(self) -> str | None:
+        """Say what a server that may be others' too is in for."""
+        options = self.options
+        if options.envs or is_here(options.url):
+            return None
+        profile, properties = options.search.profile, sum(check.attempt is not None for check in CHECKS)
+        return (
+            f"{self.url}: not on this machine; about {FIXED_REQUESTS} requests, and trajectories for {properties} times "
+            f"{profile.seconds:g} s, at most {options.in_flight} under way at once (--gym-in-flight)"
+        )
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -215,6 +235,7 @@ class Suite:
                 "name": item.target,
                 "target": target.target(),
                 "effort": [self.worker["workerid"] if self.worker else "", effort.requests, effort.seconds],
+                "latency": target.latencies(),
                 "own_fault": not item.findings and not _stopped(call.excinfo),
             }
         if isinstance(item, CheckItem | StaleItem) and call.when == "call":
@@ -266,6 +287,8 @@ class Suite:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Stop what was started and write the reports, also when the run was interrupted."""
+        if self.worker is None and self.options.lock_update and not self.config.option.collectonly:
+            self._write(session, f"--gym-lock {str(self.options.lock)!r}", self._write_lock)
         self._started.close()
         if self.worker is not None:
             left_out = {name: sorted(tally.deselected) for name, tally in self.tallies.items()}
@@ -279,6 +302,8 @@ class Suite:
         for path in self.options.reports:
             if path.suffix != ".xml":
                 self._write(session, f"--gym-report {str(path)!r}", partial(write_reports, path, reports))
+        for path in self.options.drift:
+            self._write(session, f"--gym-drift {str(path)!r}", partial(write_drift, path, *reports.values()))
         if (new := self.options.baseline_write) and not self.tally.own_fault:
             breaking = [finding for finding in self.tally.findings if finding.breaks(strict=self.options.strict)]
             self._write(session, f"--gym-baseline-write {str(new)!r}", partial(write_baseline, new, breaking))
@@ -286,9 +311,16 @@ class Suite:
     def _write(self, session: pytest.Session, option: str, write: Callable[[], None]) -> None:
         try:
             write()
-        except OSError as error:
-            self.tally.unwritten.append(f"{option}: {error.strerror}; no report was written")
+        except (OSError, Unreachable) as error:
+            said = error.strerror if isinstance(error, OSError) else error
+            self.tally.unwritten.append(f"{option}: {said}; it was not written")
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def _write_lock(self) -> None:
+        targets = self.config.stash.get(TARGETS, {})
+        for target in targets.values():
+            if self.options.lock is not None:
+                self.tally.locked = write_lock(self.options.lock, target.tools())
 
     def _reports(self) -> dict[str, Report]:
         baseline = self.config.stash[BASELINE].file

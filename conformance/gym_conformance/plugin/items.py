@@ -61,6 +61,8 @@ class CheckItem(pytest.Item):
         baseline = self.config.stash[BASELINE]
         found = (keep(self.config, finding, target) for finding in target.judge(self.check, self.schedule))
         self.findings = baseline.accept(found, today())
+        if statistics := target.statistics(self.check):
+            self.hypothesis_statistics = statistics  # Hypothesis's own plugin shows it: --hypothesis-show-statistics
         self.stale = baseline.stale(self.check.id, self.findings, today())
         reasons = dict.fromkeys(finding.accepted for finding in self.findings if finding.accepted)
         self.user_properties += [("gym_accepted", reason) for reason in reasons]

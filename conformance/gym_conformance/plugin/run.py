@@ -7,16 +7,21 @@ from typing import Any, TypeVar
 
 import httpx
 
+from gym_conformance.agents import executing_agents
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.memory import Judges, Memory
+from gym_conformance.contract.openapi import Kind
 from gym_conformance.dataset import Dataset
+from gym_conformance.drift.lock import Lock
 from gym_conformance.findings import Finding
 from gym_conformance.gym import recognise
 from gym_conformance.judge import Judge
 from gym_conformance.options import Options
+from gym_conformance.plugin.progress import Progress
 from gym_conformance.session.channel import Channel, Line
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.latency import Latencies
 from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.trajectory import Schedule
 
@@ -27,7 +32,7 @@ _CONNECT = 5.0
 
 
 class Unreachable(Exception):
-    """Nobody listens at the URL; the message says what, where and how to mend it."""
+    """Nobody that can be judged answers at the URL; the message says what, where and how to mend it."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,17 @@ class Effort:
 class Run:
     """Judges one target with one event loop, from the first check to `close`."""
 
-    def __init__(self, url: str, options: Options, dataset: Dataset, judges: Judges | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        options: Options,
+        dataset: Dataset,
+        lock: Lock | None = None,
+        judges: Judges | None = None,
+    ) -> None:
         self.url = url
+        self.lock = lock
+        self.progress: Progress | None = None
         self.options = options
         self.dataset = dataset
         self._runner = asyncio.Runner()
@@ -61,25 +75,58 @@ class Run:
             known |= {"kind": gym.kind.value, "evidence": gym.evidence, "contract": gym.contract.name}
         return known
 
+    def statistics(self, check: Check) -> str:
+        """Hypothesis's own account of a property's search; '' where there was none."""
+        return self._judge.memory.statistics.get(check.id, "") if self._judge else ""
+
     def effort(self) -> Effort:
         """What was spent so far."""
         line = self._judge.gym.line if self._judge else None
         return Effort(line.requests, line.seconds) if line else Effort(0, 0.0)
 
+    def latencies(self) -> list[list[Any]]:
+        """How long good replies took since this was last asked, as JSON (`session.latency`)."""
+        if self._judge is None:
+            return []
+        line = self._judge.gym.line
+        taken, line.latencies = line.latencies, Latencies()
+        return taken.as_json()
+
     def close(self) -> None:
         """Close all connections and the event loop."""
         if self._judge:
             self._within(self._judge.gym.line.transport.aclose())
+        if self.progress:
+            self.progress.close()
         self._runner.close()
 
+    def tools(self) -> Lock:
+        """The tools of rows and server as they are now.
+
+        Raises:
+            Unreachable: no resources server answers, so that half of it is not known.
+        """
+        gym = self._within(self._ready()).gym
+        if gym.kind is Kind.OTHER:
+            raise Unreachable(f"no resources server: {gym.evidence}")
+        return gym.tools_now
+
     async def _run(self, check: Check, schedule: Schedule | None) -> list[Finding]:
+        judge = await self._ready()
+        work = judge.replay(check, schedule) if schedule else judge.judge(check)
+        if self.progress is None:
+            return await work
+        return await self.progress.during(check.id, lambda: (judge.memory.trials, judge.gym.line.requests), work)
+
+    async def _ready(self) -> Judge:
+        """The judge; the first time this finds out what sort of server it is."""
         if self._judge is None:
             line = make_line(self.url, self.options)
             memory = Memory(self.options.search, self.options.pid, judges=self._judges)
-            self._judge = Judge(await recognise(line, self.dataset.rows, self.dataset.rollouts), memory)
-        if schedule:
-            return await self._judge.replay(check, schedule)
-        return await self._judge.judge(check)
+            data = self.dataset
+            known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
+            self._judge = Judge(await recognise(line, data.rows, data.rollouts, **known), memory)
+        return self._judge
 
     def _within(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)

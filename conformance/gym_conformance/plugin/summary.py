@@ -8,16 +8,19 @@ from gym_conformance.checks.check import Check
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.reports.groups import alike
-from gym_conformance.reports.report import NOT_SELECTED, Report
+from gym_conformance.reports.latency import Latency
+from gym_conformance.reports.report import NOT_SELECTED, Report, drift_of
 from gym_conformance.reports.shown import named
 from gym_conformance.reports.text import explain
+from gym_conformance.session.latency import Latencies
 
 
 @dataclass
 class Tally:
     """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process.
 
-    `checks` are all there are, run or not, in their order; `unwritten` says of each report that could not be written why.
+    `checks` are all there are, run or not, in their order; `unwritten` says of each report that could not be written why,
+    and `locked` what was written into the lock.
     """
 
     options: Options
@@ -26,8 +29,10 @@ class Tally:
     found: dict[str, list[Finding]] = field(default_factory=dict)
     deselected: set[str] = field(default_factory=set)
     effort: dict[str, tuple[int, float]] = field(default_factory=dict)
+    latencies: Latencies = field(default_factory=Latencies)
     own_fault: bool = False
     unwritten: list[str] = field(default_factory=list)
+    locked: str = ""
     stale: list[Stale] = field(default_factory=list)
 
     def add(self, report: dict[str, Any]) -> None:
@@ -38,11 +43,21 @@ class Tally:
         self.target = report["target"]
         process, requests, seconds = report["effort"]
         self.effort[process] = (requests, seconds)
+        self.latencies.merge(report["latency"])
         self.own_fault |= report["own_fault"]
 
     def report(self, baseline: str) -> Report:
         """All that was found; `baseline` is its file."""
-        return Report(self.target, tuple(self.complete), self.options.strict, baseline, tuple(self.stale))
+        found = tuple(self.complete)
+        return Report(
+            self.target,
+            found,
+            self.options.strict,
+            baseline,
+            tuple(self.stale),
+            drift=drift_of(found),
+            latency=tuple(Latency.of(name, samples) for name, samples in sorted(self.latencies.of.items())) or None,
+        )
 
     @property
     def findings(self) -> list[Finding]:
@@ -72,6 +87,8 @@ def write_summary(terminal: Any, tally: Tally) -> None:
         _write_target(terminal, tally)
         verdict, colour = _verdict(tally, findings)
         terminal.write_line(verdict, bold=True, **{colour: True})
+    if tally.locked:
+        terminal.write_line(tally.locked)
     for message in tally.unwritten:
         terminal.write_line(message, red=True, bold=True)
 

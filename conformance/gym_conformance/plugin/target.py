@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
@@ -13,12 +13,14 @@ from gym_conformance.checks.memory import FakeModel, Judges, Memory
 from gym_conformance.checks.registry import FILES
 from gym_conformance.contract.openapi import Api, Kind
 from gym_conformance.dataset import BadData, Dataset, load
+from gym_conformance.drift.lock import Lock
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym import Gym
 from gym_conformance.judge import Judge
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched, Peers
 from gym_conformance.options import Options
+from gym_conformance.plugin.progress import Progress
 from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_line
 from gym_conformance.reports.place import relative
 from gym_conformance.trajectories.trajectory import Schedule
@@ -47,6 +49,8 @@ class Target:
         serve: serves it for as long as the block lasts; may raise `NotLaunched`.
         known: what reports say of it beforehand: `url`, or `app`.
         env: its files, where it is launched from them.
+        lock: the tools that it is held to.
+        progress: shows what is under way.
     """
 
     name: str
@@ -55,29 +59,54 @@ class Target:
     serve: Callable[[], AbstractContextManager[Served]]
     known: Mapping[str, Any]
     env: Env | None = None
+    lock: Lock | None = None
+    progress: Progress | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _run: Run | None = None
     _refused: NotLaunched | None = None
     _found: dict[str, Any] = field(default_factory=dict)
     _spent: Effort = _NOTHING
+    _tools: Lock | None = None
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
         """Run one check, or replay one schedule of it; the first call serves the target."""
         if check in FILES:
             return asyncio.run(self._reader().read(check))
-        if self._run is None and self._refused is None:
-            try:
-                served = self._stack.enter_context(self.serve())
-            except NotLaunched as refused:
-                self._refused = refused
-                return [_finding(check, Verdict.UNTESTABLE, refused.needs, refused.log)]
-            options = replace(self.options, pid=self.options.pid or served.pid)
-            self._run = Run(served.url, options, served.dataset, served.judges)
-        if self._run is None:
-            assert self._refused is not None  # noqa: S101 - one of them is set
+        if self._refused is not None:
             reason = f"the server is not launched: it needs {self._refused.needs}"
             return [_finding(check, Verdict.NOT_APPLICABLE, reason)]
-        return self._run.judge(check, schedule)
+        try:
+            return self._served().judge(check, schedule)
+        except NotLaunched as refused:
+            self._refused = refused
+            return [_finding(check, Verdict.UNTESTABLE, refused.needs, refused.log)]
+
+    def _served(self) -> Run:
+        if self._run is None:
+            served = self._stack.enter_context(self.serve())
+            options = replace(self.options, pid=self.options.pid or served.pid)
+            self._run = Run(served.url, options, served.dataset, self.lock, served.judges)
+            self._run.progress = self.progress
+        return self._run
+
+    def tools(self) -> Lock:
+        """The tools of rows and server as they are now.
+
+        Raises:
+            Unreachable: no resources server answers, or none can be launched.
+        """
+        try:
+            return self._tools or self._served().tools()
+        except NotLaunched as refused:
+            raise Unreachable(f"it needs {refused.needs}") from None
+
+    def statistics(self, check: Check) -> str:
+        """Hypothesis's own account of a property's search; '' where there was none."""
+        return self._run.statistics(check) if self._run else ""
+
+    def latencies(self) -> list[list[Any]]:
+        """How long good replies took since this was last asked, as `Run.latencies` has them."""
+        return self._run.latencies() if self._run else []
 
     def _reader(self) -> Judge:
         """A judge of files, who knows no server."""
@@ -99,6 +128,9 @@ class Target:
         """Stop what was started; a further check would start it again."""
         if self._run:
             self._found, self._spent = self._run.target(), self.effort()
+            if self.options.lock_update:
+                with suppress(Unreachable):
+                    self._tools = self._run.tools()
             self._run.close()
             self._run = None
         self._stack.close()

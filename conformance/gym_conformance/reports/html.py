@@ -38,12 +38,8 @@ def html_report(report: Report) -> str:
         parts.append(drift(report.drift))
     if report.latency:
         parts.append(latency(report.latency))
-    return _document(
-        f"{report.outcome}: {report.target['url']}",
-        element("a", "Skip to the findings", href="#findings", class_="skip"),
-        _verdict(report),
-        element("main", *parts),
-    )
+    skip = element("a", "Skip to the findings", href="#findings", class_="skip")
+    return document(f"{report.outcome}: {report.target['url']}", skip, _verdict(report), element("main", *parts))
 
 
 def html_reports(reports: Mapping[str, Report], folder: str) -> str:
@@ -64,10 +60,11 @@ def html_reports(reports: Mapping[str, Report], folder: str) -> str:
         element("tbody", *rows),
     )
     header = element("header", element("p", "gym conformance", class_="kicker"), element("h1", f"{len(rows)} servers"))
-    return _document(f"{len(rows)} servers", header, element("main", table))
+    return document(f"{len(rows)} servers", header, element("main", table))
 
 
-def _document(title: str, *body: Markup) -> str:
+def document(title: str, *content: Markup) -> str:
+    """A whole HTML document with our style and script, and nothing from elsewhere."""
     style = _PAGE.joinpath("page.css").read_text("utf-8")
     script = _PAGE.joinpath("page.js").read_text("utf-8")
     head = [
@@ -79,12 +76,13 @@ def _document(title: str, *body: Markup) -> str:
         element("title", title),
         element("style", Markup(style)),
     ]
-    after = [
+    body = [
+        *content,
         element("footer", element("a", "gym-conformance", href=HOME), f" {__version__}"),
         element("p", id="said", role="status", class_="unseen"),
         element("script", Markup(script)),
     ]
-    page = element("html", element("head", *head), element("body", *body, *after), lang="en")
+    page = element("html", element("head", *head), element("body", *body), lang="en")
     return f"<!doctype html>\n{page}\n"
 
 
@@ -127,9 +125,6 @@ def _mend_first(report: Report) -> Markup | None:
         )
         for finding in first
     ]
-    if report.breaking_drift:
-        link = element("a", f"Breaking drift: {report.breaking_drift:,}", href="#drift")
-        items.append(element("li", link, element("span", "Rows declare tools unlike those that the server serves.")))
     more = len(breaking) - len(first)
     after = element("p", f"and {more} more checks below", class_="more") if more else None
     return element("div", element("h2", "Mend first"), element("ol", *items), after, class_="first") if items else None

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from gym_conformance import __version__
@@ -26,7 +26,7 @@ def as_report(report: Report) -> dict[str, Any]:
         "tool": {"name": "gym-conformance", "version": __version__},
         "target": dict(report.target),
         "summary": {verdict.value: counts[verdict] for verdict in Verdict} | {"accepted": accepted},
-        "findings": [finding.as_json() for finding in report.findings],
+        "findings": [replace(finding, drift=()).as_json() for finding in report.findings],
     }
     if report.baseline:
         found["baseline"] = {"file": report.baseline, "stale": [asdict(stale) for stale in report.stale]}

@@ -1,15 +1,38 @@
 """Latency as the reports show it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+from gym_conformance.session.latency import Samples
+
+#: What the JSON report says in milliseconds.
+_TIMES: Final = {"median_ms": 0.5, "p95_ms": 0.95, "max_ms": 1.0}
 
 
 @dataclass(frozen=True)
 class Latency:
-    """How long requests to one endpoint took: at least one sample, in seconds, ascending."""
+    """How long good replies of one endpoint took.
+
+    Attributes:
+        endpoint: method and path.
+        seconds: at least one sample, ascending; of many replies a choice, with the slowest.
+        count: how many replies there were; 0 where the samples are all of them.
+    """
 
     endpoint: str
     seconds: tuple[float, ...]
+    count: int = 0
+
+    @classmethod
+    def of(cls, endpoint: str, samples: Samples) -> "Latency":
+        """The same as it was gathered."""
+        more = () if round(samples.slowest, 6) in samples.kept else (samples.slowest,)
+        return cls(endpoint, tuple(sorted((*samples.kept, *more))), samples.count)
+
+    @property
+    def requests(self) -> int:
+        """How many replies there were."""
+        return self.count or len(self.seconds)
 
     def quantile(self, part: float) -> float:
         """The sample that `part` of all samples (0 to 1) do not exceed."""
@@ -17,4 +40,5 @@ class Latency:
 
     def as_json(self) -> dict[str, Any]:
         """A JSON object of plain types."""
-        return {"endpoint": self.endpoint, "seconds": list(self.seconds)}
+        times = {name: round(self.quantile(part) * 1000, 3) for name, part in _TIMES.items()}
+        return {"endpoint": self.endpoint, "count": self.requests, **times, "seconds": list(self.seconds)}

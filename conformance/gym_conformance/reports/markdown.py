@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from gym_conformance.drifting.row import DriftRow
 from gym_conformance.findings import Verdict
-from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.fleet import ordered
 from gym_conformance.reports.groups import Group
 from gym_conformance.reports.latency import Latency
@@ -36,9 +36,13 @@ _SCRIPT: Final = 3_000
 
 def markdown_report(report: Report) -> str:
     """The report as GitHub-flavoured Markdown, at most `LIMIT` characters."""
+    return within(LIMIT, list(_blocks(report)))
+
+
+def within(limit: int, blocks: list[str]) -> str:
+    """As many of the paragraphs as there is room for, and how many were left out."""
     kept: list[str] = []
-    room = LIMIT - 200
-    blocks = list(_blocks(report))
+    room = limit - 200
     for block in blocks:
         room -= len(block) + 2
         if room < 0:
@@ -75,8 +79,6 @@ def _blocks(report: Report) -> Iterator[str]:
         first = breaking[0].first
         what = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else first.hint or first.title
         yield f"**Mend first:** [`{first.check}`]({DOCS}#{first.check}): {prose(what)}"
-    if report.breaking_drift:
-        yield f"**Breaking drift:** {report.breaking_drift:,}; rows declare tools unlike those that the server serves. See below."
     if report.stale:
         yield "### The baseline"
         yield "\n".join(f"- {prose(str(stale))}" for stale in report.stale)
@@ -149,7 +151,7 @@ def _drift(rows: Iterable[DriftRow]) -> str:
 
 def _latency(endpoints: Iterable[Latency]) -> str:
     lines = [
-        f"| {code(one.endpoint)} | {len(one.seconds):,} | {_ms(one, 0.5)} | {_ms(one, 0.95)} | {_ms(one, 1)} |"
+        f"| {code(one.endpoint)} | {one.requests:,} | {_ms(one, 0.5)} | {_ms(one, 0.95)} | {_ms(one, 1)} |"
         for one in endpoints
     ]
     return "\n".join(["| endpoint | requests | median ms | 95 % ms | slowest ms |", "|---|--:|--:|--:|--:|", *lines])

@@ -1,14 +1,15 @@
 """The report as a value: what every form of it is made from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
 
 from gym_conformance.baseline import Stale
+from gym_conformance.drift.drift import Weight
+from gym_conformance.drifting.row import DriftRow
 from gym_conformance.findings import Finding, Verdict, worst
-from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.groups import Group, alike
 from gym_conformance.reports.latency import Latency
 
@@ -68,7 +69,8 @@ class Report:
         strict: whether a SHOULD fails the run.
         baseline: the baseline's file, '' where none was given.
         stale: its entries that are not, or no longer, right.
-        drift: differences between schemas; None where they were not compared.
+        drift: differences between schemas, the gravest first; None where they were not compared. What is to mend among
+            them is a finding, too.
         latency: by endpoint; None where it was not measured.
     """
 
@@ -98,7 +100,7 @@ class Report:
     def outcome(self) -> Outcome:
         """What it comes to."""
         breaking = {finding.verdict for finding in self.findings if finding.breaks(strict=self.strict)}
-        if self.breaking_drift or Verdict.FAIL in breaking:
+        if Verdict.FAIL in breaking:
             return Outcome.UNFIT
         if breaking:
             return Outcome.UNTESTABLE
@@ -110,9 +112,14 @@ class Report:
         return Outcome.FIT if all(check.selected for check in self.checks) else Outcome.PARTLY
 
     @property
-    def breaking_drift(self) -> int:
-        """How many differences between schemas fail the run."""
-        return sum(row.breaks for row in self.drift or ())
+    def drift_outcome(self) -> str:
+        """What the comparison of rows and server comes to, in a few words."""
+        if self.drift is None:
+            return "Rows and server were not compared"
+        breaking = sum(row.breaks for row in self.drift)
+        if breaking:
+            return f"Rows and server have grown apart in {breaking:,} place{'s' if breaking > 1 else ''}"
+        return "Rows and server agree" + (" in all that breaks rollouts" if self.drift else "")
 
     def breaks(self, group: Group) -> bool:
         """Whether this group fails the run."""
@@ -123,6 +130,16 @@ class Report:
         rank = levels.index(finding.level) if finding.level in levels else len(levels)
         untestable = finding.verdict is Verdict.UNTESTABLE
         return bool(finding.accepted), not finding.breaks(strict=self.strict), untestable, rank
+
+
+def drift_of(findings: Iterable[Finding]) -> tuple[DriftRow, ...] | None:
+    """The rows of the drift report that the findings bring along; None where no check compared anything."""
+    findings = tuple(findings)
+    judged = (Verdict.PASS, Verdict.FAIL)
+    if not any(finding.check.startswith("drift-") and finding.verdict in judged for finding in findings):
+        return None
+    rows = [DriftRow.from_json(row) for finding in findings for row in finding.drift]
+    return tuple(sorted(rows, key=lambda row: (list(Weight).index(row.weight), row.tool, row.argument)))
 
 
 def _about_training(finding: Finding) -> bool:

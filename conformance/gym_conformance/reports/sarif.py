@@ -8,16 +8,13 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from gym_conformance import __version__
-from gym_conformance.drift.drift import Weight
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.reports.drift import DriftRow
 from gym_conformance.reports.place import relative
 from gym_conformance.reports.report import DOCS, HOME, Report
 from gym_conformance.reports.shown import script, shown
 
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS: Final = {"MUST": "error", "SHOULD": "warning", "MAY": "note"}
-_WEIGHTS: Final = {Weight.BREAKING: "error", Weight.WARNING: "warning", Weight.NOTE: "note"}
 
 
 def sarif_report(report: Report) -> str:
@@ -34,19 +31,17 @@ def sarif_reports(reports: Mapping[str, Report]) -> str:
 def _run(name: str, report: Report) -> dict[str, Any]:
     app = str(report.target.get("app", ""))
     findings = [_finding(finding, app) for finding in report.findings if finding.red]
-    drift = [_drift(row, app) for row in report.drift or ()]
-    kinds = {row.kind: row for row in report.drift or ()}
     driver = {
         "name": "gym-conformance",
         "semanticVersion": __version__,
         "informationUri": HOME,
-        "rules": [_rule(check.first) for check in report.checks] + [_kind(row) for row in kinds.values()],
+        "rules": [_rule(check.first) for check in report.checks],
     }
     return {
         "tool": {"driver": driver},
         "automationDetails": {"id": f"gym-conformance/{name}/" if name else "gym-conformance/"},
         "columnKind": "unicodeCodePoints",
-        "results": findings + drift,
+        "results": findings,
     }
 
 
@@ -57,18 +52,6 @@ def _rule(finding: Finding) -> dict[str, Any]:
         "helpUri": f"{DOCS}#{finding.check}",
         "defaultConfiguration": {"level": _LEVELS[finding.level]},
     }
-
-
-def _kind(row: DriftRow) -> dict[str, Any]:
-    return {
-        "id": _drift_id(row),
-        "shortDescription": {"text": f"Rows and server differ: {shown(row.kind)}"},
-        "defaultConfiguration": {"level": _WEIGHTS[row.weight]},
-    }
-
-
-def _drift_id(row: DriftRow) -> str:
-    return "drift-" + shown(row.kind).replace(" ", "-")
 
 
 def _finding(finding: Finding, app: str) -> dict[str, Any]:
@@ -93,22 +76,6 @@ def _finding(finding: Finding, app: str) -> dict[str, Any]:
     if finding.accepted:
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": shown(finding.accepted)}]
     return result | _place(finding.file, finding.line, finding.subject, app)
-
-
-def _drift(row: DriftRow, app: str) -> dict[str, Any]:
-    file, line = next(filter(None, map(_file_and_line, row.sources)), ("", 0))
-    subject = f"{row.tool}.{row.argument}" if row.argument else row.tool
-    return {
-        "ruleId": _drift_id(row),
-        "level": _WEIGHTS[row.weight],
-        "message": {"text": "\n".join(filter(None, [f"{shown(subject)}: {shown(row.message)}", shown(row.detail)]))},
-        "partialFingerprints": {"subject/v1": _fingerprint(row.kind, subject)},
-    } | _place(file, line, subject, app)
-
-
-def _file_and_line(source: str) -> tuple[str, int] | None:
-    file, _, line = source.rpartition(":")
-    return (file, int(line)) if file and line.isascii() and line.isdigit() and int(line) else None
 
 
 def _place(file: str, line: int, subject: str, app: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from gym_conformance.reports.drift_alone import html_drift, json_drift, markdown_drift
 from gym_conformance.reports.html import html_report, html_reports
 from gym_conformance.reports.json_report import json_report, json_reports
 from gym_conformance.reports.markdown import markdown_report, markdown_reports
@@ -25,9 +26,22 @@ _FLEETS: Final[Mapping[str, Callable[[Mapping[str, Report]], str]]] = {
 }
 
 
+#: The drift report alone, by suffix.
+DRIFT_FORMS: Final[Mapping[str, Callable[[Report], str]]] = {
+    ".json": json_drift,
+    ".md": markdown_drift,
+    ".html": html_drift,
+}
+
+
 def write_report(path: Path, report: Report) -> None:
     """Write the report whole or not at all: a reader never meets half a file."""
     _write(path, FORMS[path.suffix](report))
+
+
+def write_drift(path: Path, report: Report) -> None:
+    """Write the drift report alone, in the same way."""
+    _write(path, DRIFT_FORMS[path.suffix](report))
 
 
 def write_reports(path: Path, reports: Mapping[str, Report]) -> None:

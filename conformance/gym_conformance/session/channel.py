@@ -11,10 +11,13 @@ import httpx
 
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.latency import Latencies
 from gym_conformance.session.printable import credentials
 
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
 _HANGS = 2
+
+_BAD = 400
 
 
 class PathHangs(Exception):
@@ -23,7 +26,11 @@ class PathHangs(Exception):
 
 @dataclass
 class Line:
-    """What all channels to one target share. `url` has no trailing slash; `timeout` is in seconds, per request."""
+    """What all channels to one target share.
+
+    `url` has no trailing slash; `timeout` is in seconds, per request; `seconds` is how long requests were under way,
+    however many at once.
+    """
 
     url: str
     transport: httpx.AsyncBaseTransport
@@ -33,19 +40,30 @@ class Line:
     hangs: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     seconds: float = 0.0
+    latencies: Latencies = field(default_factory=Latencies, repr=False)
 
     def __post_init__(self) -> None:
         self._free = asyncio.Semaphore(self.in_flight)
+        self._under_way = 0
+        self._since = 0.0
 
     async def carry(self, request: httpx.Request) -> httpx.Response:
         """Send a request as soon as fewer than `in_flight` others are under way, and count it."""
         async with self._free:
             self.requests += 1
-            started = time.monotonic()
+            self._since = self._since if self._under_way else time.monotonic()
+            self._under_way += 1
             try:
                 return await self.transport.handle_async_request(request)
             finally:
-                self.seconds += time.monotonic() - started
+                self._under_way -= 1
+                if not self._under_way:
+                    self.seconds += time.monotonic() - self._since
+
+    def took(self, request: Request, reply: Reply) -> None:
+        """Remember how long a good reply took."""
+        if reply.status < _BAD:
+            self.latencies.add(f"{request.method} {request.path}", reply.elapsed)
 
     @cached_property
     def secrets(self) -> frozenset[str]:
@@ -78,6 +96,7 @@ class Channel:
             self.line.hangs[request.path] += fault.fault is Fault.HANG
             self.exchanges.append(Exchange(number, request, fault=f"{fault.fault}: {fault.detail}"))
             raise
+        self.line.took(request, reply)
         exchange = Exchange(number, request, reply)
         self.exchanges.append(exchange)
         return exchange

@@ -47,6 +47,9 @@ class Session(Protocol):
     async def send(self, request: Request) -> Exchange:
         """Send any request within the session."""
 
+    def shared(self) -> "Session":
+        """The same session in the hands of a second client, which was given what the first one has now."""
+
     async def close(self) -> None:
         """Release the session where the contract knows how."""
 
@@ -99,6 +102,12 @@ class CookieSession:
     async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:
         """`POST /verify` with row | response."""
         return await self.send(post(VERIFY, {**self.row.data, **fields, "response": response}))
+
+    def shared(self) -> "CookieSession":
+        """Another client with the cookies of this one."""
+        other = CookieSession(self.channel, self.row, self.client)
+        other.cookies = self.cookies
+        return other
 
     async def close(self) -> None:
         """Cookie sessions have no end: the contract knows no request for it."""

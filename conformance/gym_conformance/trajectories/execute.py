@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
 from gym_conformance.contract.rows import Call
 from gym_conformance.gym import Gym
@@ -26,6 +27,7 @@ class Rollout:
         self.steps: list[StepOutcome] = []
         self.output: list[Item] = []
         self.refusals: list[StepOutcome] = []
+        self._graded = gym.kind is Kind.SINGLE_TURN  # its calls are written, never made
         self._replies: list[Any] = []
         self._walk = self._run()
 
@@ -60,6 +62,9 @@ class Rollout:
 
     async def _call(self, number: int, call: Call) -> None:
         arguments = resolve(call.arguments, self._replies)
+        if self._graded:
+            self.output.append(function_call(call.name, json.dumps(arguments), f"call_{number}"))
+            return
         reply = reply_of(await self.session.call(Call(call.name, arguments)))
         body = reply.json() if reply.is_json else reply.text
         self._replies.append(body)
@@ -76,7 +81,7 @@ class Rollout:
 
     async def verify(self) -> StepOutcome:
         """Have what was done so far scored."""
-        reply = reply_of(await self.session.verify(response([*self.output, message("Done.")])))
+        reply = reply_of(await self.session.verify(response([*self.output, message(self.trajectory.answer)])))
         verdict = reply.json() if reply.status == _OK and reply.is_json else None
         return StepOutcome("/verify", reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
 

@@ -6,15 +6,17 @@ tried on the event loop, which stays free for it.
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import hypothesis
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.database import ExampleDatabase
 from hypothesis.errors import Flaky, Unsatisfiable
+from hypothesis.statistics import collector, describe_statistics
 from hypothesis.strategies import SearchStrategy
 
 E = TypeVar("E")
@@ -26,8 +28,8 @@ class Profile:
 
     Attributes:
         name: as `--gym-profile` calls it.
-        examples: at most so many for each property.
-        seconds: no new example is begun after so long.
+        examples: about so many for each property.
+        seconds: no new example is begun after so long, and none to shrink one that was found after as long again.
         derandomize: the same examples each time.
     """
 
@@ -40,8 +42,9 @@ class Profile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile("quick", 100, 2.5),
-        Profile("ci", 200, 10.0, derandomize=True),
+        Profile("smoke", 8, 0.1),
+        Profile("quick", 200, 1.0),
+        Profile("ci", 500, 10.0, derandomize=True),
         Profile("thorough", 3000, 300.0),
     )
 }
@@ -54,15 +57,26 @@ class Search:
     profile: Profile = PROFILES["quick"]
     seed: int | None = None
 
+    def divided(self, size: int) -> "Search":
+        """The same where each example is a batch of so many."""
+        return replace(self, profile=replace(self.profile, examples=-(-self.profile.examples // size)))
+
 
 USUAL = Search()
+
+#: An example that breaks a property is worth this many seconds of shrinking, however short the search.
+_SHRINKING = 3.0
 
 
 @dataclass
 class Found(Generic[E]):
-    """What a search came to: how many examples were tried, and the last, smallest one that broke the property."""
+    """What a search came to: how many examples were tried, and the last, smallest one that broke the property.
+
+    `statistics` is Hypothesis's own account of it.
+    """
 
     tried: int = 0
+    statistics: str = ""
     seconds: float = 0.0
     example: E | None = None
     failure: Exception | None = None
@@ -94,18 +108,22 @@ async def explore(
     found: Found[E] = Found()
     loop = asyncio.get_running_loop()
     started = time.monotonic()
+    end = math.inf
     stopped = False
     fault: list[Exception] = []
 
     def try_one(example: E) -> None:
-        found.seconds = time.monotonic() - started
-        late = found.seconds > search.profile.seconds * (2 if found.failure else 1)  # as long again to shrink it
-        if stopped or fault or (late and found.tried):
+        nonlocal end
+        if not found.tried:  # making the strategies is no part of the search
+            end = time.monotonic() + search.profile.seconds
+        if stopped or fault or time.monotonic() > end:
             raise _Enough
         found.tried += 1
         try:
             asyncio.run_coroutine_threadsafe(_await(attempt(example)), loop).result()
         except broken as failure:
+            if found.failure is None:
+                end = time.monotonic() + max(search.profile.seconds, _SHRINKING)
             found.example, found.failure = example, failure
             raise
         except Exception as other:
@@ -113,7 +131,7 @@ async def explore(
             raise _Enough from other
 
     try:
-        await asyncio.to_thread(_search, name, examples, try_one, search)
+        found.statistics = await asyncio.to_thread(_search, name, examples, try_one, search)
     except Exception:
         if found.failure is None and not fault:
             raise  # a fault of ours, in the making of examples
@@ -129,7 +147,7 @@ async def _await(work: Awaitable[None]) -> None:
     await work
 
 
-def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None], search: Search) -> None:
+def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None], search: Search) -> str:
     def holds(example: E) -> None:
         try_one(example)
 
@@ -143,12 +161,16 @@ def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None]
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
         print_blob=False,
+        verbosity=Verbosity.quiet,  # what was found is told by the finding
         phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     )(hypothesis.given(examples)(holds))
     if search.seed is not None:
         test = hypothesis.seed(search.seed)(test)
-    with contextlib.suppress(_Enough, Flaky, Unsatisfiable):
+    statistics: list[Any] = []
+    note = collector.with_value(statistics.append)  # type: ignore[arg-type]  # typed as what it is at first, None
+    with note, contextlib.suppress(_Enough, Flaky, Unsatisfiable):
         test()
+    return "".join(describe_statistics(one | {"nodeid": name}) for one in statistics)
 
 
 def _database(search: Search) -> ExampleDatabase | None:

@@ -1,5 +1,6 @@
 """Strategies for trajectories and schedules: from the rows' tools, and from what recorded rollouts and replies taught."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gym_conformance.contract.rows import Call, Row, Tool
-from gym_conformance.trajectories.trajectory import Reference, Schedule, Trajectory
-from gym_conformance.values import hostile_arguments, near_misses, valid_arguments
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Schedule, Trajectory
+from gym_conformance.values import admits, hostile_arguments, near_misses, valid_arguments
 
 #: A rollout of this many calls reaches most states; longer ones only cost time.
 CALLS = 6
@@ -23,22 +24,64 @@ class Knowledge:
 
     Attributes:
         rows: the rows to seed with.
+        answers: what a policy may say at the end, by row: what one said in a recorded rollout, and texts of the row.
         recorded: arguments that recorded rollouts called a tool with, by tool.
         runs: the call sequences of recorded rollouts.
+        session_seconds: what a session costs in which nothing is done.
         returned: where in a tool's reply a string or an integer stands, by tool.
         mined: values seen in recorded arguments and in replies, by the name of the property they stood in: two calls
             that mean the same thing say it with the same word.
     """
 
     rows: tuple[Row, ...] = field(repr=False)
+    answers: Mapping[Row, tuple[str, ...]] = field(default_factory=dict, repr=False)
     recorded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
     runs: tuple[tuple[Row, tuple[Call, ...]], ...] = field(default=(), repr=False)
     returned: Mapping[str, tuple[tuple[type, tuple[str | int, ...]], ...]] = field(default_factory=dict, repr=False)
     mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
 
-    def recorded_calls(self, tool: str) -> tuple[Call, ...]:
-        """Calls of the tool with recorded arguments."""
-        return tuple(Call(tool, arguments) for arguments in self.recorded.get(tool, ()))
+    session_seconds: float = 0.0
+    by_row: dict[Row, Mapping[str, "ToolCalls"]] = field(default_factory=dict, init=False, repr=False)
+    by_definition: dict[str, "ToolCalls"] = field(default_factory=dict, init=False, repr=False)
+
+    def sessions_in(self, seconds: float, *, at_most: int) -> int:
+        """How many sessions in which nothing is done fit into so many seconds, one at least."""
+        return max(1, min(at_most, int(seconds / self.session_seconds) if self.session_seconds else at_most))
+
+    def tools(self, row: Row) -> Mapping[str, "ToolCalls"]:
+        """The row's tools that a valid call can be made of, by name. Made once: strategies are dear to make."""
+        if row not in self.by_row:
+            made = [self._made(tool) for tool in row.tools]
+            self.by_row[row] = {calls.tool.name: calls for calls in made if not calls.valid.is_empty}
+        return self.by_row[row]
+
+    def _made(self, tool: Tool) -> "ToolCalls":
+        definition = json.dumps([tool.name, tool.parameters], sort_keys=True)
+        if definition not in self.by_definition:
+            fresh = valid_arguments(tool.parameters)
+            valid = valid_arguments(tool.parameters, self.mined)
+            if recorded := self.recorded.get(tool.name):
+                valid = st.one_of(st.sampled_from(recorded), valid)
+            wrong = st.one_of(near_misses(tool.parameters), hostile_arguments(tool.parameters))
+            self.by_definition[definition] = ToolCalls(tool, fresh, valid, wrong.map(lambda miss: miss.value))
+        return self.by_definition[definition]
+
+
+@dataclass(frozen=True)
+class ToolCalls:
+    """Arguments for one tool.
+
+    Attributes:
+        tool: the tool.
+        fresh: what its definition allows, and nothing else is known of.
+        valid: the same, and more often with values that were seen before, or as recorded.
+        wrong: with something wrong.
+    """
+
+    tool: Tool
+    fresh: st.SearchStrategy[Any]
+    valid: st.SearchStrategy[Any]
+    wrong: st.SearchStrategy[Any]
 
 
 def places(reply: Any, path: tuple[str | int, ...] = ()) -> list[tuple[type, tuple[str | int, ...]]]:
@@ -67,39 +110,54 @@ def is_read(tool: str) -> bool:
     return tool.lower().startswith(_READS)
 
 
-def valid_calls(tool: Tool, knowledge: Knowledge) -> st.SearchStrategy[Call]:
-    """Calls that the tool's definition allows: generated, and as recorded."""
-    generated = valid_arguments(tool.parameters, knowledge.mined).map(lambda arguments: Call(tool.name, arguments))
-    recorded = knowledge.recorded_calls(tool.name)
-    return st.one_of(st.sampled_from(recorded), generated) if recorded else generated
-
-
-def refused_calls(tool: Tool) -> st.SearchStrategy[Call]:
-    """Calls with one thing wrong, and with hostile values."""
-    wrong = st.one_of(near_misses(tool.parameters), hostile_arguments(tool.parameters))
-    return wrong.map(lambda miss: Call(tool.name, miss.value))
-
-
 @st.composite
-def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0) -> Trajectory:
-    """One trajectory: a recorded rollout's calls or fresh ones, writes before reads, with values of earlier replies."""
+def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most: int = CALLS) -> Trajectory:
+    """One trajectory: a recorded rollout's calls or fresh ones, writes before reads, with values of earlier replies.
+
+    At least `min_calls`, at most `most` calls, and perhaps a read.
+    """
     row, calls = draw(st.sampled_from(knowledge.rows)), list[Call]()
-    follow: bool = draw(st.booleans())
+    # What is known leads deep, what is new leads elsewhere: one in three knows nothing.
+    known, follow = draw(st.sampled_from([(True, False), (True, True), (False, False)]))
     if knowledge.runs and follow:
         row, recorded = draw(st.sampled_from(knowledge.runs))
-        calls += recorded[: draw(st.integers(min(min_calls, len(recorded)), min(len(recorded), CALLS)))]
-    tools = {tool.name: tool for tool in row.tools if not valid_calls(tool, knowledge).is_empty}
+        calls += recorded[: draw(st.integers(min(min_calls, len(recorded)), min(len(recorded), most)))]
+    tools = knowledge.tools(row)
+    answer: str = draw(_answers(knowledge.answers.get(row, ())))
     if not tools:
-        return Trajectory(row, tuple(calls))
+        return Trajectory(row, tuple(calls), answer=answer)
     least = max(min_calls - len(calls), 0)
-    for name in draw(st.lists(_tool_names(list(tools)), min_size=least, max_size=max(least, CALLS - len(calls)))):
-        call = draw(valid_calls(tools[name], knowledge))
-        calls.append(Call(name, _with_references(draw, call.arguments, tools[name], calls, knowledge)))
+    for name in draw(st.lists(_tool_names(list(tools)), min_size=least, max_size=max(least, most - len(calls)))):
+        if not known:
+            calls.append(Call(name, draw(tools[name].fresh)))
+            continue
+        arguments = _repeating(draw, draw(tools[name].valid), tools[name].tool, calls)
+        calls.append(Call(name, _with_references(draw, arguments, tools[name].tool, calls, knowledge)))
     reads = [name for name in tools if is_read(name)]
     look: bool = draw(st.booleans())
     if reads and look:  # what was written shows in what is read last
-        calls.append(draw(valid_calls(tools[draw(st.sampled_from(reads))], knowledge)))
-    return Trajectory(row, tuple(calls))
+        name = draw(st.sampled_from(reads))
+        calls.append(Call(name, _repeating(draw, draw(tools[name].valid), tools[name].tool, calls)))
+    return Trajectory(row, tuple(calls), answer=answer)
+
+
+def _answers(known: Sequence[str]) -> st.SearchStrategy[str]:
+    """The policy's last words: plain ones, ones that are known to mean something, and any."""
+    return st.one_of(st.just(PLAIN_ANSWER), *([st.sampled_from(known)] if known else []), st.text(max_size=20))
+
+
+def _repeating(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call]) -> Any:
+    """Speak, most of the time, of what an earlier call spoke of, name for name: that is how state is reached."""
+    spoken = [dict(named_values(call.arguments)) for call in calls]
+    topic: dict[str, Any] = draw(st.sampled_from([{}, *spoken, *spoken[-2:]])) if spoken else {}
+
+    def said(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: said(inner, key) for key, inner in value.items()}
+        return value if isinstance(value, list) else topic.get(name, value)
+
+    repeated = said(arguments)
+    return repeated if admits(tool.parameters, repeated) else arguments
 
 
 def _tool_names(names: Sequence[str]) -> st.SearchStrategy[str]:
@@ -139,8 +197,9 @@ def disturbed(draw: st.DrawFn, knowledge: Knowledge) -> Trajectory:
     """A trajectory with calls in its midst that are there to be refused."""
     plain = draw(trajectories(knowledge, min_calls=1))
     at = draw(st.integers(0, len(plain.calls)))
-    refused = [refused_calls(tool) for tool in plain.row.tools]
-    return plain.with_noise(at, draw(st.one_of([calls for calls in refused if not calls.is_empty])))
+    tools = [calls for calls in knowledge.tools(plain.row).values() if not calls.wrong.is_empty]
+    calls = draw(st.sampled_from(tools))
+    return plain.with_noise(at, Call(calls.tool.name, draw(calls.wrong)))
 
 
 @st.composite
@@ -163,8 +222,8 @@ def interleaved(draw: st.DrawFn, knowledge: Knowledge, *, concurrent: bool = Fal
 def crowded(draw: st.DrawFn, knowledge: Knowledge, most: int) -> Schedule:
     """One trajectory that idles somewhere in its midst while up to `most` others come and go."""
     patient = draw(trajectories(knowledge, min_calls=1))
-    passing = draw(trajectories(knowledge))
-    crowd = draw(st.integers(1, most))
+    passing = draw(trajectories(knowledge, most=1))  # short, for there are many of them
+    crowd = draw(st.sampled_from([*range(1, most + 1), *[most] * most]))  # every other time as many as there may be
     begun = draw(st.integers(1, patient.steps - 1))
     return Schedule(
         (patient, *[passing] * crowd),

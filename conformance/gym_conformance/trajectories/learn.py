@@ -1,8 +1,10 @@
 """Learning from a gym before trajectories are made: its recorded calls, and what its tools return."""
 
+import time
 from collections import defaultdict
 from typing import Any
 
+from gym_conformance.contract.rows import Row
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import run
@@ -11,6 +13,12 @@ from gym_conformance.trajectories.trajectory import Trajectory
 
 #: Recorded rollouts that are run to learn from.
 _RUNS = 4
+
+#: Sessions in which nothing is done, to see what one costs.
+_BARE = 3
+
+#: A text of the row that is longer is no answer but a part of the task.
+_SHORT = 200
 
 #: Values kept for each name: few, so that they meet.
 _MINED = 6
@@ -34,13 +42,26 @@ async def learn(gym: Gym) -> Knowledge:
         for step in outcome.calls:
             returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
             seen += named_values(step.body)
+    started = time.monotonic()
+    for _ in range(_BARE):
+        await run(gym, Channel(gym.line), Trajectory(gym.row))
     return Knowledge(
-        rows=tuple(row for row in gym.rows if row.tools) or (gym.row,),
+        session_seconds=(time.monotonic() - started) / _BARE,
+        rows=tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,),
+        answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
         recorded={tool: tuple(found.values()) for tool, found in recorded.items()},
         runs=runs,
         returned={tool: tuple(found) for tool, found in returned.items()},
         mined=_by_name(seen),
     )
+
+
+def _answers(gym: Gym, row: Row) -> tuple[str, ...]:
+    """The last words of the row's recorded rollouts, and short texts of the row: one of them may be the solution."""
+    recorded = [rollout.last_text for rollout in gym.recorded.get(row, ())]
+    own = {key: value for key, value in row.data.items() if key != "responses_create_params"}
+    texts = [str(value) for _, value in named_values(own) if type(value) in (str, int) and len(str(value)) <= _SHORT]
+    return tuple(dict.fromkeys(text for text in [*recorded, *texts[:_MINED]] if text))
 
 
 def _by_name(seen: list[tuple[str, Any]]) -> dict[str, tuple[Any, ...]]:

@@ -2,13 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 #: A place in an outcome: the number of the step, then keys and indices in its reply.
 Place = tuple[str | int, ...]
 
-#: Stands for what is not there.
-ABSENT = object()
+
+class Absent:
+    """Stands for what is not there."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT: Final = Absent()
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,14 @@ def differences(expected: Outcome, actual: Outcome, mask: frozenset[Place] = fro
 def volatile(first: Outcome, second: Outcome) -> frozenset[Place]:
     """The places that differ between two runs alone: times, ids, random text. Nothing there can be compared."""
     return frozenset(difference.place for difference in differences(first, second))
+
+
+def named(mask: Iterable[Place], outcome: Outcome) -> set[str]:
+    """The masked places for reading: `/list_stock lines.0.id`."""
+    return {
+        f"{outcome.steps[int(number)].name} {'.'.join(map(str, path[path[:1] == ['body'] :])) or 'reply'}"
+        for number, *path in mask
+    }
 
 
 def compared(outcome: Outcome, mask: frozenset[Place]) -> int:

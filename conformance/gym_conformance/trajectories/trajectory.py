@@ -1,14 +1,17 @@
 """A trajectory is what one rollout does; a schedule interleaves several. Both are plain values, and JSON."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from gym_conformance.contract.rows import Call, Row, Source
 
 SCHEMA: Final = "gym-conformance/schedule/1"
+
+#: What the policy says at the end of a trajectory that says nothing else: no environment pays for it.
+PLAIN_ANSWER: Final = "Done."
 
 #: The key of an argument that is not known before the run: a value from the reply to an earlier call.
 _REPLY: Final = "$reply"
@@ -45,7 +48,7 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """One rollout: the row it is seeded with, and its tool calls. It ends with a verify of what it did.
+    """One rollout: the row it is seeded with, its tool calls, and the policy's last words. It ends with a verify.
 
     `noise` are the numbers of the calls that are there to be refused: they are made, but are no part of the outcome.
     """
@@ -53,6 +56,7 @@ class Trajectory:
     row: Row
     calls: tuple[Call, ...] = ()
     noise: frozenset[int] = frozenset()
+    answer: str = PLAIN_ANSWER
 
     @property
     def steps(self) -> int:
@@ -62,14 +66,19 @@ class Trajectory:
     def with_noise(self, at: int, call: Call) -> "Trajectory":
         """The same with one more call, to be refused, before call number `at`."""
         moved = [_renumbered(each, lambda old: old + (old >= at)) for each in self.calls]
-        return Trajectory(self.row, (*moved[:at], call, *moved[at:]), frozenset({at}))
+        return replace(self, calls=(*moved[:at], call, *moved[at:]), noise=frozenset({at}))
 
     def without_noise(self) -> "Trajectory":
         """The same without the calls that are there to be refused."""
-        kept = [number for number in range(len(self.calls)) if number not in self.noise]
+        return self.without(self.noise)
+
+    def without(self, dropped: Collection[int]) -> "Trajectory":
+        """The same without the calls of these numbers; what referred to one of them has its stand-in."""
+        kept = [number for number in range(len(self.calls)) if number not in dropped]
         places = {number: place for place, number in enumerate(kept)}
         calls = (_renumbered(self.calls[number], lambda old: places.get(old, -1)) for number in kept)
-        return Trajectory(self.row, tuple(calls))
+        noise = frozenset(places[number] for number in self.noise if number in places)
+        return replace(self, calls=tuple(calls), noise=noise)
 
 
 def _renumbered(call: Call, number: Callable[[int], int]) -> Call:
@@ -123,7 +132,7 @@ def _lines(trajectory: Trajectory) -> Iterator[str]:
     for number, call in enumerate(trajectory.calls):
         refused = "  # to be refused" if number in trajectory.noise else ""
         yield f"{call.name}({json.dumps(call.arguments)}){refused}"
-    yield "verify"
+    yield "verify" if trajectory.answer == PLAIN_ANSWER else f"verify, after saying {json.dumps(trajectory.answer)}"
 
 
 def dump(schedule: Schedule, check: str) -> str:
@@ -134,6 +143,7 @@ def dump(schedule: Schedule, check: str) -> str:
             "row": trajectory.row.data,
             "calls": [{"tool": call.name, "arguments": call.arguments} for call in trajectory.calls],
             "noise": sorted(trajectory.noise),
+            "answer": trajectory.answer,
         }
         for trajectory in schedule.trajectories
     ]
@@ -164,7 +174,7 @@ def _trajectory(data: Mapping[str, Any], path: Path, number: int) -> Trajectory:
     calls = tuple(Call(str(call["tool"]), call["arguments"]) for call in data["calls"])
     if not isinstance(data["row"]["responses_create_params"], dict):
         raise TypeError("responses_create_params")
-    return Trajectory(Row(data["row"], Source(path, number)), calls, frozenset(data["noise"]))
+    return Trajectory(Row(data["row"], Source(path, number)), calls, frozenset(data["noise"]), str(data["answer"]))
 
 
 def resolve(arguments: Any, replies: list[Any]) -> Any:

@@ -5,7 +5,15 @@ Its canonical views become strategies (`build`) and faults (`faults`) at places 
 or as wrong has been held to the schema's own validator.
 """
 
-from gym_conformance.values.arguments import NearMiss, Parameters, minimal, near_misses, unsupported, valid_arguments
+from gym_conformance.values.arguments import (
+    NearMiss,
+    Parameters,
+    admits,
+    minimal,
+    near_misses,
+    unsupported,
+    valid_arguments,
+)
 from gym_conformance.values.build import Mined
 from gym_conformance.values.hostile import Hostile, hostile_arguments
 from gym_conformance.values.json_values import Json
@@ -18,6 +26,7 @@ __all__ = [
     "NearMiss",
     "NoValue",
     "Parameters",
+    "admits",
     "hostile_arguments",
     "minimal",
     "near_misses",

@@ -62,6 +62,11 @@ def near_misses(schema: Parameters, mined: Mined = _NOTHING_MINED) -> SearchStra
     return st.nothing() if right.is_empty or not found else _near_misses(reading, right, found)
 
 
+def admits(schema: Parameters, value: Json) -> bool:
+    """Whether the schema's validator takes the value."""
+    return read(schema).admits(value)
+
+
 def minimal(schema: Parameters) -> Json:
     """A smallest valid value: always the same, as a new object.
 

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from gym_conformance.drift.drift import Certainty
-from gym_conformance.reports.drift import DriftRow
+from gym_conformance.drifting.row import DriftRow
 from gym_conformance.reports.page.markup import Markup, element, text
 from gym_conformance.reports.shown import named, shown
 
@@ -26,7 +26,7 @@ def drift(rows: Sequence[DriftRow]) -> Markup:
 
 
 def _row(row: DriftRow, *, schemas: bool) -> Markup:
-    where = f"{row.tool}.{row.argument}" if row.argument else row.tool
+    where = row.tool + (row.argument if row.argument.startswith("/") else f".{row.argument}" if row.argument else "")
     facts = [
         ("Difference", text(row.message)),
         ("Certainty", text("" if row.certainty is Certainty.SHOWN else "the schemas alone cannot tell")),

@@ -50,7 +50,7 @@ def _row(one: Latency, low: int, high: int) -> Markup:
     return element(
         "tr",
         element("th", element("code", one.endpoint), scope="row"),
-        element("td", f"{len(one.seconds):,}", class_="number"),
+        element("td", f"{one.requests:,}", class_="number"),
         *(element("td", time, class_="number") for time in times),
         element("td", _plot(one, low, high)),
     )

@@ -1,9 +1,13 @@
 """Drift as the reports show it: a difference between schemas, and what the live server said to its witness."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.drift.drift import Certainty, Drift, Weight
+
+#: What a breaking drift weighs that the live server does not confirm: nothing is claimed that was not seen.
+_DEMOTED: Final = {"not confirmed": Weight.NOTE, "not tried": Weight.WARNING}
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,10 @@ class DriftRow:
 
     @classmethod
     def of(cls, drift: Drift, live: str = "", detail: str = "") -> "DriftRow":
-        """The row for a drift; `live` and `detail` say what came of its witness."""
+        """The row for a drift; `live` and `detail` say what came of its witness, and may make it weigh less."""
         return cls(
             drift.kind.value,
-            drift.weight,
+            _weight(drift, live),
             drift.tool,
             drift.message,
             drift.path,
@@ -58,11 +62,22 @@ class DriftRow:
 
     @property
     def breaks(self) -> bool:
-        """Whether it fails the run: what the schemas cannot show does so only when the live server confirms it."""
-        sure = self.live == "confirmed" if self.certainty is Certainty.UNKNOWN else self.live != "not confirmed"
-        return self.weight is Weight.BREAKING and sure
+        """Whether it spoils rollouts."""
+        return self.weight is Weight.BREAKING
 
     def as_json(self) -> dict[str, Any]:
         """A JSON object of plain types; a schema or witness that is not there is left out."""
         plain = {"weight": self.weight.value, "certainty": self.certainty.value, "sources": list(self.sources)}
         return {name: value for name, value in (asdict(self) | plain).items() if value is not None}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "DriftRow":
+        """The inverse of `as_json`."""
+        values = {"weight": Weight(data["weight"]), "certainty": Certainty(data["certainty"])}
+        return cls(**{**data, **values, "sources": tuple(data["sources"])})
+
+
+def _weight(drift: Drift, live: str) -> Weight:
+    if drift.weight is not Weight.BREAKING:
+        return drift.weight
+    return _DEMOTED.get(live, Weight.BREAKING if drift.shown or live else Weight.WARNING)

@@ -1,0 +1,326 @@
+"""Drift: the tools that rows show to the policy against the tools that the server serves.
+
+The schemas are compared offline (`gym_conformance.drift`); what would break rollouts is tried on the live server, and
+only what it confirms is a violation. A declared tool that nobody serves is `tool-routed`'s finding, and a route that
+no row declares is `tool-served-declared`'s.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from gym_conformance.checks.check import Level, Subjects, check
+from gym_conformance.checks.needs import EXECUTED_TOOLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS
+from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
+from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.openapi import Kind as ServerKind
+from gym_conformance.drift.compare import first_call
+from gym_conformance.drift.definitions import Definition
+from gym_conformance.drift.drift import Drift, Kind, Weight, Witness
+from gym_conformance.drift.soundness import not_json_schema
+from gym_conformance.drift.survey import undeclared_result
+from gym_conformance.drift.wording import argument
+from gym_conformance.drifting.catch_all import Unknown, unknown_argument
+from gym_conformance.drifting.ignored import is_ignored
+from gym_conformance.drifting.live import Live, NoSession, Said, ask, taken
+from gym_conformance.drifting.refused import is_refused
+from gym_conformance.drifting.row import DriftRow
+from gym_conformance.gym import Gym
+
+#: Calls of one tool whose replies are held to the server's response schema.
+_REPLIES = 3
+
+
+def _each(*kinds: Kind, weight: Weight | None = None) -> Subjects:
+    """Each drift of these kinds; the server as a whole where there is none, which passes."""
+
+    def subjects(gym: Gym) -> Iterable[Any]:
+        found = [one for one in gym.drifts if one.kind in kinds and weight in (None, one.weight)]
+        return found or ("server",)
+
+    return subjects
+
+
+def _agreed(trial: Trial, subject: object) -> bool:
+    """Whether there is no drift to try; says then what was compared."""
+    if isinstance(subject, Drift):
+        return False
+    compared, known = len(trial.gym.compared), len(trial.gym.definitions)
+    trial.note = f"{compared:,} definitions compared" + (f", of {known:,}" if known > compared else "")
+    return True
+
+
+def _tell(trial: Trial, drift: Drift, live: Live | None = None) -> None:
+    """Put the drift into the report, with what the live server said."""
+    trial.drift.append(DriftRow.of(drift, live.said, live.detail) if live else DriftRow.of(drift))
+
+
+def _expect_unconfirmed(trial: Trial, drift: Drift, live: Live, expected: str, hint: str) -> None:
+    """Raise what the live server confirms; a pass says why it is none, and what was not tried is not applicable."""
+    _tell(trial, drift, live)
+    if live.confirmed:
+        raise Violation(expected, f"{_said(drift)}; live: {live.detail}", hint)
+    trial.note = f"{drift.message}; {live.said}: {live.detail}"
+    if live.said is Said.NOT_TRIED:
+        raise NotApplicable(trial.note) if not live.detail.startswith("no session") else Untestable(live.detail)
+
+
+def _refused_subjects(gym: Gym) -> Iterable[Any]:
+    """What the schemas know; a catch-all's tools too, whose arguments only it knows."""
+    found = [one for one in gym.drifts if one.kind is Kind.ARGUMENT_REFUSED]
+    tools = gym.compared if gym.kind is ServerKind.CATCH_ALL else ()
+    sound = [one for one in tools if not not_json_schema(one)]
+    return [*found, *sound] or ("server",)
+
+
+@check(
+    "drift-argument-refused",
+    Level.MUST,
+    "A call that the definition allows MUST NOT be refused for its arguments",
+    why="the policy calls the tool as it was told to, and is answered with an error that it cannot mend.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    subjects=_refused_subjects,
+)
+async def drift_argument_refused(trial: Trial, subject: Any) -> None:
+    """Compares each definition with the server's own schema of the tool, and sends a call that only the first allows.
+
+    It is refused (4xx) in a session of a row that declares the tool, where a call that both allow is taken. Types,
+    bounds, enums, patterns, formats, required and nested arguments count; where the schemas cannot tell, the live
+    server does. A catch-all is asked for each argument: the words with which it refuses one that nobody serves,
+    but for the name, are a refusal.
+    Source: FastAPI validates the body of a tool's route and answers 422, which simple_agent/app.py (0.4.0) feeds to the model.
+    """
+    if isinstance(subject, Definition):
+        await _known_arguments(trial, subject)
+    elif not _agreed(trial, subject):
+        live = await is_refused(trial.gym, trial.channel, subject)
+        hint = "Change the definition in the rows, or the tool's pydantic model: one of them is of an older version."
+        _expect_unconfirmed(trial, subject, live, f"{_named(subject)} as the definition allows it", hint)
+
+
+async def _known_arguments(trial: Trial, definition: Definition) -> None:
+    try:
+        unknown = await unknown_argument(trial.gym, trial.channel, definition)
+    except NoSession as none:
+        raise Untestable(f"a session: {none}") from None
+    if unknown is not None:
+        drift = _unknown(definition, unknown)
+        detail = f"status {unknown.reply.status}, {unknown.reply.text}"
+        _tell(trial, drift, Live(Said.CONFIRMED, detail))
+        raise Violation(
+            f"{unknown.name} as the definition of {definition.name} offers it",
+            f"{drift.message}; live: {detail}",
+            "The tool's function has no such parameter: rename it there, or in the definition.",
+        )
+
+
+def _unknown(definition: Definition, unknown: Unknown) -> Drift:
+    return Drift(
+        Kind.ARGUMENT_REFUSED,
+        definition.name,
+        f"{definition.name}: the definition offers {unknown.name}, which the server does not know",
+        path=f"/{unknown.name}",
+        sources=definition.sources,
+        count=definition.count,
+        definition=definition.parameters,
+        witness=Witness(unknown.call),
+    )
+
+
+@check(
+    "drift-argument-ignored",
+    Level.MUST,
+    "An argument that the definition offers MUST NOT be dropped unread",
+    why="the policy sets it, nothing happens, and whatever it learns from the reward is noise.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    subjects=_each(Kind.ARGUMENT_IGNORED),
+)
+async def drift_argument_ignored(trial: Trial, subject: Any) -> None:
+    """Looks for arguments that the definition offers and the server's own schema does not name.
+
+    Two calls that differ only there give the same reply, the same later reads and the same reward, where two runs of
+    one call do. A tool without a declared body must answer one that is no JSON, too: it is known then to read none.
+    Source: pydantic drops what a model does not name (`extra="ignore"`, its default), and says nothing.
+    """
+    if not _agreed(trial, subject):
+        live = await is_ignored(trial.gym, trial.channel, subject)
+        hint = "Add the argument to the tool's pydantic model, or take it out of the definition."
+        _expect_unconfirmed(trial, subject, live, f"{_named(subject)} makes a difference", hint)
+
+
+def _declared_results(gym: Gym) -> Iterable[Any]:
+    """One definition of each tool whose reply the server declares."""
+    declared = {name for name, one in (gym.served or {}).items() if one.response is not None}
+    return {one.name: one for one in gym.compared if one.name in declared}.values() or ("server",)
+
+
+@check(
+    "drift-result",
+    Level.SHOULD,
+    "A tool's reply SHOULD be what the server's own schema declares",
+    why="whoever reads the schema, a trainer's parser or a mock, is misled.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    subjects=_declared_results,
+)
+async def drift_result(trial: Trial, subject: Any) -> None:
+    """Holds the replies to a few calls of each tool, recorded ones first, to the response schema of its route.
+
+    A route that declares none is not asked.
+    Our inference: the OpenAPI document promises it, and no client of nemo-gym's checks it.
+    """
+    gym = trial.gym
+    if not isinstance(subject, Definition):
+        trial.note = "the server declares no replies"
+        return
+    served = (gym.served or {})[subject.name]
+    for arguments in islice(_calls(gym, subject), _REPLIES):
+        try:
+            reply = await ask(gym, trial.channel, gym.row_for(subject), subject.name, arguments)
+        except NoSession as none:
+            raise Untestable(f"a session: {none}") from None
+        drift = undeclared_result(served, reply.json(), Witness(arguments)) if taken(reply) and reply.is_json else None
+        if drift is not None:
+            detail = f"status {reply.status}, {reply.text}"
+            _tell(trial, drift, Live(Said.CONFIRMED, detail))
+            raise Violation(f"a reply of {subject.name} as its schema declares", f"{drift.message}; {detail}", _RESULT)
+
+
+_RESULT = "The handler answers with a Response of its own, or the route's response_model is of an older version."
+
+
+def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
+    """Recorded calls of the tool, then the smallest that its definition offers."""
+    yield from (call.arguments for _, calls in gym.recorded_calls for call in calls if call.name == definition.name)
+    call = None if not_json_schema(definition) else first_call(definition)
+    if call is not None:
+        yield call.value
+
+
+@check(
+    "drift-rows-disagree",
+    Level.SHOULD,
+    "All rows SHOULD declare a tool alike",
+    why="the policy learns two interfaces for one tool, and at most one of them is the server's.",
+    needs=[RESOURCES_SERVER, TOOLS, EXECUTED_TOOLS],
+    subjects=_each(Kind.ROWS_DISAGREE),
+)
+async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
+    """Compares the definitions of one name, over all rows of all files: their schemas, `strict`, and nested or flat.
+
+    What only a description says is `drift-description`'s. Sends nothing. On a server that executes no tools, such as
+    one that grades calls, each row may bring tools of its own.
+    Our inference: one route serves them all.
+    """
+    if not _agreed(trial, subject):
+        _tell(trial, subject)
+        raise Violation(
+            f"one definition of {subject.tool}",
+            subject.message,
+            "Rows of two versions stand in one dataset: make the older ones anew.",
+        )
+
+
+@check(
+    "drift-definition-unsound",
+    Level.SHOULD,
+    "A tool's definition SHOULD be sound JSON Schema",
+    why="model servers refuse such a tool, or constrain the policy to something else than the rows mean.",
+    needs=[RESOURCES_SERVER, TOOLS],
+    subjects=_each(Kind.DEFINITION_UNSOUND, weight=Weight.WARNING),
+)
+async def drift_definition_unsound(trial: Trial, subject: Any) -> None:
+    """Reads each definition alone, over all rows of all files; sends nothing.
+
+    Its parameters are a JSON Schema of an object; `required` names its properties, and never `""`; a default is a
+    value that its own schema allows; `strict: true` keeps the rules of strict mode. Names are `tool-name-legal`'s.
+    Our inference: the server reads none of this; OpenAI's documentation of function calling asks it.
+    """
+    if not _agreed(trial, subject):
+        _tell(trial, subject)
+        said = _said(subject).partition(" (in ")[0]
+        raise Violation("a definition that means what it says", said, "Mend the definition in the rows.")
+
+
+_OFFERS_MORE = (Kind.ARGUMENT_WIDENED, Kind.ARGUMENT_UNOFFERED, Kind.UNNAMED_REFUSED)
+
+
+@check(
+    "drift-server-takes-more",
+    Level.MAY,
+    "The server MAY take more than the definition allows",
+    why="harmless; but the policy is not told of all that it could do.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    subjects=_each(*_OFFERS_MORE),
+)
+async def drift_server_takes_more(trial: Trial, subject: Any) -> None:
+    """Looks for arguments and values that the server's own schema takes and the definition does not; sends nothing.
+
+    Our inference.
+    """
+    if not _agreed(trial, subject):
+        _tell(trial, subject)
+        raise Violation("a definition of all that the server takes", subject.message, "Add it to the definition.")
+
+
+def _descriptions(gym: Gym) -> Iterable[Any]:
+    notes = _each(Kind.DESCRIPTION_DIFFERS, Kind.DEFINITION_UNSOUND, weight=Weight.NOTE)
+    return notes(gym)
+
+
+@check(
+    "drift-description",
+    Level.MAY,
+    "A tool's description MAY be the same everywhere",
+    why="the policy chooses its tools by what their descriptions say.",
+    needs=[RESOURCES_SERVER, TOOLS],
+    subjects=_descriptions,
+)
+async def drift_description(trial: Trial, subject: Any) -> None:
+    """Compares the descriptions of one tool and its arguments, in the rows and on the server, and looks for none at all.
+
+    Sends nothing.
+    Our inference.
+    """
+    if not _agreed(trial, subject):
+        _tell(trial, subject)
+        raise Violation(
+            "one description", subject.message, "Describe the tool once, and make rows and route from that."
+        )
+
+
+def _outdated(gym: Gym) -> Iterable[Any]:
+    if gym.lock is None:
+        return ("server",)
+    return gym.lock.outdated(gym.tools_now) or ("server",)
+
+
+@check(
+    "drift-lock",
+    Level.MUST,
+    "Rows and server MUST be as the lock says",
+    why="one side changed and nobody looked at it: the other may not have followed.",
+    needs=[],
+    subjects=_outdated,
+)
+async def drift_lock(trial: Trial, subject: Any) -> None:
+    """Compares the tools of all rows, and those of the server, with the lock file (`--gym-lock`); sends nothing.
+
+    Each side by itself, so that the finding says which of them changed. A side that the server does not show, as a
+    catch-all, is not compared.
+    Source: the lock file itself, which the env's authors wrote and keep under review.
+    """
+    if trial.gym.lock is None:
+        raise NotApplicable("no lock was given (--gym-lock)")
+    if isinstance(subject, Drift):
+        _tell(trial, subject)
+        raise Violation("the tool as it was locked", subject.message, "If it is meant, run with --gym-lock-update.")
+    trial.note = "rows and server are as they were locked"
+
+
+def _said(drift: Drift) -> str:
+    """Its message without the tool's name, which is the subject."""
+    return drift.message.removeprefix(f"{drift.tool}: ")
+
+
+def _named(drift: Drift) -> str:
+    return f"{argument(drift.path)} of {drift.tool}"

@@ -1,0 +1,116 @@
+"""Does the live server drop an argument unread? Two calls that differ only there then come to the same."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+from gym_conformance.contract.rows import Call, Row
+from gym_conformance.drift.drift import Drift, Witness
+from gym_conformance.drift.wording import short
+from gym_conformance.drifting.live import Live, NoSession, Said, opened
+from gym_conformance.gym import Gym
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import reply_of
+from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.outcome import Outcome, compared, differences, volatile
+from gym_conformance.trajectories.trajectory import Trajectory
+
+#: Calls that are made afterwards, to see what the call has changed.
+_AFTER: Final = 4
+
+#: The tool call among the steps of an outcome: after the seed.
+_CALL: Final = 1
+
+_GOOD: Final = range(200, 300)
+
+#: No JSON: a handler that answers it as it answers a call reads no body at all.
+_BROKEN: Final = b'{"a": '
+
+
+async def is_ignored(gym: Gym, channel: Channel, drift: Drift) -> Live:
+    """Compare pairs of calls that differ only in the argument: reply, later reads and reward.
+
+    What differs already between two runs of one call is not compared. Where the server declares no body, it must
+    also answer a body that is no JSON in the same way, so that it is known to read none.
+
+    Raises:
+        ServerFault: the server does not answer.
+    """
+    if drift.witness is None or drift.counterpart is None:
+        return Live(Said.NOT_TRIED, "no two values were found that would show it")
+    row = gym.row_for(drift)
+    try:
+        for pair in _pairs(gym, drift, drift.witness, drift.counterpart):
+            if (other := await _told_apart(gym, channel, row, drift.tool, pair)) is not None:
+                return other
+        if not drift.shown and (read := await _reads_body(gym, channel, row, drift)) is not None:
+            return read
+    except NoSession as none:
+        return Live(Said.NOT_TRIED, f"no session: {none}")
+    shown = " and ".join(short(one.value) for one in (drift.witness, drift.counterpart))
+    return Live(Said.CONFIRMED, f"{shown} give the same reply and the same later state")
+
+
+def _pairs(gym: Gym, drift: Drift, witness: Witness, counterpart: Witness) -> Iterator[tuple[Any, Any]]:
+    """The calls that were found, and a recorded call with the argument put in: that one means something."""
+    yield witness.value, counterpart.value
+    name = drift.path.removeprefix("/")
+    if "/" in name or "~" in name or not isinstance(witness.value, dict) or name not in witness.value:
+        return
+    recorded = (call for _, calls in gym.recorded_calls for call in calls if call.name == drift.tool)
+    for call in islice(recorded, 1):
+        bare = {key: value for key, value in call.arguments.items() if key != name}
+        other = counterpart.value.get(name) if name in counterpart.value else None
+        yield {**bare, name: witness.value[name]}, bare if other is None else {**bare, name: other}
+
+
+async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tuple[Any, Any]) -> Live | None:
+    """Why the pair does not show it; None where it does."""
+    later = _later(gym, row, tool)
+    first, again, other = [
+        await run(gym, channel, Trajectory(row, (Call(tool, arguments), *later)))
+        for arguments in (pair[0], pair[0], pair[1])
+    ]
+    seeded = first.steps[0].status
+    if seeded not in _GOOD:
+        raise NoSession(f"/seed_session answered {seeded}; see seed-accepts-rows")
+    if first.steps[_CALL].status not in _GOOD:
+        return Live(
+            Said.NOT_CONFIRMED, f"the server does not take {short(pair[0])}: status {first.steps[_CALL].status}"
+        )
+    mask = volatile(first, again)
+    for difference in differences(first, other, mask):
+        return Live(
+            Said.NOT_CONFIRMED,
+            f"it makes a difference: {difference.step} answers {difference.expected!r} or {difference.actual!r}",
+        )
+    if not compared(_call_alone(first), _shifted(mask)):
+        return Live(Said.NOT_CONFIRMED, "its replies cannot be compared: all of them differs from run to run")
+    return None
+
+
+def _later(gym: Gym, row: Row, tool: str) -> tuple[Call, ...]:
+    """Calls that may show what changed: those of a recorded rollout, else the tools that need no arguments."""
+    recorded = next((calls for its_row, calls in gym.recorded_calls if its_row is row), ())
+    if recorded:
+        return recorded[:_AFTER]
+    free = [one for one in row.tools if not one.parameters.get("required") and one.name != tool]
+    return tuple(Call(one.name, {}) for one in free[:_AFTER])
+
+
+async def _reads_body(gym: Gym, channel: Channel, row: Row, drift: Drift) -> Live | None:
+    """What shows that the handler reads the body though it declares none; None where nothing does."""
+    session = await opened(gym, channel, row)
+    broken = reply_of(await session.call_raw(drift.tool, _BROKEN))
+    if broken.status in _GOOD:
+        return None
+    return Live(Said.NOT_CONFIRMED, f"the handler reads the body: status {broken.status} to one that is no JSON")
+
+
+def _call_alone(outcome: Outcome) -> Outcome:
+    return Outcome(outcome.steps[_CALL : _CALL + 1])
+
+
+def _shifted(mask: frozenset[tuple[str | int, ...]]) -> frozenset[tuple[str | int, ...]]:
+    """The mask for the call alone, which is step 0 there."""
+    return frozenset((0, *place[1:]) for place in mask if place[0] == _CALL)

@@ -1,0 +1,39 @@
+"""The lock file on disk."""
+
+from pathlib import Path
+
+from gym_conformance.drift.lock import BadLock, Lock, parse_lock
+from gym_conformance.options import BadOption, Options
+
+
+def load_lock(options: Options) -> Lock | None:
+    """The lock to hold the tools to; None where none was given, or where it is to be written anew.
+
+    Raises:
+        BadOption: it cannot be read, or is no lock.
+    """
+    path = options.lock
+    if path is None or options.lock_update:
+        return None
+    try:
+        return parse_lock(path.read_text("utf-8"))
+    except OSError as error:
+        raise BadOption(f"--gym-lock {str(path)!r}: {error.strerror}; give a file that can be read") from None
+    except UnicodeDecodeError:
+        raise BadOption(f"--gym-lock {str(path)!r}: not UTF-8; write it anew with --gym-lock-update") from None
+    except BadLock as bad:
+        raise BadOption(f"--gym-lock {str(path)!r}: {bad}") from None
+
+
+def write_lock(path: Path, lock: Lock) -> str:
+    """Write the lock whole or not at all.
+
+    Returns:
+        A line that says what it holds.
+    """
+    half = path.with_name(path.name + ".part")
+    half.write_text(lock.render(), "utf-8")
+    half.replace(path)
+    rows = f"{len(lock.rows or ())} tools of the rows"
+    server = "nothing of the server, which does not say" if lock.server is None else f"{len(lock.server)} of the server"
+    return f"{path} is written: {rows}, {server}."

@@ -1,0 +1,100 @@
+"""A live line while a check runs: which one, how many examples, how fast; on a terminal only.
+
+It stands behind what pytest has written on the line, and goes when the check ends: nothing of it stays.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, TextIO, TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+#: Seconds before a check shows, and between two updates: a quick check shows nothing.
+_FIRST: Final = 0.5
+_NEXT: Final = 0.2
+
+_SAVE, _RESTORE, _ERASE = "\x1b7", "\x1b8", "\x1b[K"
+_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+
+#: Columns below which there is no room.
+_ROOM: Final = 20
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Writes the line.
+
+    Attributes:
+        file: the terminal.
+        room: says how many columns are left on its line.
+        colour: whether it may be dimmed.
+    """
+
+    file: TextIO
+    room: Callable[[], int]
+    colour: bool
+
+    async def during(self, check: str, counts: Callable[[], tuple[int, int]], work: Awaitable[T]) -> T:
+        """Await the work, and meanwhile show the check; `counts` gives trials and requests of the run so far."""
+        shown = asyncio.create_task(self._show(check, counts))
+        try:
+            return await work
+        finally:
+            shown.cancel()
+            with suppress(asyncio.CancelledError):
+                await shown
+
+    def close(self) -> None:
+        """Let go of the terminal."""
+        self.file.close()
+
+    async def _show(self, check: str, counts: Callable[[], tuple[int, int]]) -> None:
+        started, (trials, requests) = time.monotonic(), counts()
+        await asyncio.sleep(_FIRST)
+        try:
+            while True:
+                seconds = time.monotonic() - started
+                tried, sent = (now - before for now, before in zip(counts(), (trials, requests), strict=True))
+                self._write(line(check, tried, sent, seconds))
+                await asyncio.sleep(_NEXT)
+        finally:
+            self._put(_ERASE)
+
+    def _write(self, text: str) -> None:
+        room = self.room() - 2
+        if room < _ROOM:
+            return
+        text = f"{_DIM}{text[:room]}{_PLAIN}" if self.colour else text[:room]
+        self._put(f"{_SAVE}{_ERASE} {text}{_RESTORE}")
+
+    def _put(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # the terminal is gone
+            self.file.write(text)
+            self.file.flush()
+
+
+def line(check: str, trials: int, requests: int, seconds: float) -> str:
+    """What is shown."""
+    examples = f"{trials:,} example{'s' if trials != 1 else ''}"
+    return f"{check}: {examples}, {requests:,} requests, {requests / seconds:,.0f}/s, {seconds:.0f} s"
+
+
+def progress_of(config: pytest.Config) -> Progress | None:
+    """The line for this run; None with -q, in CI, in a worker, and where nobody looks: no terminal, or a dumb one."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not reporter.isatty or config.get_verbosity() < 0:
+        return None
+    if os.environ.get("CI") or os.environ.get("TERM", "dumb") == "dumb" or getattr(config.option, "numprocesses", None):
+        return None
+    writer = reporter._tw  # noqa: SLF001 - pytest gives its terminal no other name
+    try:  # pytest takes the descriptor away while a test runs: this is another one of the same terminal
+        file = os.fdopen(os.dup(writer._file.fileno()), "w", encoding="utf-8", errors="replace")  # noqa: SLF001
+    except (OSError, ValueError):
+        return None
+    return Progress(file, lambda: writer.fullwidth - writer.width_of_current_line, writer.hasmarkup)

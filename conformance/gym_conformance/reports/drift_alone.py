@@ -1,0 +1,84 @@
+"""The drift report alone, for whoever keeps rows and server in step: `--gym-drift FILE`."""
+
+import json
+from collections.abc import Iterator
+from difflib import unified_diff
+from typing import Any, Final
+
+from gym_conformance.drifting.row import DriftRow
+from gym_conformance.reports.html import document
+from gym_conformance.reports.markdown import LIMIT, within
+from gym_conformance.reports.marks import code, fenced, prose
+from gym_conformance.reports.page.drift import drift
+from gym_conformance.reports.page.markup import element
+from gym_conformance.reports.report import Report
+from gym_conformance.reports.shown import named, shown
+
+#: The form of the JSON: the target, and `drift` as in the whole report (`report.schema.json`).
+SCHEMA: Final = "gym-conformance/drift/1"
+
+#: Lines of a difference between schemas.
+_LINES: Final = 80
+
+
+def json_drift(report: Report) -> str:
+    """The drift as JSON text; `drift` is null where nothing was compared."""
+    rows = None if report.drift is None else [row.as_json() for row in report.drift]
+    return json.dumps({"schema": SCHEMA, "target": dict(report.target), "drift": rows}, indent=2) + "\n"
+
+
+def html_drift(report: Report) -> str:
+    """The drift as one HTML document: both schemas of each row side by side."""
+    breaking = any(row.breaks for row in report.drift or ())
+    header = element(
+        "header",
+        element("p", "gym conformance: drift", class_="kicker"),
+        element("h1", report.drift_outcome),
+        element("p", element("code", str(report.target["url"]))),
+        class_="unfit" if breaking else "neutral" if report.drift is None else "fit",
+    )
+    title = f"{report.drift_outcome}: {report.target['url']}"
+    return document(title, header, element("main", None if report.drift is None else drift(report.drift)))
+
+
+def markdown_drift(report: Report) -> str:
+    """The drift as GitHub-flavoured Markdown, at most `LIMIT` characters: what breaks rollouts first."""
+    return within(LIMIT, list(_blocks(report)))
+
+
+def _blocks(report: Report) -> Iterator[str]:
+    sign = "❌" if any(row.breaks for row in report.drift or ()) else "⚪" if report.drift is None else "✅"
+    yield f"## {sign} {report.drift_outcome}"
+    yield code(report.target["url"])
+    for row in report.drift or ():
+        yield _row(row)
+
+
+def _row(row: DriftRow) -> str:
+    facts = {
+        "difference": prose(row.message),
+        "certainty": "" if row.certainty == "shown" else "the schemas alone cannot tell",
+        "where": ", ".join(map(code, named(row.sources))),
+        "witness": "" if row.witness is None else code(json.dumps(row.witness)),
+        "live": ": ".join(filter(None, [prose(row.live), code(row.detail)])),
+    }
+    where = code(row.tool) + (f" {code(row.argument)}" if row.argument else "")
+    lines = [f"### {row.weight}: {prose(row.kind)}, {where}", "", *_listed(facts)]
+    if row.declared is not None and row.served is not None:
+        lines += ["", fenced("\n".join(_difference(row)), "diff")]
+    return "\n".join(lines)
+
+
+def _listed(facts: dict[str, str]) -> list[str]:
+    return [f"- {name}: {value}" for name, value in facts.items() if value]
+
+
+def _difference(row: DriftRow) -> list[str]:
+    """The schemas that rows declare (-) and that the server takes (+), as one text."""
+    lines = list(unified_diff(_lines(row.declared), _lines(row.served), "rows", "server", lineterm="", n=_LINES))
+    more = [f"… {len(lines) - _LINES:,} more lines"] if len(lines) > _LINES else []
+    return [shown(line, 200) for line in lines[:_LINES]] + more
+
+
+def _lines(schema: Any) -> list[str]:
+    return json.dumps(schema, indent=2, sort_keys=True).split("\n")

@@ -1,0 +1,51 @@
+"""Schedules that are a part of another: what is left of one that broke a property, when Hypothesis has shrunk it.
+
+Hypothesis shrinks how a schedule was drawn, value by value, and knows nothing of calls; in a few seconds against a slow
+server it does not come to an end. Leaving out whole sessions and calls takes a few tries.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from gym_conformance.trajectories.trajectory import Schedule
+
+
+def smaller(schedule: Schedule) -> Iterator[Schedule]:
+    """The schedule without some of its sessions, then without some of its calls; the most left out first."""
+    sessions = len(schedule.trajectories)
+    for dropped in _chunks(sessions):
+        if len(dropped) < sessions:
+            yield without_sessions(schedule, dropped)
+    for at, trajectory in enumerate(schedule.trajectories):
+        for dropped in _chunks(len(trajectory.calls)):
+            yield without_calls(schedule, at, dropped)
+
+
+def _chunks(length: int) -> Iterator[range]:
+    """All runs of neighbours, halves before quarters, single ones last."""
+    size = length
+    while size:
+        for start in range(0, length, size):
+            yield range(start, min(start + size, length))
+        size //= 2
+
+
+def without_sessions(schedule: Schedule, dropped: Collection[int]) -> Schedule:
+    """The schedule without these trajectories."""
+    kept = [at for at in range(len(schedule.trajectories)) if at not in dropped]
+    numbers = {at: number for number, at in enumerate(kept)}
+    order = tuple(numbers[turn] for turn in schedule.order if turn in numbers)
+    return replace(schedule, trajectories=tuple(schedule.trajectories[at] for at in kept), order=order)
+
+
+def without_calls(schedule: Schedule, at: int, dropped: Collection[int]) -> Schedule:
+    """The schedule whose trajectory number `at` does not make these calls; all others keep their turns."""
+    trajectories = list(schedule.trajectories)
+    trajectories[at] = trajectories[at].without(dropped)
+    order, step = [], 0
+    for turn in schedule.order:
+        # step 0 is the seed, so call number n is step n + 1
+        if turn != at or step - 1 not in dropped:
+            order.append(turn)
+        step += turn == at
+    return replace(schedule, trajectories=tuple(trajectories), order=tuple(order))

@@ -1,0 +1,170 @@
+"""Drift asked of a real FastAPI server: what it confirms, what it does not, and what is no drift at all."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from fastapi import FastAPI, HTTPException, Query, Request
+from pydantic import BaseModel, Field
+
+from gym_conformance.contract.rows import Row, Source
+from gym_conformance.dataset import Dataset
+from gym_conformance.findings import Finding, Verdict
+from gym_mocks.serving import serve
+from tests.drift.pairs import INTEGER, STRING, of
+from tests.twins.judging import judge
+
+CHECKS = ("drift-argument-refused", "drift-argument-ignored", "drift-result")
+
+
+class Place(BaseModel):
+    city: str = Field(max_length=20)
+    unit: Literal["celsius", "kelvin"] = "celsius"
+
+
+class Trip(BaseModel):
+    stops: list[Place] = Field(max_length=2)
+
+
+class Counted(BaseModel):
+    count: Annotated[int, Field(ge=1, le=9)]
+
+
+class Out(BaseModel):
+    output: str
+
+
+app = FastAPI()
+
+
+@app.post("/seed_session")
+async def seed_session() -> dict[str, Any]:
+    return {}
+
+
+@app.post("/verify")
+async def verify(request: Request) -> dict[str, Any]:
+    return {**await request.json(), "reward": 1.0}
+
+
+@app.post("/weather")
+async def weather(body: Place) -> Out:
+    return Out(output=f"{body.city}, 20 {body.unit}")
+
+
+@app.post("/travel")
+async def travel(body: Trip) -> Out:
+    return Out(output=f"{len(body.stops)} stops")
+
+
+@app.post("/count")
+async def count(body: Counted) -> Out:
+    if body.count == 1:
+        raise HTTPException(404, "no such number")
+    return Out(output=str(body.count))
+
+
+@app.post("/crash")
+async def crash(body: Counted) -> Out:
+    raise HTTPException(500, f"cannot count to {body.count}")
+
+
+@app.post("/queried")
+async def queried(city: Annotated[str, Query()]) -> Out:
+    return Out(output=city)
+
+
+@app.post("/bare")
+async def bare(request: Request) -> dict[str, Any]:
+    """Reads the request itself: no schema shows what it takes."""
+    return {"output": (await request.json()).get("city")}
+
+
+@app.post("/idle")
+async def idle() -> dict[str, Any]:
+    return {"output": "done"}
+
+
+@app.post("/misdeclared", response_model=None, responses={200: {"model": Out}})
+async def misdeclared(body: Place) -> dict[str, Any]:
+    return {"result": body.city}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serve(app) as served:
+        yield served
+
+
+def found(url: str, tool: str, parameters: dict[str, Any]) -> dict[str, list[Finding]]:
+    declared = {"type": "function", "name": tool, "description": "d", "parameters": parameters}
+    row = Row({"responses_create_params": {"input": "hi", "tools": [declared]}}, Source(Path("rows.jsonl"), 7))
+    return judge(url, Dataset((row,), (), 1), checks=CHECKS)
+
+
+def failed(findings: dict[str, list[Finding]]) -> list[tuple[str, str]]:
+    return [
+        (each.check, each.subject) for several in findings.values() for each in several if each.verdict is Verdict.FAIL
+    ]
+
+
+UNIT = {"enum": ["celsius", "fahrenheit"]}
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters", "expected"),
+    [
+        ("weather", of("city", city=STRING | {"maxLength": 20}, unit={"enum": ["celsius", "kelvin"]}), []),
+        ("weather", of("city", city=STRING | {"maxLength": 20}, unit=UNIT), [("refused", "weather/unit")]),
+        ("weather", of("city", city=STRING), [("refused", "weather/city")]),
+        ("weather", of(city=STRING | {"maxLength": 20}), [("refused", "weather/city")]),
+        ("weather", of("town", town=STRING), [("refused", "weather/city")]),
+        ("weather", of("city", city=STRING | {"maxLength": 20}, days=INTEGER), [("ignored", "weather/days")]),
+        (
+            "travel",
+            of(
+                "stops",
+                stops={"type": "array", "maxItems": 2, "items": of("city", city=STRING | {"maxLength": 9}, unit=UNIT)},
+            ),
+            [("refused", "travel/stops/*/unit")],
+        ),
+        ("count", of("count", count=INTEGER | {"minimum": 1, "maximum": 9}), []),
+        ("count", of("count", count=INTEGER | {"minimum": 1}), [("refused", "count/count")]),
+        ("count", of("count", count=STRING), [("refused", "count/count")]),
+        ("crash", of("count", count=INTEGER | {"minimum": 1, "maximum": 9}), []),
+        ("queried", of("city", city=STRING), [("refused", "queried/city")]),
+        ("bare", of("city", city=STRING), []),
+        ("idle", of("city", city=STRING), [("ignored", "idle/city")]),
+        ("idle", of(), []),
+        ("misdeclared", of("city", city=STRING | {"maxLength": 20}), [("result", "misdeclared")]),
+    ],
+)
+def test_what_a_real_server_confirms(
+    url: str, tool: str, parameters: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
+    findings = found(url, tool, parameters)
+    kinds = {"refused": "drift-argument-refused", "ignored": "drift-argument-ignored", "result": "drift-result"}
+    told = json.dumps([finding.as_json() for several in findings.values() for finding in several], indent=1)
+    assert sorted(failed(findings)) == sorted((kinds[kind], subject) for kind, subject in expected), told
+
+
+def test_a_finding_has_all_that_is_needed_to_mend_it(url: str) -> None:
+    findings = found(url, "weather", of("city", city=STRING | {"maxLength": 20}, unit=UNIT))
+    (finding,) = (each for each in findings["drift-argument-refused"] if each.verdict is Verdict.FAIL)
+    assert (finding.file, finding.line) == ("rows.jsonl", 7)
+    assert finding.expected == "unit of weather as the definition allows it"
+    assert "fahrenheit" in finding.actual
+    assert "status 422" in finding.actual
+    assert len([command for command in finding.reproduce if "/weather" in command]) == 2
+    (row,) = finding.drift
+    assert (row["live"], row["weight"], row["witness"]["unit"]) == ("confirmed", "breaking", "fahrenheit")
+
+
+def test_what_is_not_confirmed_is_told_and_weighs_less(url: str) -> None:
+    (finding,) = found(url, "bare", of("city", city=STRING))["drift-argument-ignored"]
+    assert finding.verdict is Verdict.PASS
+    (row,) = finding.drift
+    assert (row["live"], row["weight"]) == ("not confirmed", "note")
+    assert row["detail"]

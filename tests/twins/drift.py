@@ -1,0 +1,224 @@
+"""Twins whose rows and server have grown apart, and some that only look so."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from gym_conformance.drift.definitions import Definitions
+from gym_conformance.drift.lock import Lock, lock_of
+from gym_conformance.drift.served import served_tools
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.wire import Refused, Reply, Request
+from tests.twins.innocent import CatchAll, OrdersAnswers
+from tests.twins.tools import declare
+from tests.twins.twin import Json, Twin, dataset, twin
+
+
+def _tool(row: Json, name: str) -> Json:
+    tools: list[Json] = row["responses_create_params"]["tools"]
+    return next(tool for tool in tools if tool["name"] == name)
+
+
+def _in_each(name: str, change: Callable[[Json], object]) -> Any:
+    """Rows whose definition of a tool is changed."""
+    return dataset(lambda row: change(_tool(row, name)))
+
+
+def _in_one(name: str, change: Callable[[Json], object]) -> Any:
+    """The same for the first row only."""
+    left = [True]
+
+    def once(row: Json) -> None:
+        if left:
+            left.pop()
+            change(_tool(row, name))
+
+    return dataset(once)
+
+
+def _enum(*values: str) -> Any:
+    return _in_each("add_stock", lambda tool: tool["parameters"]["properties"]["category"].update(enum=list(values)))
+
+
+def _offer(name: str, **schema: Any) -> Callable[[Json], None]:
+    """Offer one more argument, which may be left out."""
+
+    def change(tool: Json) -> None:
+        tool["parameters"]["properties"][name] = schema
+        tool["strict"] = False
+
+    return change
+
+
+SHELF = {"type": "integer", "minimum": 1}
+
+
+class DropsUnread(ReferenceServer):
+    """Takes any argument and drops what it does not name, as pydantic does unless it is told otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for schema in self.openapi["components"]["schemas"].values():
+            if schema.get("title", "").endswith("_arguments"):
+                schema.pop("additionalProperties", None)
+
+    async def _call_tool(self, request: Request) -> Reply:
+        known = self.tools[request.path[1:]].arguments.model_fields
+        with suppress(ValueError):
+            body = json.loads(request.body)
+            if isinstance(body, dict):
+                kept = {name: value for name, value in body.items() if name in known}
+                request = replace(request, body=json.dumps(kept).encode())
+        return await super()._call_tool(request)
+
+
+class ReadsNothing(ReferenceServer):
+    """A tool that takes no body, and says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handlers["POST", "/close_shop"] = self._close
+        self.openapi["paths"]["/close_shop"] = {"post": {"responses": {}}}
+
+    async def _close(self, _: Request) -> Reply:
+        return Reply.json({"closed": True})
+
+
+class ReadsTheRequest(ReadsNothing):
+    """It declares no body and reads one all the same, as a handler that takes the bare request does."""
+
+    async def _close(self, request: Request) -> Reply:
+        try:
+            return Reply.json({"closed": json.loads(request.body).get("door")})
+        except (ValueError, AttributeError):
+            return Reply.json({"detail": "no JSON object"}, 422)
+
+
+class DeclaresMore(ReferenceServer):
+    """Its document asks for an argument that the server does not need."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        post = self.openapi["paths"]["/list_stock"]["post"]
+        name = post["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        schema = json.loads(json.dumps(self.openapi["components"]["schemas"][name]))
+        schema["properties"]["page"] = {"type": "integer"}
+        schema["required"].append("page")
+        self.openapi["components"]["schemas"][name] = schema
+
+
+class KnowsItsArguments(CatchAll):
+    """A catch-all that passes on what it gets, and answers as Python does to a name that its function has not."""
+
+    async def _call_tool(self, request: Request) -> Reply:
+        tool = self.tools[request.path[1:]]
+        try:
+            unknown = [name for name in json.loads(request.body) if name not in tool.arguments.model_fields]
+        except (TypeError, ValueError):
+            unknown = []
+        if unknown:
+            return Reply.json({"error": f"{tool.name}() got an unexpected keyword argument {unknown[0]!r}"})
+        return await super()._call_tool(request)
+
+
+class Acknowledges(CatchAll):
+    """A catch-all that takes whatever it is sent, and says no more than that."""
+
+    async def _unknown(self, request: Request) -> Reply:
+        return Reply.json({"done": request.path[1:]})
+
+
+class RefusesTheLot(ReferenceServer):
+    """A tool that refuses every call for a reason that is not in its schema: the shop is closed."""
+
+    async def call(self, session_id: str, tool: Any, arguments: Json) -> Any:
+        if tool.name == "list_stock":
+            raise Refused(409, "the shop is closed")
+        return await super().call(session_id, tool, arguments)
+
+
+def _lock_of(document: Any) -> Lock:
+    found = Definitions()
+    for row in dataset().rows:
+        found.add(row.data["responses_create_params"]["tools"], row.source)
+    return lock_of(found, served_tools(document))
+
+
+REFERENCE_LOCK = _lock_of(ReferenceServer().openapi)
+
+CLOSE = {"type": "function", "name": "close_shop", "description": "Close it."}
+
+
+def _declare_close(row: Json) -> None:
+    parameters = {"type": "object", "properties": {"door": {"type": "string"}}, "required": ["door"]}
+    row["responses_create_params"]["tools"].append({**CLOSE, "parameters": parameters})
+
+
+TWINS: tuple[Twin, ...] = (
+    twin("a value that only the rows allow", "drift-argument-refused", ReferenceServer, data=_enum("food", "fruit")),
+    twin(
+        "an argument that only the rows know",
+        "drift-argument-refused",
+        ReferenceServer,
+        data=_in_each("count_stock", _offer("shelf", **SHELF)),
+    ),
+    twin(
+        "an argument that is dropped unread",
+        "drift-argument-ignored",
+        DropsUnread,
+        data=_in_each("count_stock", _offer("shelf", **SHELF)),
+    ),
+    twin("a body that is not read", "drift-argument-ignored", ReadsNothing, data=dataset(_declare_close)),
+    twin("a body that is read undeclared", "", ReadsTheRequest, data=dataset(_declare_close)),
+    twin("a document that asks for more than the server", "", DeclaresMore),
+    twin("a tool that refuses every call", " repeat-recorded", RefusesTheLot, data=_enum("fruit", "tool", "book")),
+    twin(
+        "a catch-all that does not know an argument",
+        "drift-argument-refused",
+        KnowsItsArguments,
+        data=_in_each("count_stock", _offer("shelf", **SHELF)),
+    ),
+    twin("a catch-all that does not know a tool", "tool-routed", CatchAll, data=declare("get_weather")),
+    twin("a catch-all that acknowledges whatever it gets", "", Acknowledges, data=declare("get_weather")),
+    twin("a reply unlike its declaration", "drift-result repeat-recorded", lambda: _with_replies(OrdersAnswers())),
+    twin(
+        "rows that disagree",
+        "drift-rows-disagree",
+        ReferenceServer,
+        data=_in_one("list_stock", lambda tool: tool.update(strict=False)),
+    ),
+    twin(
+        "a default that its own schema refuses",
+        "drift-definition-unsound",
+        ReferenceServer,
+        data=_in_each("add_stock", lambda tool: tool["parameters"]["properties"]["place"].update(default="cellar")),
+    ),
+    twin("a value that only the server takes", "drift-server-takes-more", ReferenceServer, data=_enum("fruit", "tool")),
+    twin(
+        "a tool that is described twice",
+        "drift-description",
+        ReferenceServer,
+        data=_in_one("list_stock", lambda tool: tool.update(description="Lists.")),
+    ),
+    twin(
+        "a server that changed since it was locked",
+        "drift-lock tool-served-declared",
+        ReadsNothing,
+        lock=REFERENCE_LOCK,
+    ),
+    twin(
+        "rows that changed since they were locked",
+        "drift-lock",
+        ReferenceServer,
+        data=_in_each("list_stock", lambda tool: tool.update(strict=False)),
+        lock=REFERENCE_LOCK,
+    ),
+)
+
+
+def _with_replies(server: ReferenceServer) -> ReferenceServer:
+    """The server with the document of the reference."""
+    server.openapi["paths"] = ReferenceServer().openapi["paths"]
+    return server

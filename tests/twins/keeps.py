@@ -1,0 +1,42 @@
+"""A process whose server keeps something for each session; it prints its URL, and leaves when stdin closes."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources.sessions import SessionStore
+from gym_mocks.serving import serve
+
+KEPT: dict[str, Callable[[], object]] = {
+    "nothing": lambda: None,
+    "memory": lambda: bytes(200_000).replace(b"\0", b"x"),
+    "files": tempfile.TemporaryFile,
+    "children": lambda: subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL),  # noqa: S607 - no more than a name
+}
+
+
+class Keeps(ReferenceServer):
+    """Keeps one more thing with each seed."""
+
+    def __init__(self, keep: Callable[[], object]) -> None:
+        super().__init__(sessions=SessionStore(limit=50))
+        self.keep = keep
+        self.kept: list[object] = []
+
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        self.kept.append(self.keep())
+        return await super().seed(session_id, row)
+
+
+if __name__ == "__main__":
+    server = Keeps(KEPT[sys.argv[1]])
+    with serve(server) as served:
+        sys.stdout.write(f"{served}\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+    for thing in server.kept:
+        if isinstance(thing, subprocess.Popen):
+            thing.kill()

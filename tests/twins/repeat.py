@@ -1,0 +1,64 @@
+"""Twins that do not do the same again."""
+
+from typing import Any
+
+from gym_mocks.reference import ReferenceServer, Session
+from gym_mocks.resources.tools import Tool
+from gym_mocks.wire import Reply, Request
+from tests.twins.twin import Twin, twin
+
+
+class StateForEachCall(ReferenceServer):
+    """The tools are made anew for each call, so that nothing is ever kept."""
+
+    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+        del session_id
+        return await tool.call(self.new_state({}), arguments)
+
+
+class StateOfTheLastSeed(ReferenceServer):
+    """All sessions share what the last seed opened."""
+
+    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+        del session_id
+        return await super().call("the last", tool, arguments)
+
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        self.sessions.put("the last", Session(self.new_state(row)))
+        return await super().seed(session_id, row)
+
+
+class NumbersCalls(ReferenceServer):
+    """A call's answer says how many calls its session has made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: dict[str, int] = {}
+
+    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+        self.made[session_id] = self.made.get(session_id, 0) + 1
+        return await super().call(session_id, tool, arguments) | {"call": self.made[session_id]}
+
+
+class SaysUnsupported(ReferenceServer):
+    """verify reads nothing but the request, and yet the server says that nothing may be scored again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handlers["GET", "/reverify_mode"] = self._mode
+
+    async def _mode(self, _: Request) -> Reply:
+        return Reply.json("unsupported")
+
+    async def score(self, session_id: str, row: Any, response: dict[str, Any]) -> Any:
+        del session_id
+        score = await super().score("", row, response)
+        return type(score)(1.0 if len(response["output"]) > 2 else 0.0, {})
+
+
+TWINS: tuple[Twin, ...] = (
+    twin("state lost after each call", "repeat-recorded", StateForEachCall),
+    twin("state shared by all sessions", "repeat-recorded", StateOfTheLastSeed),
+    twin("calls that count", "repeat-recorded repeat-tool-calls drift-result", NumbersCalls),
+    twin("stateless and does not say so", "repeat-declares-stateless", SaysUnsupported),
+)

@@ -1,0 +1,20 @@
+"""Twins that hold up all sessions, or keep what they should let go."""
+
+import time
+from typing import Any
+
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import Row, Score
+from tests.twins.twin import Twin, twin
+
+
+class ScoresOnTheLoop(ReferenceServer):
+    """A long answer is scored for a second, on the event loop."""
+
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        if len(str(response["output"])) > 100_000:
+            time.sleep(0.9)  # noqa: ASYNC251 - the fault
+        return await super().score(session_id, row, response)
+
+
+TWINS: tuple[Twin, ...] = (twin("scores on the event loop", "resources-loop-free", ScoresOnTheLoop),)

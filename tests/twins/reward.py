@@ -1,0 +1,52 @@
+"""Twins whose reward rests on how something is written, or on what is claimed."""
+
+from collections.abc import Callable
+from typing import Any
+
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import Row, Score, last_text
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.twin import Json, Twin, twin
+
+Items = list[Json]
+
+
+def paying(worth: Callable[[Items], bool], reward: float) -> Callable[[], ASGIApp]:
+    """Makes servers that give this reward where the output is worth it, and score as the reference does elsewhere."""
+
+    class Paying(ReferenceServer):
+        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+            score = await super().score(session_id, row, response)
+            return Score(reward, {}) if worth(response["output"]) else score
+
+    return Paying
+
+
+def renamed_ids(output: Items) -> bool:
+    return any(item.get("call_id", "").startswith("renamed") for item in output)
+
+
+def spaced_arguments(output: Items) -> bool:
+    return any("\n" in item.get("arguments", "") for item in output)
+
+
+def reasons_first(output: Items) -> bool:
+    """Looks at the first item, as scorers do that expect a message there."""
+    return len(output) > 1 and output[0]["type"] == "reasoning"
+
+
+def several_parts(output: Items) -> bool:
+    return any(len(item.get("content") or ()) > 1 for item in output)
+
+
+def boasts(output: Items) -> bool:
+    return bool(output) and "success" in last_text(output)
+
+
+TWINS: tuple[Twin, ...] = (
+    twin("reads call ids", "reward-form", paying(renamed_ids, 0.0)),
+    twin("reads white space", "reward-form", paying(spaced_arguments, 0.0)),
+    twin("reads the first item", "reward-form", paying(reasons_first, 0.0)),
+    twin("reads the first part", "reward-form", paying(several_parts, 0.0)),
+    twin("believes a boast", "reward-claim", paying(boasts, 1.0)),
+)

@@ -1,0 +1,66 @@
+"""What a server keeps for each session is seen from outside, in its process."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gym_conformance.checks.resources import resources_kept
+from gym_conformance.findings import Finding, Verdict
+from gym_conformance.options import Options
+from gym_conformance.plugin.run import Run
+from tests.twins.keeps import KEPT
+from tests.twins.twin import dataset
+
+
+@contextmanager
+def keeping(what: str) -> Iterator[tuple[str, int]]:
+    """A server in a process of its own that keeps this; its URL and its process id."""
+    command = [sys.executable, "-m", "tests.twins.keeps", what]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        try:
+            yield process.stdout.readline().strip(), process.pid
+            process.stdin.close()
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+
+
+def judge(what: str) -> Finding:
+    with keeping(what) as (url, pid):
+        run = Run(url, Options(url=url, pid=pid), dataset())
+        try:
+            (finding,) = run.judge(resources_kept)
+        finally:
+            run.close()
+    return finding
+
+
+@pytest.mark.parametrize("what", sorted(KEPT.keys() - {"nothing"}))
+def test_what_is_kept_for_each_session_is_found(what: str) -> None:
+    finding = judge(what)
+    assert finding.verdict is Verdict.FAIL, finding
+    assert {"memory": "KiB", "files": "open files", "children": "child processes"}[
+        what
+    ] in finding.expected + finding.actual
+
+
+def test_a_server_that_keeps_nothing_passes() -> None:
+    assert judge("nothing").verdict is Verdict.PASS
+
+
+def test_a_process_that_is_not_there_is_untestable() -> None:
+    with keeping("nothing") as (url, _):
+        run = Run(url, Options(url=url, pid=2**22 - 1), dataset())
+        try:
+            (finding,) = run.judge(resources_kept)
+        finally:
+            run.close()
+    assert finding.verdict is Verdict.UNTESTABLE
+    assert "--gym-pid" in finding.reason
