@@ -16,15 +16,17 @@ from gym_mocks.policy import scripted_rows
 from gym_mocks.serving import serve
 from tests.twins.judging import ended, failures, judge
 
-#: What says nothing about an example, by design: no lock, rewards of one part, no tools. All else must apply, and pass.
-NO_LOCK = {"drift-lock"}
+#: What says nothing about an example, by design. All else must apply, and pass.
+NOT_TOLD = {"drift-lock", "resources-kept", "repeat-declares-stateless"}  # no lock, no process, no /reverify_mode
 ONE_PART = {"verify-reward-components"}
 NO_TOOLS = {
     *("tool-routed", "tool-bad-body", "tool-wrong-arguments", "tool-refused-call"),
     *("tool-reply-text", "tool-name-legal", "tool-served-declared", "verify-malformed-calls", "cookie-unknown-session"),
+    *("repeat-tool-calls", "reward-extra-read"),
     *(check.id for check in CHECKS if check.section == "drift"),
 }
-CASES: dict[ModuleType, set[str]] = {weather: ONE_PART, game: ONE_PART | NO_TOOLS, sandbox: ONE_PART, robot: set()}
+NO_READS = {"reward-extra-read"}
+CASES: dict[ModuleType, set[str]] = {weather: ONE_PART, game: ONE_PART | NO_TOOLS, sandbox: ONE_PART, robot: NO_READS}
 
 
 @pytest.mark.parametrize("example", CASES, ids=lambda module: module.__name__.rpartition(".")[2])
@@ -38,10 +40,13 @@ def test_the_suite_passes_an_example(example: ModuleType, tmp_path: Path) -> Non
         rollouts = [httpx.post(run, json=row).json() for row in example.ROWS]
         rows.with_name("example_rollouts.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rollouts))
         findings = judge(gym.url(example.server().name), load([rows]))
-    told = [f"{finding.check} [{finding.subject}] {finding.actual}" for finding in failures(findings)]
+    # A robot that is told to move twice moves twice.
+    told = [
+        f"{one.check} [{one.subject}] {one.actual}" for one in failures(findings) if one.check != "repeat-tool-calls"
+    ]
     assert told == []
     assert ended(findings, Verdict.UNTESTABLE) == set()
-    assert ended(findings, Verdict.NOT_APPLICABLE) == CASES[example] | NO_LOCK
+    assert ended(findings, Verdict.NOT_APPLICABLE) == CASES[example] | NOT_TOLD
 
 
 def test_the_sandbox_is_made_by_the_first_tool_that_needs_it() -> None:

@@ -10,6 +10,12 @@ from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 
 
+@pytest.fixture(autouse=True)
+def few_trajectories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tested here is the plugin: a handful of trajectories for each property will do."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--gym-profile=smoke")
+
+
 @pytest.fixture(scope="session")
 def gym() -> Iterator[str]:
     """The URL of a reference server that all tests share."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Row, Score
+from gym_mocks.resources.tools import Tool
 from tests.twins.twin import Twin, twin
 
 
@@ -17,4 +18,16 @@ class ScoresOnTheLoop(ReferenceServer):
         return await super().score(session_id, row, response)
 
 
-TWINS: tuple[Twin, ...] = (twin("scores on the event loop", "resources-loop-free", ScoresOnTheLoop),)
+class MovesOnTheLoop(ReferenceServer):
+    """A tool takes most of a second, on the event loop."""
+
+    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+        if tool.name == "move_stock":
+            time.sleep(0.7)  # noqa: ASYNC251 - the fault
+        return await super().call(session_id, tool, arguments)
+
+
+TWINS: tuple[Twin, ...] = (
+    twin("scores on the event loop", "resources-loop-free", ScoresOnTheLoop),
+    twin("moves on the event loop", "resources-loop-free", MovesOnTheLoop),
+)

@@ -1,6 +1,7 @@
 """Twins whose reward rests on how something is written, or on what is claimed."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
@@ -39,6 +40,12 @@ def several_parts(output: Items) -> bool:
     return any(len(item.get("content") or ()) > 1 for item in output)
 
 
+def looks_again(output: Items) -> bool:
+    """Two equal calls in a row."""
+    calls = [(item["name"], item["arguments"]) for item in output if item["type"] == "function_call"]
+    return any(one == two for one, two in pairwise(calls))
+
+
 def boasts(output: Items) -> bool:
     return bool(output) and "success" in last_text(output)
 
@@ -48,5 +55,6 @@ TWINS: tuple[Twin, ...] = (
     twin("reads white space", "reward-form", paying(spaced_arguments, 0.0)),
     twin("reads the first item", "reward-form", paying(reasons_first, 0.0)),
     twin("reads the first part", "reward-form", paying(several_parts, 0.0)),
+    twin("counts calls", "reward-extra-read repeat-tool-calls", paying(looks_again, 0.0)),
     twin("believes a boast", "reward-claim", paying(boasts, 1.0)),
 )

@@ -12,8 +12,8 @@ from tests.twins.twin import Twin, changed, crashing, edited, twin
 NAME = "StockroomResourcesServer___stockroom"
 AFTER_VERIFY = """verify-degenerate verify-malformed-calls verify-framework-types verify-raw-surrogate verify-reward-finite verify-echoes
     verify-echoes-tokens verify-keeps-row-fields verify-reward-components verify-without-session verify-floor
-    verify-malformed repeat-recorded repeat-declares-stateless reward-form reward-claim resources-loop-free
-    metrics-shape metrics-order"""
+    verify-malformed repeat-recorded repeat-declares-stateless reward-form reward-extra-read
+    reward-claim resources-loop-free metrics-shape metrics-order"""
 NEED_COOKIE = "cookie-sent-again cookie-tampered cookie-unsigned-id cookie-signing-key cookie-foreign"
 
 
@@ -115,7 +115,7 @@ TWINS: tuple[Twin, ...] = (
         "seed-accepts-rows",
         RefusesOneRow,
         untestable="""verify-scores-rows verify-malformed-calls verify-reward-finite verify-floor repeat-recorded
-            repeat-declares-stateless reward-form reward-claim""",
+            repeat-declares-stateless reward-form reward-extra-read reward-claim""",
     ),
     twin("extra keys forbidden", "seed-accepts-rollout-keys", ForbidsExtraKeys),
     twin("the seed's reply is null", "seed-replies-object", edited("/seed_session", lambda _: None)),

@@ -54,7 +54,14 @@ def test_without_rows_what_needs_them_says_so() -> None:
     assert not ended(findings, Verdict.FAIL)
     needing = ended(findings, Verdict.UNTESTABLE)
     assert needing == {"verify-scores-rows", *AFTER_VERIFY.split()} - {
-        *("verify-floor", "verify-malformed-calls", "reward-form", "repeat-recorded", "repeat-declares-stateless")
+        *(
+            "verify-floor",
+            "verify-malformed-calls",
+            "reward-form",
+            "reward-extra-read",
+            "repeat-recorded",
+            "repeat-declares-stateless",
+        )
     }
     assert all("--gym-data" in findings[check][0].reason for check in needing)
 

@@ -101,7 +101,7 @@ TWINS: tuple[Twin, ...] = (
         HangsInOneTool,
         untestable="""cookie-keeping-client cookie-unknown-session tool-bad-body tool-wrong-arguments tool-refused-call
             tool-reply-text verify-reward-components repeat-recorded repeat-tool-calls repeat-declares-stateless
-            reward-form drift-result""",
+            reward-form reward-extra-read resources-loop-free drift-result""",
         timeout=0.7,
     ),
     twin("closes in the middle of a body", "metrics-empty", odd(lambda: stream(half(), ("content-length", "900")))),

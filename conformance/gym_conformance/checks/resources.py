@@ -6,6 +6,8 @@ that ran on the event loop.
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from statistics import median
 
@@ -13,6 +15,7 @@ from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import degenerate_outputs, response
 from gym_conformance.contract.wire import LIVENESS, VERIFY
 from gym_conformance.gym import NO_SUCH_TOOL
@@ -41,15 +44,15 @@ async def _latency(trial: Trial) -> float:
 @check(
     "resources-loop-free",
     Level.SHOULD,
-    "A verify SHOULD NOT hold up requests of other sessions",
-    why="one slow verify stops all rollouts of the server: the batch takes as long as all verifies in a row.",
+    "A verify or a tool call SHOULD NOT hold up requests of other sessions",
+    why="one slow handler stops all rollouts of the server: the batch takes as long as all of them in a row.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def resources_loop_free(trial: Trial, _: object) -> None:
-    """Verifies the longest recorded output, and a very long text, and asks for `/` meanwhile.
+    """Verifies the longest recorded output, and a very long text, makes recorded calls, and asks for `/` meanwhile.
 
-    A light request that waits for half a second and 20 times its idle latency was held up. A verify that is quicker
-    than that holds nobody up.
+    A light request that waits for half a second and 20 times its idle latency was held up. What is quicker than that
+    holds nobody up. Of each tool the first recorded call is made.
 
     Our inference: rollout collection has hundreds of sessions open on one server (nemo_gym/rollout_collection.py).
     """
@@ -60,9 +63,17 @@ async def resources_loop_free(trial: Trial, _: object) -> None:
     outputs = [heaviest.response]
     longest = sorted(trial.gym.rollouts, key=lambda rollout: -len(str(rollout.output)))
     outputs += [response(rollout.output) for rollout in longest[:2]]
-    for output in outputs:
-        session = await trial.open()
-        heavy = asyncio.ensure_future(trial.verify(session, output))
+    session = await trial.open()
+    await _expect_free(trial, idle, "verify", [partial(session.verify, output) for output in outputs])
+    for row, calls in trial.gym.recorded_calls[:1] if trial.gym.kind is not Kind.SINGLE_TURN else ():
+        session = await trial.open(row)
+        first = {call.name: call for call in reversed(calls)}
+        await _expect_free(trial, idle, "a tool call", [partial(session.call, call) for call in first.values()])
+
+
+async def _expect_free(trial: Trial, idle: float, what: str, work: Iterable[Callable[[], Awaitable[object]]]) -> None:
+    for begin in work:
+        heavy = asyncio.ensure_future(begin())
         worst = 0.0
         while not heavy.done():
             await asyncio.sleep(0.02)
@@ -71,8 +82,8 @@ async def resources_loop_free(trial: Trial, _: object) -> None:
         if worst > max(_HELD_UP_SECONDS, _HELD_UP_TIMES * idle):
             raise Violation(
                 f"GET / answers in about {idle * 1000:.0f} ms, as when idle",
-                f"{worst:.1f} s while a verify ran elsewhere",
-                "verify computes on the event loop: run it in a thread or a process (run_in_threadpool), or await it.",
+                f"{worst:.1f} s while {what} ran elsewhere",
+                "It computes on the event loop: run it in a thread or a process (run_in_threadpool), or await it.",
             )
         trial.channel.exchanges.clear()
 

@@ -9,13 +9,22 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, each_row
+from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, each_row
 from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.trial import OK, Trial
-from gym_conformance.contract.policy_output import Item, message, reasoning, response
+from gym_conformance.contract.policy_output import (
+    Item,
+    function_call,
+    function_call_output,
+    message,
+    reasoning,
+    response,
+)
 from gym_conformance.contract.rows import Row
 from gym_conformance.gym import Gym
+from gym_conformance.session.contract import Session
 from gym_conformance.session.exchange import reply_of
+from gym_conformance.trajectories.generate import is_read
 
 
 def _rename_call_ids(output: list[Item]) -> list[Item]:
@@ -60,6 +69,20 @@ def _halves(part: Item) -> list[Item]:
     return [part | {"text": part["text"][:at]}, part | {"text": part["text"][at:]}] if at > 0 else [part]
 
 
+def _join_text(output: list[Item]) -> list[Item]:
+    """The text parts of each message as one."""
+    return [item | {"content": _joined(item["content"])} if _is_message(item) else item for item in output]
+
+
+def _joined(parts: list[Any]) -> list[Any]:
+    texts = [part.get("text") if isinstance(part, dict) else None for part in parts]
+    return (
+        [parts[0] | {"text": "".join(map(str, texts))}]
+        if texts and all(isinstance(text, str) for text in texts)
+        else parts
+    )
+
+
 def _is_message(item: Item) -> bool:
     return item.get("type") == "message" and isinstance(item.get("content"), list)
 
@@ -71,6 +94,7 @@ REWRITINGS: Final[dict[str, Callable[[list[Item]], list[Item]]]] = {
     "arguments in another order": _reverse_keys,
     "a reasoning item before": _insert_reasoning,
     "text in two parts": _split_text,
+    "text parts joined": _join_text,
 }
 
 
@@ -83,6 +107,10 @@ async def _reward(trial: Trial, row: Row, output: list[Item]) -> Any:
     session = await trial.open(row)
     for call in trial.gym.recorded[row][0].calls:
         await session.call(call)
+    return await _verified(session, output)
+
+
+async def _verified(session: Session, output: list[Item]) -> Any:
     reply = reply_of(await session.verify(response(output)))
     verdict = reply.json() if reply.status == OK and reply.is_json else {}
     return verdict.get("reward")
@@ -100,7 +128,7 @@ async def reward_form(trial: Trial, row: Row) -> None:
     """Scores a recorded rollout as it is, and rewritten.
 
     Rewritten: other call ids, other white space and key order in arguments, a reasoning item before it, texts in two
-    parts. Not where the reward of the rollout itself is not the same twice.
+    parts, text parts joined. Not where the reward of the rollout itself is not the same twice.
 
     Our inference.
     """
@@ -125,6 +153,53 @@ _HINTS = {
     "text in two parts": "The scorer reads content[0] only: join all text parts of a message.",
     "a reasoning item before": "The scorer looks at output[0], or counts items.",
 }
+
+
+@check(
+    "reward-extra-read",
+    Level.SHOULD,
+    "One more look SHOULD NOT change the reward",
+    why="the policy is trained not to check its work.",
+    needs=[RESOURCES_SERVER, SERVED_TOOLS, ROLLOUTS, SCORE],
+    subjects=_recorded_rows,
+)
+async def reward_extra_read(trial: Trial, row: Row) -> None:
+    """Scores a recorded rollout as it is, and with its last read made twice more before the policy's last words.
+
+    A read is a call whose tool is named like one, and whose repetition gets the same reply. Not where the rollout
+    earned nothing, or its reward is not the same twice.
+
+    Our inference. An environment may pay for few calls; its baseline then says so.
+    """
+    rollout = trial.gym.recorded[row][0]
+    look = next((call for call in reversed(list(rollout.calls)) if is_read(call.name)), None)
+    if look is None:
+        raise NotApplicable("its recorded rollout reads nothing")
+    recorded = [item for item in rollout.output if isinstance(item, dict)]
+    plain = await _reward(trial, row, recorded)
+    if not plain:
+        raise NotApplicable("its recorded rollout earns nothing")
+    trial.channel.exchanges.clear()
+    session = await trial.open(row)
+    for call in rollout.calls:
+        await session.call(call)
+    once, twice = [reply_of(await session.call(look)).text for _look in range(2)]
+    if once != twice:
+        raise NotApplicable(f"{look.name} gets another reply the second time")
+    looks = [
+        item
+        for call_id in ("look_1", "look_2")
+        for item in (
+            function_call(look.name, json.dumps(look.arguments), call_id),
+            function_call_output(once, call_id),
+        )
+    ]
+    reward = await _verified(session, [*recorded[:-1], *looks, *recorded[-1:]])
+    if reward is not None and reward != plain:
+        if await _reward(Trial(trial.gym), row, recorded) != plain:
+            raise NotApplicable("its recorded rollout is not scored the same twice")
+        hint = "The scorer compares lists of calls, or counts them: let it look at what came of them."
+        raise Violation(f"a reward of {plain}, as without another {look.name}", f"{reward}", hint)
 
 
 @check(
