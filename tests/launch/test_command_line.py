@@ -138,7 +138,19 @@ def test_a_worker_dies(pytester: pytest.Pytester) -> None:
         """
     )
     run = _run(
-        pytester, "--gym-env", "one:app", "--gym-env", "two:app", "-n", "2", "-k", "live", "--gym-report", "r.json"
+        pytester,
+        "--gym-env",
+        "one:app",
+        "--gym-env",
+        "two:app",
+        "-n",
+        "2",
+        "--max-worker-restart",
+        "1",
+        "-k",
+        "live",
+        "--gym-report",
+        "r.json",
     )
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     assert re.search(r"worker '?gw\d'? crashed", run.stdout.str())
