@@ -37,5 +37,8 @@ CHECKS: Final[tuple[Check, ...]] = tuple(found for module in _MODULES for found 
 #: About an env's folder: nothing is sent, and no server need be there.
 FILES: Final[tuple[Check, ...]] = _checks(files)
 
-#: Tried only on envs that the suite launches itself: these before it does, those after all others.
-LAUNCHED: Final[tuple[Check, ...]] = FILES + _checks(judges)
+#: What a verify makes of its judge's words, tried after all others where the suite is the judge.
+JUDGES: Final[tuple[Check, ...]] = _checks(judges)
+
+#: Tried only on envs that the suite launches itself.
+LAUNCHED: Final[tuple[Check, ...]] = FILES + JUDGES

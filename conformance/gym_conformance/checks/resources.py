@@ -18,10 +18,11 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import degenerate_outputs, response
 from gym_conformance.contract.wire import LIVENESS, VERIFY
+from gym_conformance.findings import Reading
 from gym_conformance.gym import NO_SUCH_TOOL
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Request
-from gym_conformance.session.process import Census, census
+from gym_conformance.session.process import census
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.trajectory import Trajectory
 
@@ -107,28 +108,29 @@ async def resources_kept(trial: Trial, _: object) -> None:
     if pid is None:
         raise NotApplicable("the server's process is not known (--gym-pid)")
     row, calls = next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
-    readings = []
-    for _reading in range(_READINGS):
-        readings.append(_look(pid))
+    for done in range(_READINGS):
+        trial.readings.append(_look(pid, done * _SESSIONS))
         for number in range(_SESSIONS):
             if number % 2:
                 await trial.open(row)
             else:
                 await run(trial.gym, trial.channel, Trajectory(row, calls))
             trial.channel.exchanges.clear()
-    readings.append(_look(pid))
-    _judge_growth(readings[1:])
+    trial.readings.append(_look(pid, _READINGS * _SESSIONS))
+    trial.note = _judge_growth(trial.readings[1:])
 
 
-def _look(pid: int) -> Census:
+def _look(pid: int, sessions: int) -> Reading:
     try:
-        return census(pid)
+        found = census(pid)
     except ProcessLookupError as error:
         raise Untestable(f"the process of --gym-pid: {error}") from None
+    return Reading(sessions, found.memory, found.children, found.files)
 
 
-def _judge_growth(readings: list[Census]) -> None:
-    sessions = _SESSIONS * (len(readings) - 1)
+def _judge_growth(readings: list[Reading]) -> str:
+    """What was seen; the first reading is of a server that is warm."""
+    sessions = readings[-1].sessions - readings[0].sessions
     steps = list(pairwise(readings))
     children = readings[-1].children - readings[0].children
     files = readings[-1].files - readings[0].files
@@ -145,3 +147,4 @@ def _judge_growth(readings: list[Census]) -> None:
             f"{grown / 1024:.0f} KiB more for each session, all along",
             hint,
         )
+    return f"{grown / 1024:+.1f} KiB for each of {sessions} sessions"

@@ -15,8 +15,6 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 
-_OK = 200
-
 
 class Rollout:
     """One trajectory on its way through a session, a step at a time, as the default agent takes it."""
@@ -66,9 +64,8 @@ class Rollout:
             self.output.append(function_call(call.name, json.dumps(arguments), f"call_{number}"))
             return
         reply = reply_of(await self.session.call(Call(call.name, arguments)))
-        body = reply.json() if reply.is_json else reply.text
-        self._replies.append(body)
-        outcome = StepOutcome(f"/{call.name}", reply.status, body)
+        outcome = StepOutcome.of_call(call, reply)
+        self._replies.append(outcome.body)
         if number in self.trajectory.noise:
             self.refusals.append(outcome)
             return
@@ -81,14 +78,13 @@ class Rollout:
 
     async def verify(self) -> StepOutcome:
         """Have what was done so far scored."""
-        reply = reply_of(await self.session.verify(response([*self.output, message(self.trajectory.answer)])))
-        verdict = reply.json() if reply.status == _OK and reply.is_json else None
-        return StepOutcome("/verify", reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
+        scored = response([*self.output, message(self.trajectory.answer)])
+        return StepOutcome.of_verify(reply_of(await self.session.verify(scored)))
 
 
-async def run(gym: Gym, channel: Channel, trajectory: Trajectory, client: Client = Client.REPLACING) -> Outcome:
+async def run(gym: Gym, channel: Channel, trajectory: Trajectory) -> Outcome:
     """Run one trajectory alone, in a fresh session."""
-    return await Rollout(gym, channel, trajectory, client).finish()
+    return await Rollout(gym, channel, trajectory).finish()
 
 
 async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[Outcome, ...]:
