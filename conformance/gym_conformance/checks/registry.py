@@ -18,6 +18,7 @@ from gym_conformance.checks import (
     reward,
     seed,
     tools,
+    typed,
     verify,
 )
 from gym_conformance.checks.check import Check
@@ -28,7 +29,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 
 _MODULES = (
-    *(live, seed, cookies, tools, drift, verify, echo, calls, isolation, repeat, reward, resources),
+    *(live, seed, cookies, tools, drift, verify, echo, calls, isolation, repeat, reward, typed, resources),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )
 

@@ -10,6 +10,7 @@ from gym_conformance.contract.rows import Call, Row
 from gym_conformance.session.contract import Client, Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trajectories.trajectory import Trajectory
 
 #: Enough to write and to read again.
 _CALLS = 8
@@ -68,6 +69,12 @@ async def called(trial: Trial, row: Row) -> Session:
     for call in recorded[0].calls if recorded and trial.gym.kind is not Kind.SINGLE_TURN else ():
         await session.call(call)
     return session
+
+
+def recorded_trajectory(trial: Trial) -> Trajectory:
+    """The calls of the longest recorded rollout, on its row; none where nothing is recorded."""
+    row, calls = _recorded(trial)
+    return Trajectory(row, calls[:_CALLS])
 
 
 def _recorded(trial: Trial) -> tuple[Row, tuple[Call, ...]]:

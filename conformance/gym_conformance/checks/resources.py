@@ -7,12 +7,13 @@ that ran on the event loop.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from statistics import median
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, TYPED
 from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.openapi import Kind
@@ -23,6 +24,7 @@ from gym_conformance.gym import NO_SUCH_TOOL
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.process import census
+from gym_conformance.session.typed import TypedContract
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.trajectory import Trajectory
 
@@ -104,17 +106,54 @@ async def resources_kept(trial: Trial, _: object) -> None:
 
     Our inference, from environments that kept a subprocess or a tool environment for each session.
     """
+    row, calls = next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
+
+    async def session(number: int) -> None:
+        if number % 2:
+            await trial.open(row)
+        else:
+            await run(trial.gym, trial.channel, Trajectory(row, calls))
+
+    await _expect_flat(trial, session)
+
+
+@check(
+    "resources-closed",
+    Level.SHOULD,
+    "Closed sessions SHOULD give back memory and processes",
+    why="a training run opens a million sessions and closes each: the server dies in the night all the same.",
+    needs=[RESOURCES_SERVER, TYPED],
+)
+async def resources_closed(trial: Trial, _: object) -> None:
+    """Runs 360 typed sessions, closes each, every second one without a verify, and looks at the server's process.
+
+    As resources-kept, which is about sessions that nobody closes.
+
+    Source: `close_resources_session` releases what the session holds (nemo_gym/base_resources_server.py, 0.7.0).
+    """
+    typed = trial.gym.typed or TypedContract()
+    row, calls = next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
+
+    async def session(number: int) -> None:
+        if number % 2:
+            opened = typed.session(trial.channel, row)
+            await opened.seed()
+            await opened.close()
+        else:
+            await run(replace(trial.gym, contract=typed), trial.channel, Trajectory(row, calls))
+
+    await _expect_flat(trial, session)
+
+
+async def _expect_flat(trial: Trial, session: Callable[[int], Awaitable[None]]) -> None:
+    """Run sessions by their numbers, and look at the server's process every now and then."""
     pid = trial.memory.pid
     if pid is None:
         raise NotApplicable("the server's process is not known (--gym-pid)")
-    row, calls = next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
     for done in range(_READINGS):
         trial.readings.append(_look(pid, done * _SESSIONS))
         for number in range(_SESSIONS):
-            if number % 2:
-                await trial.open(row)
-            else:
-                await run(trial.gym, trial.channel, Trajectory(row, calls))
+            await session(number)
             trial.channel.exchanges.clear()
     trial.readings.append(_look(pid, _READINGS * _SESSIONS))
     trial.note = _judge_growth(trial.readings[1:])

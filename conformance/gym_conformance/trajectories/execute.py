@@ -8,12 +8,15 @@ from typing import Any
 from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
 from gym_conformance.contract.rows import Call
+from gym_conformance.contract.wire import SEED_SESSION
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
+
+_OK = 200
 
 
 class Rollout:
@@ -43,6 +46,14 @@ class Rollout:
             pass
         return self.outcome
 
+    async def walk_on(self) -> Outcome:
+        """Take all steps but the seed, in a session that is seeded."""
+        self.steps.append(StepOutcome(SEED_SESSION, _OK, None))
+        for number, call in enumerate(self.trajectory.calls):
+            await self._call(number, call)
+        self.steps.append(await self.verify())
+        return self.outcome
+
     @property
     def outcome(self) -> Outcome:
         """What came of it so far."""
@@ -50,7 +61,7 @@ class Rollout:
 
     async def _run(self) -> AsyncIterator[None]:
         # A seed's reply holds tokens and ids by design (the mcp block): only its status is an outcome.
-        self.steps.append(StepOutcome("/seed_session", reply_of(await self.session.seed()).status, None))
+        self.steps.append(StepOutcome(SEED_SESSION, reply_of(await self.session.seed()).status, None))
         yield
         for number, call in enumerate(self.trajectory.calls):
             await self._call(number, call)
@@ -83,15 +94,21 @@ class Rollout:
 
 
 async def run(gym: Gym, channel: Channel, trajectory: Trajectory) -> Outcome:
-    """Run one trajectory alone, in a fresh session."""
-    return await Rollout(gym, channel, trajectory).finish()
+    """Run one trajectory alone, in a fresh session, and close that."""
+    rollout = Rollout(gym, channel, trajectory)
+    outcome = await rollout.finish()
+    await rollout.session.close()
+    return outcome
 
 
 async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[Outcome, ...]:
     """Run all trajectories of a schedule, each in a fresh session, and return an outcome for each."""
     rollouts = [Rollout(gym, channel, trajectory) for trajectory in schedule.trajectories]
     if schedule.concurrent:
-        return tuple(await asyncio.gather(*(rollout.finish() for rollout in rollouts)))
-    for turn in schedule.turns():
-        await rollouts[turn].step()
+        await asyncio.gather(*(rollout.finish() for rollout in rollouts))
+    else:
+        for turn in schedule.turns():
+            await rollouts[turn].step()
+    for rollout in rollouts:
+        await rollout.session.close()
     return tuple(rollout.outcome for rollout in rollouts)

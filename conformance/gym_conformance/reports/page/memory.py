@@ -22,7 +22,7 @@ def memory(readings: Sequence[Reading]) -> Markup:
     ]
     table = element(
         "table",
-        element("thead", element("tr", *(element("th", head, scope="col") for head in heads))),
+        element("thead", element("tr", *(element("th", head, scope="col", class_="number") for head in heads))),
         element("tbody", *rows),
         class_="latency",
     )
