@@ -17,6 +17,7 @@ from gym_conformance.checks import (
     resources,
     reward,
     seed,
+    step,
     tools,
     typed,
     verify,
@@ -29,7 +30,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 
 _MODULES = (
-    *(live, seed, cookies, tools, drift, verify, echo, calls, isolation, repeat, reward, typed, resources),
+    *(live, seed, cookies, tools, drift, verify, echo, calls, isolation, repeat, reward, typed, step, resources),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )
 
