@@ -2,6 +2,7 @@
 
 Cookies travel as in the real exchange: each curl dumps its reply's headers (`-D 1.head`), and a later one sends the
 cookies that are in such a file (`-b 1.head`), so that a script works on a fresh server, where the ids are others.
+A header that an earlier reply gave, such as a session's token, is looked up in that reply (`tee 1.json`) likewise.
 """
 
 import base64
@@ -17,6 +18,9 @@ _INLINE_BYTES = 4_000
 
 #: Bytes that stand for themselves between $' and '.
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b"'\\")
+
+#: The name of a header that may stand unquoted: a server chose it.
+_TAME = re.compile(r"[A-Za-z0-9-]+")
 
 _PREAMBLE = 'cd "$(mktemp -d)"'
 
@@ -35,9 +39,14 @@ def curl_script(
     """
     exchanges = list(exchanges)
     wanted = {exchange.request.cookies.origin for exchange in exchanges} - {None}
+    lent = {number for exchange in exchanges for number in exchange.request.borrowed.values()}
     shared = [f'-H "{name}: ${{{environment_name(name)}:?}}"' for name in header_names]  # says so where it is not set
-    commands = [_curl(exchange, base_url, shared, timeout, dump=exchange.number in wanted) for exchange in exchanges]
-    return [_PREAMBLE, *commands] if wanted else commands
+    commands = [
+        _curl(exchange, base_url, shared, timeout, dump=exchange.number in wanted)
+        + (f" | tee {exchange.number}.json" if exchange.number in lent else "")
+        for exchange in exchanges
+    ]
+    return [_PREAMBLE, *commands] if wanted or lent else commands
 
 
 def environment_name(header: str) -> str:
@@ -53,12 +62,19 @@ def _curl(exchange: Exchange, base_url: str, shared: list[str], timeout: float, 
         *([] if request.method == "POST" and request.body is not None else [f"-X {request.method}"]),
         quote(base_url + request.path),
         *shared,
-        *(f"-H {quote(f'{name}: {value}')}" for name, value in request.headers.items()),
+        *(_header(request, name) for name in request.headers),
         *_cookies(request),
         *([f"-D {exchange.number}.head"] if dump else []),
         *body,
     ]
     return " ".join(parts)
+
+
+def _header(request: Request, name: str) -> str:
+    if name not in request.borrowed or not _TAME.fullmatch(name):
+        return f"-H {quote(f'{name}: {request.headers[name]}')}"
+    value = f"""grep -Eo '"{name}" *: *"[^"]*"' {request.borrowed[name]}.json | cut -d'"' -f4"""
+    return f'-H "{name}: $({value})"'
 
 
 def _cookies(request: Request) -> list[str]:
