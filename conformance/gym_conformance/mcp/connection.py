@@ -90,11 +90,11 @@ class Connection:
 
 
 def missing() -> str:
-    """What is not installed; '' where the client is."""
+    """What is missing, and why; '' where the client can be imported. A module of the env's may stand in its way."""
     try:
         importlib.import_module("mcp.client.streamable_http")
-    except ImportError:
-        return INSTALL
+    except ImportError as error:
+        return f"{INSTALL} ({error})"
     return ""
 
 

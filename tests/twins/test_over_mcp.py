@@ -1,0 +1,68 @@
+"""Each twin over MCP fails the checks that it says, and no others; servers without MCP are not asked for it."""
+
+import sys
+
+import pytest
+
+from gym_conformance.checks.registry import CHECKS
+from gym_conformance.findings import Verdict
+from gym_mocks.reference import reference_app
+from gym_mocks.serving import serve
+from tests.twins.judging import ended, failures, judge
+from tests.twins.over_mcp import TWINS, OnlyOverMCP, OverMCP
+from tests.twins.twin import Twin, dataset
+
+OVER_MCP = {check.id for check in CHECKS if check.section == "mcp"}
+
+
+@pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name.replace(" ", "-"))
+def test_a_twin_fails_exactly_what_it_says(twin: Twin) -> None:
+    with serve(twin.make()) as url:
+        findings = judge(url, twin.data, twin.timeout, OVER_MCP)
+    failed, untestable = ended(findings, Verdict.FAIL), ended(findings, Verdict.UNTESTABLE)
+    told = [f"{finding.check} [{finding.subject}] {finding.actual} {finding.reason}" for finding in failures(findings)]
+    assert (sorted(failed), sorted(untestable)) == (sorted(twin.fails), sorted(twin.untestable)), told
+    for finding in failures(findings):
+        assert finding.expected, finding
+        assert finding.actual, finding
+        assert finding.hint, finding
+        assert finding.reproduce or finding.check in ("mcp-tool-names", "mcp-routes-listed"), finding
+
+
+def test_no_check_lacks_a_twin() -> None:
+    assert frozenset().union(*(twin.fails for twin in TWINS)) == OVER_MCP
+
+
+@pytest.mark.parametrize("server", [OverMCP, OnlyOverMCP])
+def test_no_other_check_minds_tools_over_mcp(server: type[OverMCP]) -> None:
+    with serve(server()) as url:
+        findings = judge(url, dataset())
+    assert [f for found in findings.values() for f in found if f.verdict in (Verdict.FAIL, Verdict.UNTESTABLE)] == []
+
+
+def test_a_server_without_it_costs_one_seed_and_no_import() -> None:
+    imported = [name for name in sys.modules if name.partition(".")[0] == "mcp"]
+    for name in imported:
+        del sys.modules[name]
+    with serve(reference_app()) as url:
+        findings = judge(url, dataset(), 2.0, OVER_MCP)
+    assert ended(findings, Verdict.NOT_APPLICABLE) == OVER_MCP
+    assert "no mcp block" in findings["mcp-block"][0].reason
+    assert "mcp.client" not in sys.modules
+
+
+def test_without_the_client_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.delitem(sys.modules, "mcp.client.streamable_http", raising=False)
+    with serve(OverMCP()) as url:
+        findings = judge(url, dataset(), 2.0, OVER_MCP)
+    assert ended(findings, Verdict.PASS) == {"mcp-block"}
+    assert ended(findings, Verdict.UNTESTABLE) == OVER_MCP - {"mcp-block"}
+    assert "pip install 'gym-conformance[mcp]'" in findings["mcp-lists-tools"][0].reason
+
+
+def test_no_token_is_shown() -> None:
+    with serve(next(twin for twin in TWINS if "unknown tool" in twin.name).make()) as url:
+        (finding,) = judge(url, dataset(), 2.0, {"mcp-unknown-tool"})["mcp-unknown-tool"]
+    assert "X-NeMo-Gym-Session-Token" in "\n".join(finding.reproduce)
+    assert "eyJ" not in "\n".join(finding.reproduce).partition("/mcp")[2]
