@@ -26,7 +26,7 @@ from gym_conformance.drifting.live import Live, Said
 from gym_conformance.drifting.over_mcp import drifts_over_mcp, is_refused_over_mcp
 from gym_conformance.drifting.row import DriftRow
 from gym_conformance.gym import Gym
-from gym_conformance.mcp.offer import shown
+from gym_conformance.mcp.offer import as_function
 from gym_conformance.mcp.result import Result
 
 
@@ -70,7 +70,7 @@ async def mcp_lists_tools(trial: Trial, _: object) -> None:
     if twice := [name for name, count in names.items() if count > 1]:
         raise Violation("each tool once", f"{', '.join(twice)} twice", hint)
     for tool in listed:
-        definition = read_definition(shown(tool))
+        definition = read_definition(as_function(tool))
         if definition and not_json_schema(definition):
             raise Violation(f"a JSON Schema of an object for {definition}", f"{tool.get('inputSchema')!r}", hint)
     trial.note = f"{len(listed)} tools"

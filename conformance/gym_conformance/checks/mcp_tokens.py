@@ -30,9 +30,6 @@ from gym_conformance.trajectories.outcome import Outcome, differences, volatile
 
 _REFUSALS: Final = range(400, 500)
 
-#: So many rows' sessions are asked for their tools.
-_ROWS: Final = 12
-
 
 async def _call(trial: Trial, opened: Opened, call: Call, headers: Headers) -> Result:
     """A call with other headers than the session's. A refusal of the whole connection (4xx) is an error, too."""
@@ -212,19 +209,14 @@ async def mcp_restricted(trial: Trial, _: object) -> None:
     only those tools" (nemo_gym/mcp_auto_exposure.py).
     """
     gym = trial.gym
-    listed: dict[Any, dict[str, Mapping[str, Any]]] = {}
-    for row in gym.rows[:_ROWS] or (gym.row,):
-        trial.channel.exchanges.clear()
-        async with over_mcp(trial, row) as (_session, connection):
-            listed[row] = {str(tool.get("name")): tool for tool in await connection.tools()}
-    every = {name for names in listed.values() for name in names}
-    if all(names.keys() == every for names in listed.values()):
+    every = frozenset().union(*gym.offer.shown.values())
+    if all(names == every for names in gym.offer.shown.values()):
         raise NotApplicable("every session is shown the same tools")
     calls = {one.name: first_call(one) for one in gym.offer.definitions if not not_json_schema(one)}
-    for row, names in listed.items():
+    for row, names in gym.offer.shown.items():
         trial.channel.exchanges.clear()
         async with over_mcp(trial, row) as (_session, connection):
-            for name in sorted(every - names.keys()):
+            for name in sorted(every - names):
                 witness = calls.get(name)
                 result = await connection.call(name, witness.value if witness else {})
                 if not result.is_error:

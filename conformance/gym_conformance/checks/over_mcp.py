@@ -30,6 +30,9 @@ _RECORDED = 4
 
 _HINT = "The endpoint does not answer as MCP's streamable HTTP does: the client gives up, and the rollout has no tools."
 
+#: So many rows' sessions are asked for their tools.
+_ROWS = 12
+
 #: Makes the headers that a client sends of those that it was given.
 Headers = Callable[[Mapping[str, str]], Mapping[str, str]]
 
@@ -53,8 +56,9 @@ async def _client(gym: Gym) -> None:
 
 async def _listed(gym: Gym) -> None:
     try:
-        async with over_mcp(Trial(gym)) as (_, connection):
-            gym.offer.listed = await connection.tools()
+        for row in gym.rows[:_ROWS] or (gym.row,):
+            async with over_mcp(Trial(gym), row) as (_, connection):
+                gym.offer.learn(row, await connection.tools())
     except Violation as violation:
         raise Untestable(f"a list of tools: {violation}; see mcp-lists-tools") from None
     if not gym.offer.served:
@@ -131,8 +135,11 @@ async def over_mcp(trial: Trial, row: Row | None = None) -> AsyncIterator[tuple[
 
 async def shown_to(trial: Trial, row: Row) -> frozenset[str]:
     """The names of the tools that a session of the row is shown; a server may narrow the list for each."""
-    async with over_mcp(trial, row) as (_, connection):
-        return frozenset(str(tool.get("name")) for tool in await connection.tools())
+    shown = trial.gym.offer.shown
+    if row not in shown:
+        async with over_mcp(trial, row) as (_, connection):
+            trial.gym.offer.learn(row, await connection.tools())
+    return shown[row]
 
 
 async def known_calls(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
@@ -146,7 +153,8 @@ async def known_calls(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
         calls = tuple(gym.offer.own(call) for call in recorded)
         if {call.name for call in calls} <= await shown_to(trial, row):
             return row, calls[:_CALLS]
-    sound = (one for one in gym.offer.definitions if not not_json_schema(one))
+    shown = await shown_to(trial, gym.row)
+    sound = (one for one in gym.offer.definitions if one.name in shown and not not_json_schema(one))
     smallest = ((one.name, first_call(one)) for one in sound)
     made_up = (Call(name, witness.value) for name, witness in smallest if witness is not None)
     calls = tuple(islice(made_up, _MADE_UP))
