@@ -13,7 +13,7 @@ import pytest
 from gym_conformance.contract.mcp import TOKEN_HEADER, block_of, read_endpoint
 from gym_conformance.gym import BARE_ROW
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
-from gym_conformance.mcp.connection import Connection, connected
+from gym_conformance.mcp.connection import Connection, NotSendable, connected
 from gym_conformance.mcp.result import Result
 from gym_conformance.options import Options
 from gym_conformance.plugin.run import make_line
@@ -132,6 +132,12 @@ def test_what_the_asker_raises_comes_out_as_it_is() -> None:
 
     with pytest.raises(LookupError, match="mine"):
         talk(ReferenceServer(expose_tools_over_mcp=True), asking)
+
+
+def test_what_the_client_cannot_send_is_said() -> None:
+    """A lone surrogate is no UTF-8, and the client escapes nothing: no agent could send it."""
+    with pytest.raises(NotSendable, match="surrogate"):
+        talk(ReferenceServer(expose_tools_over_mcp=True), lambda connection: connection.call("a", {"b": "\ud800"}))
 
 
 def test_the_token_is_a_secret_and_the_reproduction_finds_it_anew() -> None:

@@ -166,21 +166,22 @@ class OnlyHides(ToolsOverMCP):
 
 
 class NeedsNoSession(ToolsOverMCP):
-    """A tool that takes no session asks for no token, as in nemo-gym 0.4.0."""
+    """A tool that takes no session asks for no token, as in nemo-gym 0.4.0; the others do."""
 
-    def claims(self, token: str) -> Claims | None:
-        return super().claims(token) or Claims("nobody's")
+    async def called(self, name: str, arguments: Json, token: str) -> Json:
+        whose = token if name != "double" else self.token(Claims("nobody's"))
+        return await super().called(name, arguments, whose)
 
 
-class OnlyDoubles(OnlyOverMCP):
-    """Its one tool takes no session."""
+class DoublesToo(OnlyOverMCP):
+    """One of its tools takes no session."""
 
     serves = NeedsNoSession
 
     def __init__(self) -> None:
         super().__init__()
         assert self.over_mcp is not None
-        self.over_mcp.tools = {"double": Tool.of(double)}
+        self.over_mcp.tools = {"double": Tool.of(double), **self.tools}
 
 
 def double(number: int) -> dict[str, int]:
@@ -218,7 +219,7 @@ TWINS: tuple[Twin, ...] = (
     twin("tools over MCP too", "", OverMCP),
     twin("tools over MCP only", "", OnlyOverMCP),
     twin("a row that is shown fewer tools", "", Restricts),
-    twin("a tool over MCP that needs no session", "mcp-tool-served", OnlyDoubles, data=unrecorded()),
+    twin("a tool over MCP that needs no session", "", DoublesToo, data=unrecorded()),
     twin("a block that is text", "mcp-block", BlockIsText, untestable=f"mcp-lists-tools {NEED_LIST}"),
     twin("a block without headers", "mcp-block", block(headers={}), untestable=f"mcp-lists-tools {NEED_LIST}"),
     twin(

@@ -66,3 +66,28 @@ def test_no_token_is_shown() -> None:
         (finding,) = judge(url, dataset(), 2.0, {"mcp-unknown-tool"})["mcp-unknown-tool"]
     assert "X-NeMo-Gym-Session-Token" in "\n".join(finding.reproduce)
     assert "eyJ" not in "\n".join(finding.reproduce).partition("/mcp")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "kind"),
+    [
+        ("a list of another version", "mcp-argument-refused", "argument-refused"),
+        ("rows of another version", "mcp-argument-refused", "argument-refused"),
+        ("a declared tool that MCP does not know", "mcp-tool-served", "tool-missing"),
+    ],
+)
+def test_drift_over_mcp_stands_in_the_drift_report(name: str, check: str, kind: str) -> None:
+    """With its witness, and what the live server said to it."""
+    twin = next(twin for twin in TWINS if twin.name == name)
+    with serve(twin.make()) as url:
+        findings = judge(url, twin.data, twin.timeout, {check})[check]
+    (row,) = [row for finding in findings for row in finding.drift]
+    assert (row["kind"], row["weight"], row["live"]) == (kind, "breaking", "confirmed")
+    assert "witness" in row
+
+
+def test_a_tool_that_needs_no_session_is_named() -> None:
+    twin = next(twin for twin in TWINS if "needs no session" in twin.name)
+    with serve(twin.make()) as url:
+        (finding,) = judge(url, twin.data, twin.timeout, {"mcp-token-missing"})["mcp-token-missing"]
+    assert "double takes a call without the token" in finding.reason

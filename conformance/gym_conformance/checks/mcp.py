@@ -15,7 +15,7 @@ from gym_conformance.checks.over_mcp import MCP_BLOCK, MCP_CLIENT, MCP_TOOLS, ov
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.mcp import faults
 from gym_conformance.contract.openapi import Kind
-from gym_conformance.contract.rows import Tool
+from gym_conformance.contract.rows import Call, Tool
 from gym_conformance.contract.wire import RESERVED, TOOL_NAME
 from gym_conformance.drift.definitions import Definition, read_definition
 from gym_conformance.drift.drift import Drift, Witness
@@ -134,7 +134,7 @@ def _unserved(gym: Gym) -> Iterable[Tool]:
     """What rows declare and neither a route nor `tools/list` has. Where an agent calls routes, tool-routed says it."""
     if gym.kind is not Kind.SINGLE_TURN or gym.agents:
         return ()
-    return [tool for name, tool in gym.tools.items() if name not in gym.offer.served]
+    return [tool for tool in gym.tools.values() if gym.offer.own(Call(tool.name, {})).name not in gym.offer.served]
 
 
 @check(

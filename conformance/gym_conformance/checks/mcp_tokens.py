@@ -67,15 +67,15 @@ async def mcp_token_missing(trial: Trial, _: object) -> None:
     nemo_gym/mcp_auto_exposure.py (0.7.0).
     """
     row, calls = await known_calls(trial)
-    with_it, again = await play(trial, row, calls), await play(trial, row, calls)
-    _expect_some_taken(with_it)
+    _expect_some_taken(await play(trial, row, calls))
     opened = await open_session(trial, row)
-    results = [await _call(trial, opened, call, _nothing) for call in calls]
-    taken = [(call, result) for call, result in zip(calls, results, strict=True) if not result.is_error]
+    results = [(call, await _call(trial, opened, call, _nothing)) for call in calls]
+    taken = [(call, result) for call, result in results if not result.is_error]
     if not taken:
         return
-    steps = [by_mcp(call, result) for call, result in zip(calls, results, strict=True)]
-    without = Outcome((*steps, await scored(opened.session, row, trial.gym)))
+    without = Outcome((*(by_mcp(*each) for each in taken), await scored(opened.session, row, trial.gym)))
+    alone = [call for call, _ in taken]
+    with_it, again = await play(trial, row, alone), await play(trial, row, alone)
     for difference in differences(with_it, without, volatile(with_it, again)):
         call, result = taken[0]
         raise Violation(

@@ -16,7 +16,7 @@ from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.gym import Gym
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
-from gym_conformance.mcp.connection import Connection, connected, missing
+from gym_conformance.mcp.connection import Connection, NotSendable, connected, missing
 from gym_conformance.session.channel import PathHangs
 from gym_conformance.session.contract import Client, Session
 from gym_conformance.session.exchange import reply_of
@@ -124,11 +124,14 @@ async def over_mcp(trial: Trial, row: Row | None = None) -> AsyncIterator[tuple[
         Violation: what comes over the connection is no MCP.
         ServerFault: no whole reply came.
         Untestable: there is no session.
+        NotApplicable: the client cannot send a call.
     """
     opened = await open_session(trial, row)
     try:
         async with connection_of(trial, opened) as connection:
             yield opened.session, connection
+    except NotSendable as unsent:
+        raise NotApplicable(str(unsent)) from None
     except NotSpoken as not_spoken:
         raise Violation(not_spoken.expected, not_spoken.actual, _HINT) from None
 

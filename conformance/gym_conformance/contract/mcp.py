@@ -63,7 +63,10 @@ def faults(block: Any) -> Iterator[tuple[str, str]]:
         yield 'transport: "http", which is MCP\'s streamable HTTP', repr(transport)
     headers = block.get("headers")
     if not isinstance(headers, dict) or not headers:
-        yield "headers: an object with the session's token", f"{type(headers).__name__} of {len(headers or ())} entries"
+        yield (
+            "headers: an object with the session's token",
+            "an empty object" if headers == {} else type(headers).__name__,
+        )
     elif bad := [name for name, value in headers.items() if not _is_header(name, value)]:
         yield "headers: names and values that HTTP can carry", f"another value for {', '.join(map(repr, bad))}"
 

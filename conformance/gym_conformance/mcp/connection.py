@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import json
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -14,6 +15,10 @@ INSTALL: Final = "the official MCP client: pip install 'gym-conformance[mcp]'"
 
 #: Pages of `tools/list`: a server that has more never ends.
 _PAGES: Final = 50
+
+
+class NotSendable(Exception):
+    """Arguments that the client cannot send, and so no agent that uses it."""
 
 
 class Connection:
@@ -60,7 +65,12 @@ class Connection:
         Raises:
             ServerFault: no whole reply came.
             NotSpoken: what came is no result.
+            NotSendable: they hold what UTF-8 or JSON has not.
         """
+        try:
+            json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
+        except ValueError as error:
+            raise NotSendable(f"the official client cannot send {arguments!r}: {error}") from None
         answer = await self._answered(self._session.call_tool(tool, dict(arguments)), "tools/call")
         return answer if isinstance(answer, Result) else read_result(answer)
 
@@ -111,17 +121,20 @@ async def connected(carrier: Carrier) -> AsyncIterator[Connection]:
     failure: Exception | None = None
     # The url is never connected to: the carrier knows where to go
     url = carrier.channel.line.url + carrier.path
-    async with (
-        _client(streamable, carrier) as client,
-        streamable.streamable_http_client(url, http_client=client) as (read, write, *_),
-        sessions.ClientSession(read, write) as session,
-    ):
-        connection = Connection(session, carrier)
-        try:
-            await connection.initialize()
-            yield connection
-        except Exception as raised:  # noqa: BLE001 - the client's task groups would wrap it
-            failure = raised
+    try:
+        async with (
+            _client(streamable, carrier) as client,
+            streamable.streamable_http_client(url, http_client=client) as (read, write, *_),
+            sessions.ClientSession(read, write) as session,
+        ):
+            connection = Connection(session, carrier)
+            try:
+                await connection.initialize()
+                yield connection
+            except Exception as raised:  # noqa: BLE001 - the client's task groups would wrap it
+                failure = raised
+    except ExceptionGroup as group:  # a task of the client's own
+        failure = NotSpoken("answers that the client can read", f"its end: {group.exceptions[0]!r}")
     if failure is not None:
         raise failure
 
