@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from gym_conformance.checks.check import Check, Need
 from gym_conformance.checks.memory import Memory
@@ -108,7 +108,7 @@ class Judge:
         trial = Trial(self.gym, self.memory)
         finding = await self._ended(check, subject, trial)
         rows = redact(json.dumps([row.as_json() for row in trial.drift]), self.gym.line.secrets)
-        return replace(finding, drift=tuple(json.loads(rows)))
+        return replace(finding, drift=tuple(json.loads(rows)), readings=tuple(map(asdict, trial.readings)))
 
     async def _ended(self, check: Check, subject: object, trial: Trial) -> Finding:
         try:

@@ -1,7 +1,8 @@
 """nemo-gym's own servers, unmodified, judged with the data bundled with them.
 
-docs/bundled-servers.md lists every finding, each read by hand. A finding that is not listed there fails the test, and
-so does one that is listed and no longer found: a false alarm is mended in the check, never written into the table.
+docs/bundled-servers.md lists every finding, each read by hand. A finding that is not listed there fails the test: a
+false alarm is mended in the check, never written into the table. So does one that is listed and no longer found, but
+for those of properties, which a second of trajectories may miss.
 """
 
 from collections.abc import Callable

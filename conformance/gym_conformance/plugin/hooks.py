@@ -12,7 +12,7 @@ import pytest
 
 from gym_conformance.baseline import Stale
 from gym_conformance.baseline_toml import write_baseline
-from gym_conformance.checks.registry import CHECKS, FILES, LAUNCHED
+from gym_conformance.checks.registry import CHECKS, FILES, JUDGES, LAUNCHED
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here, read_options
@@ -64,6 +64,7 @@ def _read_options(config: pytest.Config) -> Options:
         reports=option.gym_report or config.getini("gym_report"),
         timeout=option.gym_timeout or config.getini("gym_timeout"),
         headers=option.gym_header or config.getini("gym_header"),
+        contract=option.gym_contract or config.getini("gym_contract"),
         profile=option.gym_profile or config.getini("gym_profile"),
         seed=option.gym_seed or config.getini("gym_seed"),
         replay=option.gym_replay or config.getini("gym_replay"),
@@ -133,7 +134,7 @@ class Suite:
         self.options = options
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.checks = FILES + CHECKS + LAUNCHED[len(FILES) :] if options.envs else CHECKS
+        self.checks = FILES + CHECKS + JUDGES if options.envs else CHECKS
         self.tallies = {name: Tally(options, self.checks) for name in names_of(options)}
         self.tally = next(iter(self.tallies.values()))  # the only one, where a baseline is asked for
         self.url = options.url or ""
@@ -160,7 +161,6 @@ class Suite:
         return dict(zip(self.tallies, launched_targets(self.options, peers), strict=True))
 
     def _running(self) -> Target:
-        data = self.options.data
         try:
             if self.worker is not None:
                 self.url = self.worker["gym_url"]
@@ -168,7 +168,7 @@ class Suite:
                 self.url = serve_demo(self._started)
             else:
                 ensure_reachable(self.url, self.options)
-            dataset = load(demo_data() if self.options.url is None else data)
+            dataset = load(demo_data() if self.options.url is None else self.options.data)
         except (BadData, Unreachable) as bad:
             raise pytest.UsageError(str(bad)) from None
         return running_target(self.url, dataset, self.options)
