@@ -123,7 +123,7 @@ async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
         raise Violation(
             f"{argument(drift.path)} of {drift.tool} as the definition allows it",
             f"{drift.message.removeprefix(f'{drift.tool}: ')}; live: {live.detail}",
-            "Two models stand behind one tool: derive the one that is listed from the one that runs.",
+            "One of the two is of an older version: derive what is shown from what runs.",
         )
     trial.note = f"{drift.message}; {live.said}: {live.detail}"
     if live.said is Said.NOT_TRIED:

@@ -42,7 +42,9 @@ async def _block(gym: Gym) -> None:
         reply = reply_of(await Trial(gym).session().seed())
     except (ServerFault, PathHangs) as fault:
         raise NotApplicable(f"no session opens, so nothing is said of MCP: {fault}") from None
-    gym.offer.block = block_of(reply.json()) if reply.status == OK and reply.is_json else None
+    if reply.status != OK or not reply.is_json:
+        raise NotApplicable(f"/seed_session answers {reply.status}, which says nothing of MCP")
+    gym.offer.block = block_of(reply.json())
     if gym.offer.block is None:
         raise NotApplicable("the seed's reply has no mcp block: it serves no tools over MCP")
 

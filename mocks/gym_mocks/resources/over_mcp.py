@@ -105,13 +105,15 @@ class ToolsOverMCP:
             return tool_error(f"Unknown tool: {name!r}. Available tools: {sorted(self.tools)}")
         claims = self.claims(token)
         if claims is None:
-            return tool_error("Invalid Gym MCP session token." if token else f"Missing {TOKEN_HEADER}.")
+            return tool_error(
+                "Invalid Gym MCP session token." if token else f"Missing {TOKEN_HEADER} for Gym MCP tool call."
+            )
         if claims.tools is not None and name not in claims.tools:
             return tool_error(f"Tool {name!r} is not allowed for this session.")
         try:
             result = await self.call_in_session(claims.session_id, tool, tool.bind(arguments))
         except Refused as refused:
-            return tool_error(f"HTTP {refused.status} from POST /{name}: {json.dumps(refused.detail)}")
+            return tool_error(f"HTTP {refused.status} from POST /{name}: {_told(refused.detail)}")
         except Exception as error:  # noqa: BLE001 - as the exception middleware of a route
             return tool_error(f"HTTP 500 from POST /{name}: {error!r}")
         structured = {"structuredContent": result} if isinstance(result, dict) else {}
@@ -137,6 +139,13 @@ class ToolsOverMCP:
 def tool_error(text: str) -> Json:
     """A result that says what went wrong."""
     return {"content": _text(text), "isError": True}
+
+
+def _told(detail: Any) -> str:
+    """What a route refuses, in the words of direct dispatch: as text, or pydantic's errors, which know of no body."""
+    if not isinstance(detail, list):
+        return str(detail)
+    return json.dumps([each | {"loc": each["loc"][1:]} for each in detail])
 
 
 def _text(text: str) -> list[Json]:
