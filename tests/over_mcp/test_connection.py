@@ -78,7 +78,7 @@ def test_tools_are_listed_and_called() -> None:
     tools, _ = talk(ReferenceServer(expose_tools_over_mcp=True), lambda connection: connection.tools())
     assert [tool["name"] for tool in tools] == ["add_stock", "move_stock", "count_stock", "list_stock"]
     assert call(ReferenceServer(expose_tools_over_mcp=True)) == Result(
-        is_error=False, text='{"lines": []}', structured={"lines": []}
+        is_error=False, text='{"lines":[]}', structured={"lines": []}
     )
 
 

@@ -13,6 +13,7 @@ from gym_mocks.resources.cookies import MAX_AGE
 from gym_mocks.resources.signing import Signer
 from gym_mocks.resources.tools import Tool
 from gym_mocks.wire import Refused, Reply, Request
+from gym_mocks.wire.messages import to_json
 
 TOKEN_HEADER = "X-NeMo-Gym-Session-Token"  # noqa: S105 - a header's name
 PATH = "/mcp"
@@ -117,7 +118,8 @@ class ToolsOverMCP:
         except Exception as error:  # noqa: BLE001 - as the exception middleware of a route
             return tool_error(f"HTTP 500 from POST /{name}: {error!r}")
         structured = {"structuredContent": result} if isinstance(result, dict) else {}
-        return {"content": _text(result if isinstance(result, str) else json.dumps(result)), **structured}
+        text = result if isinstance(result, str) else to_json(result).decode()
+        return {"content": _text(text), **structured, "isError": False}
 
     async def _initialize(self, params: Json, _token: str) -> Json:
         return {
