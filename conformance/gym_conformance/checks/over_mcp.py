@@ -28,7 +28,10 @@ _CALLS, _MADE_UP = 8, 4
 #: So many recorded rollouts are looked at for one whose tools its session is shown.
 _RECORDED = 4
 
-_HINT = "The endpoint does not answer as MCP's streamable HTTP does: the client gives up, and the rollout has no tools."
+_HINT = (
+    "An exception that escapes, a redirect, or another content type than MCP's streamable HTTP has: the client gives up, "
+    "and the rollout has no tools."
+)
 
 #: So many rows' sessions are asked for their tools.
 _ROWS = 12
