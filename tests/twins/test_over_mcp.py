@@ -6,6 +6,8 @@ import pytest
 
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Verdict
+from gym_conformance.options import Options
+from gym_conformance.plugin.run import Run
 from gym_mocks.reference import reference_app
 from gym_mocks.serving import serve
 from tests.twins.judging import ended, failures, judge
@@ -45,7 +47,13 @@ def test_a_server_without_it_costs_one_seed_and_no_import() -> None:
     for name in imported:
         del sys.modules[name]
     with serve(reference_app()) as url:
-        findings = judge(url, dataset(), 2.0, OVER_MCP)
+        run = Run(url, Options(url=url), dataset())
+        try:
+            findings = {check.id: run.judge(check) for check in CHECKS if check.id in OVER_MCP}
+            requests = run.effort().requests
+        finally:
+            run.close()
+    assert requests == 2, "its document, and one seed"
     assert ended(findings, Verdict.NOT_APPLICABLE) == OVER_MCP
     assert "no mcp block" in findings["mcp-block"][0].reason
     assert "mcp.client" not in sys.modules
