@@ -20,6 +20,7 @@ from gym_conformance.checks import (
     resources,
     reward,
     seed,
+    step,
     tools,
     typed,
     verify,
@@ -33,7 +34,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 _MODULES = (
     *(live, seed, cookies, tools, drift, mcp, mcp_calls, mcp_tokens),
-    *(verify, echo, calls, isolation, repeat, reward, typed, resources),
+    *(verify, echo, calls, isolation, repeat, reward, typed, step, resources),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )
 
