@@ -15,8 +15,11 @@ from tests.twins.judging import ended, failures, judge
 from tests.twins.seed import AFTER_VERIFY
 from tests.twins.twin import Twin
 
-#: The checks that are no properties: those have twins of their own.
-FIXED = {check.id for check in CHECKS if not check.attempt}
+#: Those have twins of their own.
+OVER_MCP = {check.id for check in CHECKS if check.section == "mcp"}
+
+#: The checks that are no properties: those have, too.
+FIXED = {check.id for check in CHECKS if not check.attempt} - OVER_MCP
 
 #: What a server keeps is seen from outside, in its process.
 KEPT = {"resources-kept", "resources-closed"}

@@ -55,12 +55,16 @@ async def _tools(gym: Gym) -> None:
 
 async def _served_tools(gym: Gym) -> None:
     if gym.kind is Kind.SINGLE_TURN:
-        raise NotApplicable(f"a single-turn server ({gym.evidence}): calls are graded, never executed")
+        raise NotApplicable(
+            f"a single-turn server ({gym.evidence}): calls are graded, or made over MCP, but no route executes them"
+        )
 
 
 async def _executed_tools(gym: Gym) -> None:
     if gym.kind is Kind.SINGLE_TURN and not gym.agents:
-        raise NotApplicable(f"a single-turn server ({gym.evidence}): calls are graded, never executed")
+        raise NotApplicable(
+            f"a single-turn server ({gym.evidence}): calls are graded, or made over MCP, but no route executes them"
+        )
 
 
 async def _rollouts(gym: Gym) -> None:
