@@ -23,6 +23,7 @@ from gym_conformance.checks import (
     step,
     tools,
     typed,
+    typed_close,
     verify,
 )
 from gym_conformance.checks.check import Check
@@ -34,7 +35,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 _MODULES = (
     *(live, seed, cookies, tools, drift, mcp, mcp_calls, mcp_tokens),
-    *(verify, echo, calls, isolation, repeat, reward, typed, step, resources),
+    *(verify, echo, calls, isolation, repeat, reward, typed, typed_close, step, resources),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )
 
