@@ -151,7 +151,7 @@ class LaunchedServer:
         """Where its log is, until it is closed."""
         return Path(self._folder.name) if self._folder else None
 
-    def log(self) -> tuple[str, ...]:
+    def log(self, lines: int = LOG_LINES) -> tuple[str, ...]:
         """The last lines that it printed, safe to show."""
         if self.log_folder is None:
             return ()
@@ -160,9 +160,9 @@ class LaunchedServer:
         for path in (log.with_name("log.before"), log):
             with suppress(OSError):
                 said += path.read_bytes()
-        lines = [line.strip() for line in said.decode(errors="replace").splitlines()]
+        printed = [line.strip() for line in said.decode(errors="replace").splitlines()]
         secrets = _secrets(self.launch.settings)
-        return tuple(printable(redact(line, secrets)) for line in lines if line.strip("^~"))[-LOG_LINES:]
+        return tuple(printable(redact(line, secrets)) for line in [one for one in printed if one.strip("^~")][-lines:])
 
     def close(self) -> None:
         """End it, and all that it started; closing twice does nothing."""

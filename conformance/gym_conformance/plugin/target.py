@@ -1,9 +1,10 @@
 """What is judged in one process: served when its first check runs, stopped after its last."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, Protocol
@@ -27,15 +28,19 @@ from gym_conformance.trajectories.trajectory import Schedule
 
 _NOTHING = Effort(0, 0.0)
 
+#: Lines of a log in which the cause of a crash is looked for: nemo-gym prints a traceback twice.
+_SEEN = 400
+
 
 @dataclass(frozen=True)
 class Served:
-    """A target that answers, with its rows. `pid` and `judges` are known where we started it."""
+    """A target that answers, with its rows. `pid`, `judges` and `log`, what it printed, are known where we started it."""
 
     url: str
     dataset: Dataset
     pid: int | None = None
     judges: Judges | None = None
+    log: Callable[[], Sequence[str]] = tuple
 
 
 @dataclass
@@ -85,7 +90,7 @@ class Target:
         if self._run is None:
             served = self._stack.enter_context(self.serve())
             options = replace(self.options, pid=self.options.pid or served.pid)
-            self._run = Run(served.url, options, served.dataset, self.lock, served.judges)
+            self._run = Run(served.url, options, served.dataset, self.lock, judges=served.judges, log=served.log)
             self._run.progress = self.progress
         return self._run
 
@@ -162,7 +167,7 @@ class launched:  # noqa: N801 - a context manager
             self.server.close()
             raise
         judges = Judges(launch.models, self.mocks)
-        return Served(self.server.url, dataset, self.server.pid, judges)
+        return Served(self.server.url, dataset, self.server.pid, judges, partial(self.server.log, _SEEN))
 
     def __exit__(self, *_: object) -> None:
         self.server.close()
