@@ -64,6 +64,10 @@ class Options:
     settings: tuple[str, ...] = ()
     launch_timeout: float = LAUNCH_TIMEOUT
 
+    def lock_of(self, env: Env | None) -> Path | None:
+        """The lock of one server: of several, each has its own in its folder."""
+        return env.folder / self.lock if env and self.lock and len(self.envs) > 1 else self.lock
+
 
 def read_options(
     *,
@@ -102,8 +106,7 @@ def read_options(
         raise BadOption("--gym-lock-update: there is no lock to write; give --gym-lock FILE too")
     found = _read_envs(envs, url=url, demo=demo)
     if len(found) > 1:
-        _refuse_for_many({"--gym-data": data, "--gym-replay": replay, "--gym-pid": pid, "--gym-baseline": baseline})
-        _refuse_for_many({"--gym-baseline-write": baseline_write, "--gym-lock": lock, "--gym-drift": drift})
+        _refuse_for_many({"--gym-data": data, "--gym-replay": replay, "--gym-pid": pid})
     read_url = None if demo or found else _read_url(url or "")
     return Options(
         url=read_url,
@@ -119,7 +122,7 @@ def read_options(
         baseline=Path(baseline) if baseline else None,
         baseline_write=_read_new_baseline(baseline_write) if baseline_write else None,
         drift=tuple(_read_report("--gym-drift", path, DRIFT_REPORTS) for path in drift),
-        lock=_read_lock(Path(lock), update=lock_update) if lock else None,
+        lock=_read_lock(lock, found, update=lock_update) if lock else None,
         lock_update=lock_update,
         envs=found,
         python=_read_python(python) if python else "",
@@ -190,12 +193,26 @@ def _ensure_writable(option: str, path: Path, given: str) -> None:
         raise BadOption(f"{option} {given!r}: its folder cannot be written to; give one that can")
 
 
-def _read_lock(path: Path, *, update: bool) -> Path:
-    """The lock's place: it must be there, unless it is to be written."""
-    if update:
-        _ensure_writable("--gym-lock", path, str(path))
-    elif not path.is_file():
-        raise BadOption(f"--gym-lock {str(path)!r}: there is no such file; write it with --gym-lock-update")
+def _read_lock(given: str | Path, envs: tuple[Env, ...], *, update: bool) -> Path:
+    """The lock's place: it must be there, unless it is to be written.
+
+    Of several servers it is a name, of a file in each one's folder; an ini file's path, then, is known by its name.
+    """
+    if len(envs) > 1:
+        path = Path(given.name) if isinstance(given, Path) else Path(given)
+        if path.name != str(path):
+            raise BadOption(
+                f"--gym-lock {str(path)!r}: of several servers, give a name, of a file in each one's folder"
+            )
+        if without := next((env for env in envs if env.application), None):
+            raise BadOption(f"--gym-lock: {without.application} has no folder of its own, beside other servers")
+    else:
+        path = Path(given)
+    for place in [env.folder / path for env in envs] if len(envs) > 1 else [path]:
+        if update:
+            _ensure_writable("--gym-lock", place, str(place))
+        elif not place.is_file():
+            raise BadOption(f"--gym-lock {str(place)!r}: there is no such file; write it with --gym-lock-update")
     return path
 
 

@@ -97,3 +97,17 @@ def test_a_judge_is_asked(pytester: pytest.Pytester, gym_bundle: Path, gym_pytho
     pytester.runpytest_subprocess(f"--gym-env={folder}", "--gym-python", gym_python, *arguments, timeout=300)
     found = [f for f in json.loads(Path("r.json").read_text())["findings"] if f["check"] == "judge-answers"]
     assert {f["subject"]: f["verdict"] for f in found}["yes"] == "pass"
+
+
+def test_each_of_several_has_its_lock_in_its_folder(pytester: pytest.Pytester, gym_python: str) -> None:
+    folders = [_env(pytester.path / name) for name in ("a", "b")]
+    given = ["--gym-env=?/env", "--gym-python", gym_python, "--gym-lock", "gym.lock", "-p", "no:cacheprovider"]
+    run = pytester.runpytest_subprocess(*given, "--gym-lock-update", "-k", "drift-lock", timeout=300)
+    assert run.ret == pytest.ExitCode.OK
+    run.stdout.fnmatch_lines(["2 locks are written."])
+    assert [json.loads((folder / "gym.lock").read_text())["server"] for folder in folders] == [{}, {}]
+
+    (folders[0] / "gym.lock").unlink()
+    run = pytester.runpytest_subprocess(*given, timeout=60)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(["ERROR: --gym-lock '*/a/env/gym.lock': there is no such file; write it with *"])

@@ -1,17 +1,15 @@
 """The suite inside pytest: loaded only when an option asks for a gym to be judged."""
 
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from contextlib import ExitStack
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gym_conformance.baseline import Stale
-from gym_conformance.baseline_toml import write_baseline
 from gym_conformance.checks.registry import CHECKS, FILES, LAUNCHED
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
@@ -22,6 +20,7 @@ from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.items import TARGETS, CheckItem, collect_checks, nodes_of
 from gym_conformance.plugin.locking import load_lock, write_lock
 from gym_conformance.plugin.mocks import MockPeers, demo_data, serve_demo
+from gym_conformance.plugin.outputs import unwritten, write_outputs
 from gym_conformance.plugin.progress import progress_of
 from gym_conformance.plugin.replays import Replay, collect_replays, read_replay
 from gym_conformance.plugin.run import Unreachable, ensure_reachable
@@ -29,7 +28,6 @@ from gym_conformance.plugin.scheduling import scheduler
 from gym_conformance.plugin.summary import Tally, write_summary
 from gym_conformance.plugin.target import Target, launched_targets, names_of, running_target
 from gym_conformance.reports.report import Report
-from gym_conformance.reports.writing import write_drift, write_reports
 from gym_conformance.session.printable import printable
 
 
@@ -44,7 +42,7 @@ def activate(config: pytest.Config) -> None:
         replays = tuple(read_replay(path, CHECKS) for path in options.replay)
     except BadOption as bad:
         raise pytest.UsageError(str(bad)) from None
-    config.stash[BASELINE] = load_baseline(options.baseline)
+    config.stash[BASELINE] = load_baseline(options.baseline, several=len(options.envs) > 1)
     _write_junit(config, options)
     _choose_paths(config, _nodes(options))
     config.pluginmanager.register(Suite(config, options, replays), "gym-conformance-suite")
@@ -135,7 +133,7 @@ class Suite:
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self.checks = FILES + CHECKS + LAUNCHED[len(FILES) :] if options.envs else CHECKS
         self.tallies = {name: Tally(options, self.checks) for name in names_of(options)}
-        self.tally = next(iter(self.tallies.values()))  # the only one, where a baseline is asked for
+        self.tally = next(iter(self.tallies.values()))
         self.url = options.url or ""
         self._started = ExitStack()
 
@@ -144,16 +142,23 @@ class Suite:
         config = self.config
         if config.option.collectonly:
             return
-        try:
-            lock = load_lock(self.options)
-        except BadOption as bad:
-            raise pytest.UsageError(str(bad)) from None
         targets = self._launched() if self.options.envs else {"": self._running()}
         config.stash[TARGETS] = targets
         for name, target in targets.items():
-            target.lock, target.progress = lock, None if self.worker else progress_of(config)
+            self._hold_to_lock(target)
+            target.progress = None if self.worker else progress_of(config)
             self._started.callback(target.close)
             self.tallies[name].target = target.target()
+
+    def _hold_to_lock(self, target: Target) -> None:
+        path = self.options.lock_of(target.env)
+        if self.options.lock_update:
+            target.lock_file = path if len(self.tallies) > 1 else None  # one alone is written in the end, once
+            return
+        try:
+            target.lock = load_lock(path)
+        except BadOption as bad:
+            raise pytest.UsageError(str(bad)) from None
 
     def _launched(self) -> dict[str, Target]:
         peers = MockPeers(self._started)
@@ -246,7 +251,8 @@ class Suite:
         """Gather what was found; runs in the controller for every worker's report."""
         if (found := getattr(report, "gym", None)) is not None:
             self.tallies[found["name"]].add(found)
-        self.tally.stale += [Stale(**stale) for stale in getattr(report, "gym_stale", ())]
+        for stale in getattr(report, "gym_stale", ()):
+            self.tallies.get(stale["server"], self.tally).stale.append(Stale(**stale))
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """A check that passes with a finding below MUST shows as one."""
@@ -280,47 +286,46 @@ class Suite:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take in what an xdist worker left out; one that crashed says nothing."""
-        for name, checks in getattr(node, "workeroutput", {}).get("gym_deselected", {}).items():
+        """Take in what an xdist worker left out, and which locks it wrote; one that crashed says nothing."""
+        said = getattr(node, "workeroutput", {})
+        for name, checks in said.get("gym_deselected", {}).items():
             self.tallies[name].deselected |= set(checks)
+        for name, *lock in said.get("gym_locks", ()):
+            self.tallies[name].take_lock(*lock)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Stop what was started and write the reports, also when the run was interrupted."""
         if self.worker is None and self.options.lock_update and not self.config.option.collectonly:
-            self._write(session, f"--gym-lock {str(self.options.lock)!r}", self._write_lock)
+            self._write_lock()
         self._started.close()
+        targets = self.config.stash.get(TARGETS, {})
+        locks = [(name, target.locked, target.unwritten) for name, target in targets.items()]
         if self.worker is not None:
             left_out = {name: sorted(tally.deselected) for name, tally in self.tallies.items()}
-            self.config.workeroutput["gym_deselected"] = left_out  # type: ignore[attr-defined]
+            self.config.workeroutput.update(gym_deselected=left_out, gym_locks=locks)  # type: ignore[attr-defined]
             return
         if self.config.option.collectonly:
             return
+        for name, *lock in locks:
+            self.tallies[name].take_lock(*lock)
         if any(tally.own_fault for tally in self.tallies.values()):
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        reports = self._reports()
-        for path in self.options.reports:
-            if path.suffix != ".xml":
-                self._write(session, f"--gym-report {str(path)!r}", partial(write_reports, path, reports))
-        for path in self.options.drift:
-            self._write(session, f"--gym-drift {str(path)!r}", partial(write_drift, path, *reports.values()))
-        if (new := self.options.baseline_write) and not self.tally.own_fault:
-            breaking = [finding for finding in self.tally.findings if finding.breaks(strict=self.options.strict)]
-            self._write(session, f"--gym-baseline-write {str(new)!r}", partial(write_baseline, new, breaking))
-
-    def _write(self, session: pytest.Session, option: str, write: Callable[[], None]) -> None:
-        try:
-            write()
-        except (OSError, Unreachable) as error:
-            said = error.strerror if isinstance(error, OSError) else error
-            self.tally.unwritten.append(f"{option}: {said}; it was not written")
+        self.tally.unwritten += write_outputs(self.options, self.tallies, self.config.stash[BASELINE].file)
+        if any(tally.unwritten for tally in self.tallies.values()):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def _write_lock(self) -> None:
-        targets = self.config.stash.get(TARGETS, {})
-        for target in targets.values():
-            if self.options.lock is not None:
-                self.tally.locked = write_lock(self.options.lock, target.tools())
+        """The lock of one alone; of several, each is written when its server is stopped."""
+        path, targets = self.options.lock, self.config.stash.get(TARGETS, {})
+        if path is not None and len(targets) == 1:
+            [target] = targets.values()
+            option = f"--gym-lock {str(path)!r}"
+
+            def write() -> None:
+                self.tally.locked = write_lock(path, target.tools())
+
+            self.tally.take_lock("", unwritten(option, write))
 
     def _reports(self) -> dict[str, Report]:
         baseline = self.config.stash[BASELINE].file

@@ -58,7 +58,7 @@ class CheckItem(pytest.Item):
                 does not accept it; or the baseline accepts what does not fail.
         """
         target = self.config.stash[TARGETS][self.target]
-        baseline = self.config.stash[BASELINE]
+        baseline = self.config.stash[BASELINE].of(target.server)
         found = (keep(self.config, finding, target) for finding in target.judge(self.check, self.schedule))
         self.findings = baseline.accept(found, today())
         if statistics := target.statistics(self.check):

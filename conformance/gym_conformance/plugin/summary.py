@@ -1,5 +1,6 @@
 """What a whole run found, gathered from all processes, and how it is summed up on the terminal."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +47,11 @@ class Tally:
         self.latencies.merge(report["latency"])
         self.own_fault |= report["own_fault"]
 
+    def take_lock(self, locked: str, unwritten: str) -> None:
+        """What was written into its lock, or why nothing was; both '' where there is none."""
+        self.locked = locked or self.locked
+        self.unwritten += [unwritten] if unwritten else []
+
     def report(self, baseline: str) -> Report:
         """All that was found; `baseline` is its file."""
         found = tuple(self.complete)
@@ -63,6 +69,11 @@ class Tally:
     def findings(self) -> list[Finding]:
         """All findings in the order of the checks, whichever process was faster."""
         return [finding for check in self.checks for finding in self.found.get(check.id, ())]
+
+    @property
+    def breaking(self) -> list[Finding]:
+        """Those that fail the run."""
+        return [finding for finding in self.findings if finding.breaks(strict=self.options.strict)]
 
     @property
     def complete(self) -> list[Finding]:
@@ -109,10 +120,16 @@ def _write_gate(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
         terminal.write_line(
             f"accepted: {group.first.check}, {', '.join(named(group.subjects))}: {group.first.accepted}"
         )
-    for stale in tally.stale:
-        terminal.write_line(f"stale: {stale}", red=True)
-    new = tally.options.baseline_write
-    if new and new.exists() and not tally.own_fault:
+    write_baseline_end(terminal, [tally])
+
+
+def write_baseline_end(terminal: Any, tallies: Collection[Tally]) -> None:
+    """The entries that are stale, and that a first baseline is written."""
+    for tally in tallies:
+        for stale in tally.stale:
+            terminal.write_line(f"stale: {stale}", red=True)
+    new = next(iter(tallies)).options.baseline_write
+    if new and new.exists() and not any(tally.own_fault for tally in tallies):
         terminal.write_line(f"{new} is written: fill in each reason, then give it as --gym-baseline.")
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from gym_conformance.judge import Judge
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched, Peers
 from gym_conformance.options import Options
+from gym_conformance.plugin.locking import write_lock
 from gym_conformance.plugin.progress import Progress
 from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_line
 from gym_conformance.reports.place import relative
@@ -55,6 +56,9 @@ class Target:
         known: what reports say of it beforehand: `url`, or `app`.
         env: its files, where it is launched from them.
         lock: the tools that it is held to.
+        lock_file: where its tools are to be written when it is stopped; None where they are not.
+        locked: what was written there.
+        unwritten: why nothing was.
         progress: shows what is under way.
     """
 
@@ -65,6 +69,9 @@ class Target:
     known: Mapping[str, Any]
     env: Env | None = None
     lock: Lock | None = None
+    lock_file: Path | None = None
+    locked: str = ""
+    unwritten: str = ""
     progress: Progress | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _run: Run | None = None
@@ -72,6 +79,11 @@ class Target:
     _found: dict[str, Any] = field(default_factory=dict)
     _spent: Effort = _NOTHING
     _tools: Lock | None = None
+
+    @property
+    def server(self) -> str:
+        """How a baseline names it: as node ids do where there are several; '' where it is not launched."""
+        return self.name or (self.env.name if self.env else "")
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
         """Run one check, or replay one schedule of it; the first call serves the target."""
@@ -84,6 +96,7 @@ class Target:
             return self._served().judge(check, schedule)
         except NotLaunched as refused:
             self._refused = refused
+            self._not_locked(f"it needs {refused.needs}")
             return [_finding(check, Verdict.UNTESTABLE, refused.needs, refused.log)]
 
     def _served(self) -> Run:
@@ -101,6 +114,8 @@ class Target:
             Unreachable: no resources server answers, or none can be launched.
         """
         try:
+            if self._refused:
+                raise self._refused
             return self._tools or self._served().tools()
         except NotLaunched as refused:
             raise Unreachable(f"it needs {refused.needs}") from None
@@ -134,11 +149,20 @@ class Target:
         if self._run:
             self._found, self._spent = self._run.target(), self.effort()
             if self.options.lock_update:
-                with suppress(Unreachable):
-                    self._tools = self._run.tools()
+                self._lock(self.lock_file)
             self._run.close()
             self._run = None
         self._stack.close()
+
+    def _lock(self, path: Path | None) -> None:
+        try:
+            self._tools = self.tools()
+            self.locked = write_lock(path, self._tools) if path else ""
+        except (OSError, Unreachable) as error:
+            self._not_locked(str(error.strerror if isinstance(error, OSError) else error))
+
+    def _not_locked(self, why: str) -> None:
+        self.unwritten = f"--gym-lock {str(self.lock_file)!r}: {why}; it was not written" if self.lock_file else ""
 
 
 @dataclass

@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from gym_conformance.reports.drift_alone import html_drift, json_drift, markdown_drift
+from gym_conformance.reports.drift_alone import (
+    html_drift,
+    html_drifts,
+    json_drift,
+    json_drifts,
+    markdown_drift,
+    markdown_drifts,
+)
 from gym_conformance.reports.html import html_report, html_reports
 from gym_conformance.reports.json_report import json_report, json_reports
 from gym_conformance.reports.markdown import markdown_report, markdown_reports
@@ -33,15 +40,15 @@ DRIFT_FORMS: Final[Mapping[str, Callable[[Report], str]]] = {
     ".html": html_drift,
 }
 
+_DRIFT_FLEETS: Final[Mapping[str, Callable[[Mapping[str, Report]], str]]] = {
+    ".json": json_drifts,
+    ".md": markdown_drifts,
+}
+
 
 def write_report(path: Path, report: Report) -> None:
     """Write the report whole or not at all: a reader never meets half a file."""
     _write(path, FORMS[path.suffix](report))
-
-
-def write_drift(path: Path, report: Report) -> None:
-    """Write the drift report alone, in the same way."""
-    _write(path, DRIFT_FORMS[path.suffix](report))
 
 
 def write_reports(path: Path, reports: Mapping[str, Report]) -> None:
@@ -49,17 +56,31 @@ def write_reports(path: Path, reports: Mapping[str, Report]) -> None:
 
     An HTML report of several is a page of them all; each one's own lies in a folder beside it.
     """
+    _write_each(path, reports, FORMS, _FLEETS, html_reports)
+
+
+def write_drifts(path: Path, reports: Mapping[str, Report]) -> None:
+    """Write the drift reports alone, in the same way."""
+    _write_each(path, reports, DRIFT_FORMS, _DRIFT_FLEETS, html_drifts)
+
+
+def _write_each(
+    path: Path,
+    reports: Mapping[str, Report],
+    one: Mapping[str, Callable[[Report], str]],
+    several: Mapping[str, Callable[[Mapping[str, Report]], str]],
+    page: Callable[[Mapping[str, Report], str], str],
+) -> None:
     if len(reports) == 1:
-        write_report(path, *reports.values())
-        return
-    if path.suffix == ".html":
+        _write(path, one[path.suffix](*reports.values()))
+    elif path.suffix == ".html":
         folder = path.with_name(f"{path.stem}-servers")
         folder.mkdir(exist_ok=True)
         for name, report in reports.items():
-            write_report(folder / f"{name}.html", report)
-        _write(path, html_reports(reports, folder.name))
+            _write(folder / f"{name}.html", one[path.suffix](report))
+        _write(path, page(reports, folder.name))
     else:
-        _write(path, _FLEETS[path.suffix](reports))
+        _write(path, several[path.suffix](reports))
 
 
 def _write(path: Path, text: str) -> None:
