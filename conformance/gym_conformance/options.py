@@ -63,6 +63,7 @@ class Options:
     python: str = ""
     settings: tuple[str, ...] = ()
     launch_timeout: float = LAUNCH_TIMEOUT
+    resume: bool = False
 
     def lock_of(self, env: Env | None) -> Path | None:
         """The lock of one server: of several, each has its own in its folder."""
@@ -92,6 +93,7 @@ def read_options(
     python: str | None = None,
     settings: Sequence[str] = (),
     launch_timeout: str | float | None = None,
+    resume: bool = False,
 ) -> Options:
     """Check what was given.
 
@@ -107,6 +109,8 @@ def read_options(
     found = _read_envs(envs, url=url, demo=demo)
     if len(found) > 1:
         _refuse_for_many({"--gym-data": data, "--gym-replay": replay, "--gym-pid": pid})
+    elif resume:
+        raise BadOption("--gym-resume: it is about several servers; give several with --gym-env")
     read_url = None if demo or found else _read_url(url or "")
     return Options(
         url=read_url,
@@ -128,6 +132,7 @@ def read_options(
         python=_read_python(python) if python else "",
         settings=tuple(_read_setting(setting) for setting in settings),
         launch_timeout=_read_timeout(launch_timeout, "--gym-launch-timeout", LAUNCH_TIMEOUT),
+        resume=resume,
     )
 
 

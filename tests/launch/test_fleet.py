@@ -99,3 +99,37 @@ def test_what_is_about_one_server_is_refused(pytester: pytest.Pytester, argument
     run = pytester.runpytest_inprocess("--gym-env", "fine:app", "--gym-env", "bad:app", *arguments)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     run.stderr.fnmatch_lines([f"ERROR: {said}"])
+
+
+def test_an_interrupted_run_is_resumed(pytester: pytest.Pytester) -> None:
+    """What is finished is not launched again, and stands in exit status, table and report as if it had been."""
+    checks = ["-k", "live or seed-replies-object"]
+    pytester.makeconftest(
+        """
+        import os
+        def pytest_runtest_logstart(nodeid):
+            if "fine.app/live::live-endpoints" in nodeid and "CRASH" in os.environ:
+                os._exit(1)
+        """
+    )
+    envs = ["--gym-env", "bad:app", "--gym-env", "fine:app", *checks]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CRASH", "1")
+        pytester.runpytest_subprocess(*envs, timeout=60)
+    run = pytester.runpytest_subprocess(*envs, "--gym-resume", "--gym-report", "r.json", "-n", "2", timeout=60)
+    assert run.ret == pytest.ExitCode.TESTS_FAILED
+    run.stdout.fnmatch_lines(["*seed_session MUST reply with a JSON object*", "1 of them as an earlier run found*"])
+    assert [len(list(pytester.path.glob(f"{name}-*"))) for name in ("bad", "fine")] == [1, 2]
+    resumed = json.loads(Path("r.json").read_text())
+
+    pytester.runpytest_subprocess(*envs, "--gym-report", "r.json", timeout=60)
+    assert [len(list(pytester.path.glob(f"{name}-*"))) for name in ("bad", "fine")] == [2, 3]
+    anew = json.loads(Path("r.json").read_text())
+    for report in (resumed, anew):
+        for server in report["servers"]:
+            server["report"].pop("latency")
+            server["report"]["findings"] = [
+                (one["check"], one["subject"], one["verdict"], one["reason"]) for one in server["report"]["findings"]
+            ]
+    assert resumed == anew
+    assert pytester.runpytest_inprocess("--gym-demo", "--gym-resume").ret == pytest.ExitCode.USAGE_ERROR

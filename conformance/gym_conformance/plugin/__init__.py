@@ -37,6 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--gym-launch-timeout", metavar="SECONDS", help="how long a launched server may take to answer (default: 120)"
     )
     group.addoption(
+        "--gym-resume",
+        action="store_true",
+        help="of several servers, judge only those that the last run did not finish",
+    )
+    group.addoption(
         "--gym-data",
         metavar="PATH",
         action="append",

@@ -32,6 +32,8 @@ def write_fleet(terminal: Any, tallies: Mapping[str, Tally]) -> None:
         write_baseline_end(terminal, tallies.values())
         requests = sum(count for tally in tallies.values() for count, _ in tally.effort.values())
         seconds = sum(spent for tally in tallies.values() for _, spent in tally.effort.values())
+        if earlier := sum(tally.earlier for tally in tallies.values()):
+            terminal.write_line(f"{earlier} of them as an earlier run found them (--gym-resume).")
         terminal.write_line(
             f"{len(ran)} of {len(tallies)} servers, {requests} requests, {seconds:.1f} s waiting for them."
         )

@@ -1,10 +1,8 @@
 """The suite inside pytest: loaded only when an option asks for a gym to be judged."""
 
-import os
 from collections.abc import Generator, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,8 @@ from gym_conformance.baseline import Stale
 from gym_conformance.checks.registry import CHECKS, FILES, LAUNCHED
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here, read_options
+from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here
+from gym_conformance.plugin.command_line import choose_paths, options_of, write_junit
 from gym_conformance.plugin.fleet import write_fleet
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
@@ -23,6 +22,7 @@ from gym_conformance.plugin.mocks import MockPeers, demo_data, serve_demo
 from gym_conformance.plugin.outputs import unwritten, write_outputs
 from gym_conformance.plugin.progress import progress_of
 from gym_conformance.plugin.replays import Replay, collect_replays, read_replay
+from gym_conformance.plugin.resuming import Ledger
 from gym_conformance.plugin.run import Unreachable, ensure_reachable
 from gym_conformance.plugin.scheduling import scheduler
 from gym_conformance.plugin.summary import Tally, write_summary
@@ -38,89 +38,14 @@ def activate(config: pytest.Config) -> None:
         pytest.UsageError: an option's value cannot be used.
     """
     try:
-        options = _read_options(config)
+        options = options_of(config)
         replays = tuple(read_replay(path, CHECKS) for path in options.replay)
     except BadOption as bad:
         raise pytest.UsageError(str(bad)) from None
     config.stash[BASELINE] = load_baseline(options.baseline, several=len(options.envs) > 1)
-    _write_junit(config, options)
-    _choose_paths(config, _nodes(options))
+    write_junit(config, options)
+    choose_paths(config, options)
     config.pluginmanager.register(Suite(config, options, replays), "gym-conformance-suite")
-
-
-def _read_options(config: pytest.Config) -> Options:
-    """The command line's options, and the ini file's where it is silent."""
-    option = config.option
-    url, demo, envs = option.gym_url, option.gym_demo, option.gym_env
-    if url is None and not demo and not envs:
-        url, demo, envs = config.getini("gym_url") or None, config.getini("gym_demo"), config.getini("gym_env")
-    return read_options(
-        url=url,
-        demo=demo,
-        data=option.gym_data or ([] if option.gym_demo else config.getini("gym_data")),
-        strict=option.gym_strict or config.getini("gym_strict"),
-        reports=option.gym_report or config.getini("gym_report"),
-        timeout=option.gym_timeout or config.getini("gym_timeout"),
-        headers=option.gym_header or config.getini("gym_header"),
-        profile=option.gym_profile or config.getini("gym_profile"),
-        seed=option.gym_seed or config.getini("gym_seed"),
-        replay=option.gym_replay or config.getini("gym_replay"),
-        pid=option.gym_pid or config.getini("gym_pid"),
-        in_flight=option.gym_in_flight or config.getini("gym_in_flight"),
-        baseline=option.gym_baseline or _one_path(config, "gym_baseline"),
-        baseline_write=option.gym_baseline_write,
-        drift=option.gym_drift or config.getini("gym_drift"),
-        lock=option.gym_lock or _one_path(config, "gym_lock"),
-        lock_update=option.gym_lock_update,
-        envs=envs or (),
-        python=option.gym_python or config.getini("gym_python"),
-        settings=option.gym_env_set or config.getini("gym_env_set"),
-        launch_timeout=option.gym_launch_timeout or config.getini("gym_launch_timeout"),
-    )
-
-
-def _one_path(config: pytest.Config, name: str) -> Path | None:
-    paths: list[Path] = config.getini(name)
-    if len(paths) > 1:
-        raise BadOption(f"{name}: {len(paths)} paths; give one")
-    return paths[0] if paths else None
-
-
-def _write_junit(config: pytest.Config, options: Options) -> None:
-    """`--gym-report FILE.xml` is `--junitxml FILE.xml`, whose plugin is configured after ours."""
-    for path in options.reports:
-        if path.suffix == ".xml":
-            if getattr(config.option, "xmlpath", None) not in (None, str(path)):
-                raise pytest.UsageError(f"--gym-report '{path}': pytest writes one JUnit file; give one .xml")
-            config.option.xmlpath = str(path)
-
-
-def _nodes(options: Options) -> frozenset[str]:
-    """What can be chosen by node id: a target where there are several, a section, or a check in it."""
-    names = names_of(options)
-    every = (node for check in CHECKS + LAUNCHED for name in names for node in nodes_of(check, name))
-    return frozenset(every)
-
-
-def _choose_paths(config: pytest.Config, nodes: frozenset[str]) -> None:
-    """Asked for a gym and given no path, collect no tests but ours; node ids of ours are no paths."""
-    chosen = {arg: node for arg in config.args if (node := _own_node(config, arg, nodes))}
-    # travels to xdist workers
-    config.option.gym_chosen = [*getattr(config.option, "gym_chosen", []), *chosen.values()]
-    asked = config.option.gym_url or config.option.gym_env or config.option.gym_demo
-    if config.args_source is pytest.Config.ArgsSource.ARGS:
-        config.args = [arg for arg in config.args if arg not in chosen]
-    elif asked:
-        config.args = []
-
-
-def _own_node(config: pytest.Config, arg: str, nodes: frozenset[str]) -> str | None:
-    """The node id that an argument names, if it is one of ours; below the root pytest shows them with `../`."""
-    path, colons, check = arg.partition("::")
-    for node in (path, os.path.relpath(config.invocation_params.dir / path, config.rootpath)):
-        if node + colons + check in nodes:
-            return node + colons + check
-    return None
 
 
 class Suite:
@@ -135,6 +60,7 @@ class Suite:
         self.tallies = {name: Tally(options, self.checks) for name in names_of(options)}
         self.tally = next(iter(self.tallies.values()))
         self.url = options.url or ""
+        self.ledger = Ledger(config.rootpath, options) if len(self.tallies) > 1 else None
         self._started = ExitStack()
 
     def pytest_sessionstart(self) -> None:
@@ -142,6 +68,9 @@ class Suite:
         config = self.config
         if config.option.collectonly:
             return
+        if self.ledger and self.worker is None:
+            with suppress(OSError):  # then nothing can be resumed, and all else works
+                self.ledger.begin(resume=self.options.resume)
         targets = self._launched() if self.options.envs else {"": self._running()}
         config.stash[TARGETS] = targets
         for name, target in targets.items():
@@ -214,6 +143,15 @@ class Suite:
         unknown = collect_unknown(session, self.config.stash[BASELINE], {check.id for check in self.checks})
         items[:0] = [*wanted, *([] if chosen else unknown)]
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Where a run is resumed, do not judge again what an earlier one finished."""
+        if self.ledger and self.options.resume:
+            for name, target in session.config.stash.get(TARGETS, {}).items():
+                wanted = {
+                    item.check.id for item in session.items if isinstance(item, CheckItem) and item.target == name
+                }
+                target.earlier = self.ledger.earlier(name, wanted)
+
     def _left_out(self, checks: Iterable[str]) -> None:
         for tally in self.tallies.values():
             tally.deselected |= set(checks)
@@ -241,6 +179,7 @@ class Suite:
                 "target": target.target(),
                 "effort": [self.worker["workerid"] if self.worker else "", effort.requests, effort.seconds],
                 "latency": target.latencies(),
+                "earlier": target.earlier is not None,
                 "own_fault": not item.findings and not _stopped(call.excinfo),
             }
         if isinstance(item, CheckItem | StaleItem) and call.when == "call":
@@ -251,6 +190,9 @@ class Suite:
         """Gather what was found; runs in the controller for every worker's report."""
         if (found := getattr(report, "gym", None)) is not None:
             self.tallies[found["name"]].add(found)
+            if self.ledger and self.worker is None:
+                with suppress(OSError):
+                    self.ledger.write(found)
         for stale in getattr(report, "gym_stale", ()):
             self.tallies.get(stale["server"], self.tally).stale.append(Stale(**stale))
 

@@ -21,7 +21,7 @@ class Tally:
     """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process.
 
     `checks` are all there are, run or not, in their order; `unwritten` says of each report that could not be written why,
-    and `locked` what was written into the lock.
+    and `locked` what was written into the lock; `earlier` where an earlier run found all that.
     """
 
     options: Options
@@ -32,6 +32,7 @@ class Tally:
     effort: dict[str, tuple[int, float]] = field(default_factory=dict)
     latencies: Latencies = field(default_factory=Latencies)
     own_fault: bool = False
+    earlier: bool = False
     unwritten: list[str] = field(default_factory=list)
     locked: str = ""
     stale: list[Stale] = field(default_factory=list)
@@ -46,6 +47,7 @@ class Tally:
         self.effort[process] = (requests, seconds)
         self.latencies.merge(report["latency"])
         self.own_fault |= report["own_fault"]
+        self.earlier |= report["earlier"]
 
     def take_lock(self, locked: str, unwritten: str) -> None:
         """What was written into its lock, or why nothing was; both '' where there is none."""

@@ -23,6 +23,7 @@ from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched, P
 from gym_conformance.options import Options
 from gym_conformance.plugin.locking import write_lock
 from gym_conformance.plugin.progress import Progress
+from gym_conformance.plugin.resuming import Earlier
 from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_line
 from gym_conformance.reports.place import relative
 from gym_conformance.trajectories.trajectory import Schedule
@@ -60,6 +61,7 @@ class Target:
         locked: what was written there.
         unwritten: why nothing was.
         progress: shows what is under way.
+        earlier: what an earlier run found; where it is given, nothing is judged again.
     """
 
     name: str
@@ -73,12 +75,14 @@ class Target:
     locked: str = ""
     unwritten: str = ""
     progress: Progress | None = None
+    earlier: Earlier | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _run: Run | None = None
     _refused: NotLaunched | None = None
     _found: dict[str, Any] = field(default_factory=dict)
     _spent: Effort = _NOTHING
     _tools: Lock | None = None
+    _recalled: bool = False
 
     @property
     def server(self) -> str:
@@ -98,6 +102,10 @@ class Target:
             self._refused = refused
             self._not_locked(f"it needs {refused.needs}")
             return [_finding(check, Verdict.UNTESTABLE, refused.needs, refused.log)]
+
+    def recall(self, check: Check) -> list[Finding] | None:
+        """What an earlier run found, where there is one that is not to be done again."""
+        return None if self.earlier is None else self.earlier.findings[check.id]
 
     def _served(self) -> Run:
         if self._run is None:
@@ -126,6 +134,9 @@ class Target:
 
     def latencies(self) -> list[list[Any]]:
         """How long good replies took since this was last asked, as `Run.latencies` has them."""
+        if self.earlier and not self._recalled:
+            self._recalled = True
+            return self.earlier.latency
         return self._run.latencies() if self._run else []
 
     def _reader(self) -> Judge:
@@ -137,10 +148,14 @@ class Target:
         """The report's `target`, as far as it is known."""
         if self._run:
             self._found = self._run.target()
+        if self.earlier:
+            return dict(self.earlier.target)
         return {"url": self.option, "rows": 0, **self._found, **self.known}
 
     def effort(self) -> Effort:
         """What was spent so far in this process."""
+        if self.earlier:
+            return Effort(self.earlier.requests, self.earlier.seconds)
         now = self._run.effort() if self._run else _NOTHING
         return Effort(self._spent.requests + now.requests, self._spent.seconds + now.seconds)
 
