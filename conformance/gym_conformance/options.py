@@ -23,7 +23,7 @@ LAUNCH_TIMEOUT = 120.0
 FIXED_REQUESTS = 500
 
 #: What `--gym-report` can write, by suffix; `.xml` is pytest's own JUnit.
-REPORTS = (".json", ".md", ".html", ".sarif", ".xml")
+REPORTS = (".json", ".md", ".html", ".sarif", ".svg", ".xml")
 
 #: What `--gym-drift` can write.
 DRIFT_REPORTS = (".json", ".md", ".html")

@@ -67,7 +67,9 @@ def test_many(pytester: pytest.Pytester, workers: list[str]) -> None:
     )
     pytester.makepyfile(fine=count + _FINE, bad=count + "import no_such_module_here", dies=count + _FINE + dies)
     names = [argument for name in ("fine", "bad", "dies") for argument in ("--gym-env", f"{name}:app")]
-    reports = [argument for suffix in ("json", "md", "html", "sarif") for argument in ("--gym-report", f"r.{suffix}")]
+    reports = [
+        argument for suffix in ("json", "md", "html", "sarif", "svg") for argument in ("--gym-report", f"r.{suffix}")
+    ]
     run = _run(pytester, *names, *reports, "-k", "live or seed-answers or seed-reply", *workers)
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     outcomes = _outcomes(Path("r.json"))
@@ -77,7 +79,10 @@ def test_many(pytester: pytest.Pytester, workers: list[str]) -> None:
     run.stdout.fnmatch_lines(["dies.app *", "bad.app *", "fine.app *", "3 of 3 servers, *"])
     assert len(list(pytester.path.glob("started-*"))) == 3
     assert all(gone(int(path.read_text())) for path in pytester.path.glob("started-*"))
-    assert {path.stem for path in Path("r-servers").iterdir()} == set(outcomes)
+    assert {path.name for path in Path("r-servers").iterdir()} == {
+        f"{name}.{suffix}" for name in outcomes for suffix in ("html", "svg")
+    }
+    assert "0 of 3 fit" in Path("r.svg").read_text()
     assert len(json.loads(Path("r.sarif").read_text())["runs"]) == 3
     assert r"bad\.app" in Path("r.md").read_text()
 

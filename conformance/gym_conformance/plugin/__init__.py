@@ -54,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--gym-report",
         metavar="FILE",
         action="append",
-        help="write a report; the suffix decides its form: .json, .md, .html, .sarif or .xml (repeatable)",
+        help="write a report; the suffix decides its form: .json, .md, .html, .sarif, .svg or .xml (repeatable)",
     )
     group.addoption("--gym-timeout", metavar="SECONDS", help="how long one request may take (default: 30)")
     group.addoption(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from gym_conformance.reports.badge import badge_report, badge_reports
 from gym_conformance.reports.drift_alone import (
     html_drift,
     html_drifts,
@@ -24,6 +25,7 @@ FORMS: Final[Mapping[str, Callable[[Report], str]]] = {
     ".md": markdown_report,
     ".html": html_report,
     ".sarif": sarif_report,
+    ".svg": badge_report,
 }
 
 _FLEETS: Final[Mapping[str, Callable[[Mapping[str, Report]], str]]] = {
@@ -32,6 +34,12 @@ _FLEETS: Final[Mapping[str, Callable[[Mapping[str, Report]], str]]] = {
     ".sarif": sarif_reports,
 }
 
+
+_Page = Callable[[Mapping[str, Report], str], str]
+
+#: Several targets in forms that hold one: these hold them all, and each one's own lies in the folder of that name.
+_PAGES: Final[Mapping[str, _Page]] = {".html": html_reports, ".svg": lambda reports, _: badge_reports(reports)}
+_DRIFT_PAGES: Final[Mapping[str, _Page]] = {".html": html_drifts}
 
 #: The drift report alone, by suffix.
 DRIFT_FORMS: Final[Mapping[str, Callable[[Report], str]]] = {
@@ -54,14 +62,14 @@ def write_report(path: Path, report: Report) -> None:
 def write_reports(path: Path, reports: Mapping[str, Report]) -> None:
     """Write what was found on several targets, by name, as one report; of one target alone, its report.
 
-    An HTML report of several is a page of them all; each one's own lies in a folder beside it.
+    An HTML page or a badge of several is of them all; each one's own lies in a folder beside it.
     """
-    _write_each(path, reports, FORMS, _FLEETS, html_reports)
+    _write_each(path, reports, FORMS, _FLEETS, _PAGES)
 
 
 def write_drifts(path: Path, reports: Mapping[str, Report]) -> None:
     """Write the drift reports alone, in the same way."""
-    _write_each(path, reports, DRIFT_FORMS, _DRIFT_FLEETS, html_drifts)
+    _write_each(path, reports, DRIFT_FORMS, _DRIFT_FLEETS, _DRIFT_PAGES)
 
 
 def _write_each(
@@ -69,15 +77,15 @@ def _write_each(
     reports: Mapping[str, Report],
     one: Mapping[str, Callable[[Report], str]],
     several: Mapping[str, Callable[[Mapping[str, Report]], str]],
-    page: Callable[[Mapping[str, Report], str], str],
+    pages: Mapping[str, _Page],
 ) -> None:
     if len(reports) == 1:
         _write(path, one[path.suffix](*reports.values()))
-    elif path.suffix == ".html":
+    elif page := pages.get(path.suffix):
         folder = path.with_name(f"{path.stem}-servers")
         folder.mkdir(exist_ok=True)
         for name, report in reports.items():
-            _write(folder / f"{name}.html", one[path.suffix](report))
+            _write(folder / f"{name}{path.suffix}", one[path.suffix](report))
         _write(path, page(reports, folder.name))
     else:
         _write(path, several[path.suffix](reports))
