@@ -19,6 +19,10 @@ IN_FLIGHT_HERE, IN_FLIGHT_ELSEWHERE = 256, 4
 #: Seconds within which a launched server must answer: imports, a cold disk, and two cores that others use too.
 LAUNCH_TIMEOUT = 120.0
 
+#: How an env is launched: its app, served by us without Ray, or its process as NeMo Gym starts it.
+DIRECT, REAL = "direct", "real"
+LAUNCHES = (DIRECT, REAL)
+
 #: What the checks that try no trajectories send to a server of a few tools (benchmarks/judge.py counts them).
 FIXED_REQUESTS = 500
 
@@ -40,8 +44,8 @@ class BadOption(Exception):
 class Options:
     """What to judge and how.
 
-    `url` is None for the demo and for `envs`, which are launched, each with `python` if given, and `settings`; it has
-    no trailing slash. `timeout` is in seconds.
+    `url` is None for the demo and for `envs`, which are launched, each with `python` if given, and `settings`,
+    `real` as NeMo Gym does; it has no trailing slash. `timeout` is in seconds.
     """
 
     url: str | None = None
@@ -63,6 +67,7 @@ class Options:
     python: str = ""
     settings: tuple[str, ...] = ()
     launch_timeout: float = LAUNCH_TIMEOUT
+    real: bool = False
     resume: bool = False
 
     def lock_of(self, env: Env | None) -> Path | None:
@@ -93,6 +98,7 @@ def read_options(
     python: str | None = None,
     settings: Sequence[str] = (),
     launch_timeout: str | float | None = None,
+    launch: str | None = None,
     resume: bool = False,
 ) -> Options:
     """Check what was given.
@@ -132,6 +138,7 @@ def read_options(
         python=_read_python(python) if python else "",
         settings=tuple(_read_setting(setting) for setting in settings),
         launch_timeout=_read_timeout(launch_timeout, "--gym-launch-timeout", LAUNCH_TIMEOUT),
+        real=_read_launch(launch, found) if launch else False,
         resume=resume,
     )
 
@@ -250,6 +257,16 @@ def _read_python(given: str) -> str:
     if found is None:
         raise BadOption(f"--gym-python {given!r}: no such program; give an interpreter, such as .venv/bin/python")
     return str(Path(found).absolute())
+
+
+def _read_launch(given: str, envs: Sequence[Env]) -> bool:
+    if given not in LAUNCHES:
+        raise BadOption(f"--gym-launch {given!r}: unknown; give one of {', '.join(LAUNCHES)}")
+    if given == REAL and (without := next((env for env in envs if env.application), None)):
+        raise BadOption(
+            f"--gym-launch {REAL}: {without.application} is no env as NeMo Gym lays it out; give its folder"
+        )
+    return given == REAL
 
 
 def _read_setting(given: str) -> str:

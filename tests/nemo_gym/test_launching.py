@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from textwrap import dedent
 
+import httpx
+import psutil
 import pytest
 
 from gym_conformance.launch.env import find_envs
 from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched
-from tests.launch.drills import NOBODY
+from tests.launch.drills import NOBODY, gone
 
 pytest_plugins = ["pytester"]
 
@@ -69,6 +71,20 @@ def test_a_setting_mends_it(tmp_path: Path, gym_python: str) -> None:
         assert (judge["host"], judge["port"]) == NOBODY.policy
         assert server.config["head_server"]["port"] == NOBODY.head[1]
         assert server.launch.models == ("judge",)
+
+
+def test_as_nemo_gym_starts_it_it_answers_and_ray_ends_with_it(gym_bundle: Path, gym_python: str) -> None:
+    folder = gym_bundle / "resources_servers" / "example_single_tool_call"
+    [env] = find_envs([str(folder)], folder)
+    with LaunchedServer(Launch(env, NOBODY, gym_python, real=True)) as server:
+        assert httpx.get(server.url).status_code == 200
+        own = psutil.Process(server.pid)
+        assert own.cmdline()[-1] == "app.py"
+        guard = own.parent()
+        assert guard is not None
+        children = guard.children(recursive=True)
+        assert any("raylet" in word for child in children for word in child.cmdline())
+    assert all(gone(child.pid) for child in children)
 
 
 def test_a_bundled_server_is_judged_from_its_folder(

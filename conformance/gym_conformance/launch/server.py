@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from gym_conformance.launch.env import BadConfig, Env, find_instance
-from gym_conformance.launch.reasons import reason
+from gym_conformance.launch.reasons import raised, reason
 from gym_conformance.session.printable import credentials, printable, redact
 
 #: Bytes of a server's output that are kept, and lines of it that are shown.
@@ -25,6 +25,9 @@ LOG_LIMIT, LOG_LINES = 1 << 20, 12
 
 #: Seconds within which guard and server are gone; the guard's own time, and some more.
 _STOP = 12.0
+
+#: Seconds between two looks at whether a server listens.
+_PAUSE = 0.2
 
 _HERE = Path(__file__).parent
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
@@ -57,6 +60,7 @@ class Launch:
         python: the interpreter; '' for the env's own, else ours.
         settings: `key=value`, as `gym env start ++key=value` takes them.
         deadline: seconds until it must be ready to accept.
+        real: whether it is to run as NeMo Gym runs it, Ray and all.
     """
 
     env: Env
@@ -64,6 +68,7 @@ class Launch:
     python: str = ""
     settings: tuple[str, ...] = ()
     deadline: float = 120.0
+    real: bool = False
 
     @property
     def interpreter(self) -> str:
@@ -99,6 +104,7 @@ class Launch:
             "inner": instance.inner,
             "entrypoint": instance.entrypoint,
             "settings": list(self.settings),
+            "real": self.real,
             "address": {"host": "127.0.0.1", "port": port},
             "head": dict(zip(("host", "port"), self.peers.head, strict=True)),
             "policy": dict(zip(("host", "port"), self.peers.policy, strict=True)),
@@ -129,11 +135,14 @@ class LaunchedServer:
             NotLaunched: it does not come to that within the deadline.
         """
         try:
-            with _bound() as listener:
+            with _bound(listening=not self.launch.real) as listener:
                 port = listener.getsockname()[1]
                 self.url = f"http://127.0.0.1:{port}"
                 self._spawn(listener, self.launch.specification(port))
-            self._await()
+            deadline = time.monotonic() + self.launch.deadline
+            self._await(deadline)
+            if self.launch.real:
+                self._await_listening(port, deadline)
         except BadConfig as bad:
             raise NotLaunched(str(bad)) from None
         except BaseException:
@@ -211,19 +220,30 @@ class LaunchedServer:
         except OSError as error:
             raise NotLaunched(f"an interpreter that runs: {self.launch.interpreter}: {error.strerror}") from None
 
-    def _await(self) -> None:
-        deadline = time.monotonic() + self.launch.deadline
+    def _await_listening(self, port: int, deadline: float) -> None:
+        """Wait until a server that binds its port itself has done so."""
+        while time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+                return
+            if said := self._line(time.monotonic() + _PAUSE):
+                how = (
+                    reason(failure, self.launch.env, self.launch.interpreter) if (failure := raised(self.log())) else ""
+                )
+                raise NotLaunched(how or f"to start: it ended {_status(said['ended'])}", self.log())
+        raise self._late()
+
+    def _late(self) -> NotLaunched:
+        return NotLaunched(f"to start within {self.launch.deadline:g} s (--gym-launch-timeout)", self.log())
+
+    def _await(self, deadline: float) -> None:
         said = self._line(deadline)
         if "failed" in said:
             self._ended()  # until then, it may print
             raise NotLaunched(reason(said["failed"], self.launch.env, self.launch.interpreter), self.log())
+        if "ended" in said:
+            raise NotLaunched(f"to start: it ended {_status(said['ended'])}", self.log())
         if "pid" not in said:
-            raise NotLaunched(
-                f"to start: it ended {_status(said['ended'])}"
-                if "ended" in said
-                else f"to start within {self.launch.deadline:g} s (--gym-launch-timeout)",
-                self.log(),
-            )
+            raise self._late()
         self.pid, self.config = said["pid"], said["config"]
 
     def _ended(self) -> str:
@@ -246,12 +266,17 @@ class LaunchedServer:
         return first
 
 
-def _bound() -> socket.socket:
-    """A loopback socket that listens. Its protocol is named: asyncio turns Nagle's delay off only where it is."""
+def _bound(*, listening: bool) -> socket.socket:
+    """A loopback socket. Its protocol is named: asyncio turns Nagle's delay off only where it is.
+
+    One that does not listen keeps the port for the one socket that asks for it by number, and may share it.
+    """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(not listening))
         listener.bind(("127.0.0.1", 0))
-        listener.listen(2048)
+        if listening:
+            listener.listen(2048)
     except BaseException:
         listener.close()
         raise

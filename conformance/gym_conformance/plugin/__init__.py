@@ -34,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="set a key of its config, as `gym env start ++KEY=VALUE` does (repeatable)",
     )
     group.addoption(
+        "--gym-launch",
+        metavar="HOW",
+        help="direct (default: we serve its app, without Ray) or real (its own process, as NeMo Gym starts it)",
+    )
+    group.addoption(
         "--gym-launch-timeout", metavar="SECONDS", help="how long a launched server may take to answer (default: 120)"
     )
     group.addoption(
@@ -94,6 +99,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("gym_env", "the same as --gym-env, one a line", type="linelist")
     parser.addini("gym_python", "the same as --gym-python")
     parser.addini("gym_env_set", "the same as --gym-env-set, one a line", type="linelist")
+    parser.addini("gym_launch", "the same as --gym-launch")
     parser.addini("gym_launch_timeout", "the same as --gym-launch-timeout")
     parser.addini("gym_data", "the same as --gym-data, one PATH a line", type="paths")
     parser.addini("gym_strict", "the same as --gym-strict", type="bool", default=False)

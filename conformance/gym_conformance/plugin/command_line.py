@@ -43,6 +43,7 @@ def options_of(config: pytest.Config) -> Options:
         python=option.gym_python or config.getini("gym_python"),
         settings=option.gym_env_set or config.getini("gym_env_set"),
         launch_timeout=option.gym_launch_timeout or config.getini("gym_launch_timeout"),
+        launch=option.gym_launch or config.getini("gym_launch"),
         resume=option.gym_resume,
     )
 

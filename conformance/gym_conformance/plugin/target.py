@@ -244,7 +244,7 @@ def launched_targets(options: Options, peers: "Mocks") -> list[Target]:
 
 def _launched(name: str, env: Env, options: Options, peers: "Mocks") -> Target:
     def serve() -> launched:
-        launch = Launch(env, peers.addresses, options.python, options.settings, options.launch_timeout)
+        launch = Launch(env, peers.addresses, options.python, options.settings, options.launch_timeout, options.real)
         return launched(LaunchedServer(launch), options, peers)
 
     shown = relative(str(env.folder), Path.cwd()) or "."
