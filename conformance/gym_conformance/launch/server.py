@@ -73,7 +73,7 @@ class Launch:
     @property
     def interpreter(self) -> str:
         """The interpreter that will be used."""
-        return self.python or str(self.env.python or sys.executable)
+        return self.env.interpreter(self.python)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -94,11 +94,10 @@ class Launch:
         if env.application:
             return {"application": env.application, "folder": str(env.folder)}
         instance = find_instance(env.folder)
-        inside = env.folder.parent.name == "resources_servers"
         return {
             "application": "",
             "folder": str(env.folder),
-            "root": str(env.folder.parent.parent if inside else env.folder),
+            "root": str(env.root),
             "config": str(instance.path),
             "instance": instance.name,
             "inner": instance.inner,

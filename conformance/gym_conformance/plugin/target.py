@@ -10,6 +10,7 @@ from shlex import quote
 from typing import Any, Protocol
 
 from gym_conformance.checks.check import Check
+from gym_conformance.checks.drift import drift_definition_unsound
 from gym_conformance.checks.memory import FakeModel, Judges, Memory
 from gym_conformance.checks.registry import FILES
 from gym_conformance.contract.openapi import Api, Kind
@@ -29,6 +30,7 @@ from gym_conformance.reports.place import relative
 from gym_conformance.trajectories.trajectory import Schedule
 
 _NOTHING = Effort(0, 0.0)
+_NO_ROWS = Dataset()
 
 #: Lines of a log in which the cause of a crash is looked for: nemo-gym prints a traceback twice.
 _SEEN = 400
@@ -93,6 +95,8 @@ class Target:
         """Run one check, or replay one schedule of it; the first call serves the target."""
         if check in FILES:
             return asyncio.run(self._reader().read(check))
+        if check is drift_definition_unsound and self._refused and (rows := self._readable()):
+            return asyncio.run(self._reader(rows).read(check))
         if self._refused is not None:
             reason = f"the server is not launched: it needs {self._refused.needs}"
             return [_finding(check, Verdict.NOT_APPLICABLE, reason)]
@@ -139,10 +143,20 @@ class Target:
             return self.earlier.latency
         return self._run.latencies() if self._run else []
 
-    def _reader(self) -> Judge:
+    def _readable(self) -> Dataset | None:
+        """The rows of a target that is not launched, where they declare tools."""
+        try:
+            data = load(self.options.data or (self.env.data if self.env else ()), recorded=False)
+        except BadData:
+            return None
+        return data if data.definitions else None
+
+    def _reader(self, data: Dataset = _NO_ROWS) -> Judge:
         """A judge of files, who knows no server."""
-        gym = Gym(make_line("http://127.0.0.1", self.options), Api(), Kind.OTHER, "nothing is sent")
-        return Judge(gym, Memory(env=self.env))
+        line = make_line("http://127.0.0.1", self.options)
+        gym = Gym(line, Api(), Kind.OTHER, "nothing is sent", data.rows, declared=data.definitions)
+        python = self.env.interpreter(self.options.python) if self.env else ""
+        return Judge(gym, Memory(env=self.env, python=python))
 
     def target(self) -> dict[str, Any]:
         """The report's `target`, as far as it is known."""
