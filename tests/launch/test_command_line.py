@@ -1,7 +1,6 @@
 """`--gym-env` as its users meet it, with ASGI applications, which need no nemo-gym."""
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -125,43 +124,35 @@ def test_interrupted(pytester: pytest.Pytester, number: signal.Signals) -> None:
         run.wait()
 
 
-def test_a_worker_dies(pytester: pytest.Pytester) -> None:
-    """Its server ends with it, and what is left of its work is done by another."""
-    kills = dedent(
-        """
-        import os, signal
+def test_a_check_that_kills_its_worker_costs_its_own_target_alone(pytester: pytest.Pytester) -> None:
+    """Its server ends with it, what is left is done by another; a target that kills again is left."""
+    started = """
+        import os
         open(f"started-{os.getpid()}", "w").write(str(os.getpid()))
         """
-    )
-    pytester.makepyfile(one=_FINE + kills, two=_FINE + kills)
+    pytester.makepyfile(**dict.fromkeys(("once", "always", "fine"), _FINE + dedent(started)))
     pytester.makeconftest(
         """
-        import os, pytest
+        import os
         def pytest_runtest_logstart(nodeid):
-            if nodeid.endswith("one.app/live::live-endpoints") and "PYTEST_XDIST_WORKER" in os.environ:
-                os._exit(1)
+            if nodeid.endswith("once.app/live::live-endpoints") or "always.app/live" in nodeid:
+                if "PYTEST_XDIST_WORKER" in os.environ:
+                    os._exit(1)
         """
     )
-    run = _run(
-        pytester,
-        "--gym-env",
-        "one:app",
-        "--gym-env",
-        "two:app",
-        "-n",
-        "2",
-        "--max-worker-restart",
-        "1",
-        "-k",
-        "live",
-        "--gym-report",
-        "r.json",
-    )
+    envs = [argument for name in ("once", "always", "fine") for argument in ("--gym-env", f"{name}:app")]
+    run = _run(pytester, *envs, "-n", "2", "-k", "live or seed-replies", "--gym-report", "r.json")
     assert run.ret == pytest.ExitCode.TESTS_FAILED
-    assert re.search(r"worker '?gw\d'? crashed", run.stdout.str())
-    assert set(_outcomes(Path("r.json"))) == {"one.app", "two.app"}
+    assert run.stdout.str().count("replacing crashed worker") == 3
+    run.stdout.fnmatch_lines(["always.app  not testable *", "fine.app  *", "3 of 3 servers, *"])
+    assert _outcomes(Path("r.json"))["fine.app"] == "No rule broken, as far as the checks that ran can tell"
+    servers = {server["name"]: server["report"] for server in json.loads(Path("r.json").read_text())["servers"]}
+    found = {name: {f["check"]: f for f in report["findings"]} for name, report in servers.items()}
+    assert found["once.app"]["seed-replies-object"]["verdict"] == "pass"
+    assert found["once.app"]["live-endpoints"]["reason"].startswith("a worker that survives it: ")
+    assert "live-root, live-endpoints killed theirs" in found["always.app"]["seed-replies-object"]["reason"]
     pids = [int(path.read_text()) for path in pytester.path.glob("started-*")]
-    assert len(pids) >= 2
+    assert len(pids) >= 3
     assert all(gone(pid) for pid in pids)
 
 

@@ -19,7 +19,7 @@ _COLOURS = {
 
 def write_fleet(terminal: Any, tallies: Mapping[str, Tally]) -> None:
     """The table, and how many are fit; what failed stands among pytest's failures."""
-    ran = {name: tally.report("") for name, tally in tallies.items() if tally.found}
+    ran = {name: tally.report("") for name, tally in tallies.items() if tally.found or tally.died}
     if ran:
         terminal.write_sep("=", "gym conformance")
         lines = ordered(ran)

@@ -16,7 +16,7 @@ from gym_conformance.plugin.command_line import choose_paths, options_of, write_
 from gym_conformance.plugin.fleet import write_fleet
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
-from gym_conformance.plugin.items import TARGETS, CheckItem, collect_checks, nodes_of
+from gym_conformance.plugin.items import TARGETS, CheckItem, collect_checks, nodes_of, target_of
 from gym_conformance.plugin.locking import load_lock, write_lock
 from gym_conformance.plugin.mocks import MockPeers, demo_data, serve_demo
 from gym_conformance.plugin.outputs import unwritten, write_outputs
@@ -24,7 +24,7 @@ from gym_conformance.plugin.progress import progress_of
 from gym_conformance.plugin.replays import Replay, collect_replays, read_replay
 from gym_conformance.plugin.resuming import Ledger
 from gym_conformance.plugin.run import Unreachable, ensure_reachable
-from gym_conformance.plugin.scheduling import scheduler
+from gym_conformance.plugin.scheduling import allow_restarts, scheduler
 from gym_conformance.plugin.summary import Tally, write_summary
 from gym_conformance.plugin.target import Target, launched_targets, names_of, running_target
 from gym_conformance.reports.report import Report
@@ -45,6 +45,7 @@ def activate(config: pytest.Config) -> None:
     config.stash[BASELINE] = load_baseline(options.baseline, several=len(options.envs) > 1)
     write_junit(config, options)
     choose_paths(config, options)
+    allow_restarts(config, len(options.envs))
     config.pluginmanager.register(Suite(config, options, replays), "gym-conformance-suite")
 
 
@@ -127,6 +128,12 @@ class Suite:
     def pytest_xdist_make_scheduler(self, config: Any, log: Any) -> Any:
         """With several targets, each goes to one worker, unless the user says how to distribute."""
         return scheduler(config, log) if len(self.tallies) > 1 and config.option.dist == "load" else None
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str) -> None:
+        """Remember of which check of a target a worker died."""
+        if (tally := self.tallies.get(target_of(crashitem))) is not None:
+            tally.died.append(crashitem.rpartition("::")[2])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:

@@ -21,7 +21,8 @@ class Tally:
     """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process.
 
     `checks` are all there are, run or not, in their order; `unwritten` says of each report that could not be written why,
-    and `locked` what was written into the lock; `earlier` where an earlier run found all that.
+    and `locked` what was written into the lock; `earlier` where an earlier run found all that;
+    `died` are the checks that an xdist worker died of.
     """
 
     options: Options
@@ -32,6 +33,7 @@ class Tally:
     effort: dict[str, tuple[int, float]] = field(default_factory=dict)
     latencies: Latencies = field(default_factory=Latencies)
     own_fault: bool = False
+    died: list[str] = field(default_factory=list)
     earlier: bool = False
     unwritten: list[str] = field(default_factory=list)
     locked: str = ""
@@ -86,8 +88,13 @@ class Tally:
         if check.id in self.deselected:
             verdict, reason = Verdict.NOT_APPLICABLE, NOT_SELECTED
         else:
-            verdict, reason = Verdict.UNTESTABLE, "the run ended before it"
+            verdict, reason = Verdict.UNTESTABLE, self._cut_short(check)
         return Finding(check.id, check.level.value, check.title, verdict, "server", reason=reason)
+
+    def _cut_short(self, check: Check) -> str:
+        if check.id in self.died:
+            return "a worker that survives it: this check killed its own, out of memory perhaps"
+        return f"workers that survive: {', '.join(self.died)} killed theirs" if self.died else "the run ended before it"
 
 
 def write_summary(terminal: Any, tally: Tally) -> None:
