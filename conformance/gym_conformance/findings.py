@@ -15,10 +15,20 @@ class Verdict(StrEnum):
     UNTESTABLE = "untestable"
 
 
-_LISTS = ("reproduce", "trajectory", "drift", "log")
+_LISTS = ("reproduce", "trajectory", "drift", "readings", "log")
 
 #: Left out of the JSON where they say nothing.
-_OPTIONAL = frozenset({"file", "line", "accepted", "trajectory", "replay", "drift", "log"})
+_OPTIONAL = frozenset({"file", "line", "accepted", "trajectory", "replay", "drift", "readings", "log"})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the server's process held after so many sessions: memory in bytes, child processes, open files."""
+
+    sessions: int
+    memory: int
+    children: int
+    files: int
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,7 @@ class Finding:
         log: the last lines that a launched server printed, where it is not testable as launched.
         accepted: why the baseline accepts this finding; '' where it does not.
         drift: rows for the drift report, as JSON objects (`drifting.row`).
+        readings: what the server's process held, where it was looked at, as JSON objects (`Reading`).
     """
 
     check: str
@@ -64,6 +75,7 @@ class Finding:
     accepted: str = ""
     log: tuple[str, ...] = field(default=())
     drift: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    readings: tuple[Mapping[str, int], ...] = field(default=(), repr=False)
 
     @property
     def red(self) -> bool:

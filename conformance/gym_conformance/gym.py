@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_conformance.agents import Agent
-from gym_conformance.contract.openapi import Api, Kind, read_openapi
+from gym_conformance.contract.openapi import AUTO, Api, Kind, read_openapi
 from gym_conformance.contract.rows import Call, Rollout, Row, Source, Tool
 from gym_conformance.contract.wire import OPENAPI, SEED_SESSION, tool_path
 from gym_conformance.drift.definitions import Definition, Definitions
@@ -21,6 +21,7 @@ from gym_conformance.session.channel import Channel, Line, PathHangs
 from gym_conformance.session.contract import CookieContract, SessionContract, post
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.typed import TypedContract
 
 #: What is seeded and verified where no `--gym-data` is given: the least that every version's types take.
 BARE_ROW = Row({"responses_create_params": {"input": [{"role": "user", "content": "Hello."}]}}, Source(Path(), 0))
@@ -48,6 +49,7 @@ class Gym:
         rows: those that are judged with.
         rollouts: recorded ones.
         contract: how its sessions are made.
+        typed: how typed sessions are made, where it offers them too.
         declared: the tools of all rows that were read; () for those of `rows`.
         agents: the agents that execute calls, for the rows whose agent is known to.
         lock: the tools as they were when they were last reviewed; None where no lock was given.
@@ -60,9 +62,15 @@ class Gym:
     rows: tuple[Row, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
     contract: SessionContract = field(default_factory=CookieContract)
+    typed: TypedContract | None = None
     declared: tuple[Definition, ...] = ()
     agents: Mapping[Row, Agent] = field(default_factory=dict)
     lock: Lock | None = None
+
+    @property
+    def contracts(self) -> str:
+        """The names of the contracts that it is judged by."""
+        return " and ".join(dict.fromkeys([self.contract.name, *([self.typed.name] if self.typed else [])]))
 
     @property
     def row(self) -> Row:
@@ -174,10 +182,13 @@ class Gym:
         return next(recorded, Call(tool.name, {}))
 
 
-async def recognise(line: Line, rows: tuple[Row, ...], rollouts: tuple[Rollout, ...], **more: Any) -> Gym:
+async def recognise(
+    line: Line, rows: tuple[Row, ...], rollouts: tuple[Rollout, ...], contract: str = AUTO, **more: Any
+) -> Gym:
     """Find out what sort of server answers: by its OpenAPI document, else by its answers.
 
-    `more` are further fields of the gym.
+    `contract` is the one to judge by, "cookie" or "typed"; with "auto" it is what the document says. `more` are
+    further fields of the gym.
     """
     api = Api()
     try:
@@ -185,7 +196,9 @@ async def recognise(line: Line, rows: tuple[Row, ...], rollouts: tuple[Rollout, 
         kind, evidence = (api.kind, _describe(api)) if api.known else await _probe(line, rows)
     except (ServerFault, PathHangs) as fault:
         kind, evidence = Kind.OTHER, f"it does not answer: {fault}"
-    return Gym(line, api, kind, evidence, rows, rollouts, **more)
+    typed = TypedContract() if contract == "typed" or (contract == AUTO and api.typed) else None
+    usual = typed if typed and (contract == "typed" or api.typed_only) else CookieContract()
+    return Gym(line, api, kind, evidence, rows, rollouts, usual, typed, **more)
 
 
 async def _read_api(line: Line) -> Api:

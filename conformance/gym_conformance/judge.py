@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from gym_conformance.checks.check import Check, Need
 from gym_conformance.checks.memory import Memory
@@ -41,13 +41,14 @@ class Judge:
     """Runs checks on one gym.
 
     `silent` says since when the server no longer answers, '' while it does; `needs` what its verify cannot do without,
-    once that is known.
+    once that is known; `looked` whether it was seen what a verify that hangs waits for.
     """
 
     gym: Gym
     memory: Memory = field(default_factory=Memory)
     silent: str = ""
     needs: str = ""
+    looked: bool = False
     asked: dict[str, tuple[Verdict, str] | None] = field(default_factory=dict)
 
     async def judge(self, check: Check) -> list[Finding]:
@@ -105,7 +106,7 @@ class Judge:
         trial = Trial(self.gym, self.memory)
         finding = await self._ended(check, subject, trial)
         rows = redact(json.dumps([row.as_json() for row in trial.drift]), self.gym.line.secrets)
-        return replace(finding, drift=tuple(json.loads(rows)))
+        return replace(finding, drift=tuple(json.loads(rows)), readings=tuple(map(asdict, trial.readings)))
 
     async def _ended(self, check: Check, subject: object, trial: Trial) -> Finding:
         try:
@@ -128,7 +129,7 @@ class Judge:
     async def _unless_lacking(self, check: Check, subject: object, violation: Violation, trial: Trial) -> Finding:
         """The violation; untestable where the server said that something is missing."""
         found = lack(trial.channel.exchanges, self.memory.log)
-        if found is None and any(map(crashed, trial.channel.exchanges)):
+        if found is None and self.memory.log() and any(map(crashed, trial.channel.exchanges)):
             await asyncio.sleep(_WRITTEN)
             found = lack(trial.channel.exchanges, self.memory.log)
         if found and found.lasts:
@@ -141,8 +142,9 @@ class Judge:
     async def _look_for_company(self, trial: Trial) -> None:
         """Where verify hung for the first time, see whether it waits for more rollouts of the prompt."""
         request = trial.channel.exchanges[-1].request
-        if request.path != VERIFY or self.needs or self.gym.line.hangs[VERIFY] != 1:
+        if request.path != VERIFY or self.needs or self.looked:
             return
+        self.looked = True
         if together := await company(self.gym, request):
             self.needs = (
                 f"all rollouts of a prompt at the same time: /verify answers none alone, and {together} together; "

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gym_conformance.contract.openapi import AUTO, CONTRACTS
 from gym_conformance.launch.env import Env, NoEnv, find_envs
 from gym_conformance.trajectories.explore import PROFILES, USUAL, Profile, Search
 
@@ -54,6 +55,7 @@ class Options:
     reports: tuple[Path, ...] = ()
     timeout: float = TIMEOUT
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    contract: str = AUTO
     search: Search = USUAL
     replay: tuple[Path, ...] = ()
     pid: int | None = None
@@ -84,6 +86,7 @@ def read_options(
     reports: Sequence[str],
     timeout: str | float | None,
     headers: Sequence[str],
+    contract: str | None = None,
     profile: str | None = None,
     seed: str | None = None,
     replay: Sequence[str] = (),
@@ -125,6 +128,7 @@ def read_options(
         reports=tuple(_read_report("--gym-report", path, REPORTS) for path in reports),
         timeout=_read_timeout(timeout),
         headers=dict(_read_header(header) for header in headers),
+        contract=_read_contract(contract),
         search=Search(_read_profile(profile), _read_count("--gym-seed", seed, least=0)),
         replay=tuple(Path(path) for path in replay),
         pid=_read_count("--gym-pid", pid, least=1),
@@ -159,6 +163,12 @@ def _read_profile(given: str | None) -> Profile:
     if given not in PROFILES:
         raise BadOption(f"--gym-profile {given!r}: unknown; give one of {', '.join(PROFILES)}")
     return PROFILES[given]
+
+
+def _read_contract(given: str | None) -> str:
+    if given and given not in CONTRACTS:
+        raise BadOption(f"--gym-contract {given!r}: unknown; give one of {', '.join(CONTRACTS)}")
+    return given or AUTO
 
 
 def _read_count(option: str, given: str | None, *, least: int) -> int | None:

@@ -46,3 +46,28 @@ def test_what_is_no_document_is_unknown(other: Any) -> None:
 
 def test_odd_routes_are_left_out() -> None:
     assert read_openapi({"paths": {"/a": None, "/b": [], "/c": {"post": None}}}).posts == {"/c"}
+
+
+TYPED = {"$ref": "#/components/schemas/ResourcesSeedSessionRequest"}
+OLDER = {"type": "object", "properties": {"note": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("body", "closes", "typed", "only"),
+    [
+        (TYPED, True, True, True),
+        ({"anyOf": [TYPED, OLDER]}, True, True, False),
+        ({"anyOf": [TYPED, {"$ref": "#/components/schemas/Gone"}]}, True, False, False),
+        (OLDER, True, False, False),
+        (TYPED, False, False, False),
+        ({}, True, False, False),
+        ([], True, False, False),
+    ],
+)
+def test_typed_seeds_are_read_from_the_seed_s_body(body: Any, closes: bool, typed: bool, only: bool) -> None:
+    """nemo-gym 0.7.0 declares the typed form beside the older one, or alone."""
+    found = document(*CORE, *(["/close_session"] if closes else []))
+    found["paths"]["/seed_session"]["post"]["requestBody"] = {"content": {"application/json": {"schema": body}}}
+    found["components"] = {"schemas": {"ResourcesSeedSessionRequest": {"properties": {"resources_session_id": {}}}}}
+    api = read_openapi(found)
+    assert (api.typed, api.typed_only) == (typed, only)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gym_conformance.checks.memory import Judges
-from gym_conformance.checks.registry import FILES, LAUNCHED
+from gym_conformance.checks.registry import JUDGES
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
@@ -18,8 +18,6 @@ from gym_mocks.resources import Row, Score
 from gym_mocks.serving import serve
 from tests.twins.judging import ended
 from tests.twins.twin import dataset
-
-JUDGES = LAUNCHED[len(FILES) :]
 
 
 @pytest.fixture

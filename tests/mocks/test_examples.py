@@ -17,7 +17,10 @@ from gym_mocks.serving import serve
 from tests.twins.judging import ended, failures, judge
 
 #: What says nothing about an example, by design. All else must apply, and pass.
-NOT_TOLD = {"drift-lock", "resources-kept", "repeat-declares-stateless"}  # no lock, no process, no /reverify_mode
+NOT_TOLD = {
+    *("drift-lock", "resources-kept", "repeat-declares-stateless"),  # no lock, no process, no /reverify_mode
+    *("resources-closed", *(check.id for check in CHECKS if check.section == "typed" and not check.attempt)),
+}
 ONE_PART = {"verify-reward-components"}
 NO_TOOLS = {
     *("tool-routed", "tool-bad-body", "tool-wrong-arguments", "tool-refused-call"),

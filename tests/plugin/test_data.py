@@ -57,13 +57,14 @@ def test_bad_data_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         ("empty", "ERROR: empty: the folder holds no [*].jsonl file; give the folder that does, or a file"),
     ],
 )
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
 def test_a_run_stops_before_it_judges(
     pytester: pytest.Pytester, gym: str, given: str, said: str, workers: list[str]
 ) -> None:
     pytester.mkdir("empty").joinpath("rows.json").touch()
     pytester.path.joinpath("rows.jsonl").write_bytes(_ROW * 2 + b"{,}\n")
-    run = pytester.runpytest_subprocess("--gym-url", gym, "--gym-data", given, *workers, timeout=60)
+    run_it = pytester.runpytest_subprocess if workers else pytester.runpytest_inprocess
+    run = run_it("--gym-url", gym, "--gym-data", given, *workers)
     run.stderr.fnmatch_lines([said])
     assert [line for line in run.outlines + run.errlines if line] == [line for line in run.errlines if line][:1]
     assert run.ret == pytest.ExitCode.USAGE_ERROR

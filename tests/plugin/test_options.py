@@ -22,6 +22,10 @@ def test_a_server_of_one_s_own_needs_no_warning(pytester: pytest.Pytester) -> No
 
 
 BAD = {
+    "unknown contract": (
+        ["--gym-url", _NOBODY, "--gym-contract", "token"],
+        "*--gym-contract 'token': unknown; give one of auto, cookie, typed",
+    ),
     "unreachable": (
         ["--gym-url", _NOBODY],
         f"--gym-url {_NOBODY}: 127.0.0.1 port 1: connection refused; start the server*",

@@ -55,7 +55,7 @@ def test_a_report_holds_the_shortest_trajectory(pytester: pytest.Pytester, servi
 
 
 @pytest.mark.parametrize(
-    "option", ["--gym-profile=quick --gym-seed=7", "--gym-profile=quick --hypothesis-seed=7", "--gym-profile=ci"]
+    "option", ["--gym-profile=ci --gym-seed=7", "--gym-profile=ci --hypothesis-seed=7", "--gym-profile=ci"]
 )
 def test_the_same_trajectories_each_time(pytester: pytest.Pytester, serving: Serving, option: str) -> None:
     files = []

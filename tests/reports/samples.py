@@ -31,6 +31,16 @@ FAILED = Finding(
     file="data/example.jsonl",
     line=3,
 )
+KEPT = Finding(
+    "resources-kept",
+    "SHOULD",
+    "Sessions SHOULD NOT cost memory",
+    Verdict.PASS,
+    "server",
+    readings=tuple(
+        {"sessions": 60 * n, "memory": 50_000_000 + 400_000 * n, "children": 0, "files": 9} for n in range(7)
+    ),
+)
 PASSED = Finding("seed-accepts-rows", "MUST", "seed_session MUST accept every dataset row", Verdict.PASS, "server")
 WARNED = replace(
     FAILED, check="tool-name-legal", level="SHOULD", title="A tool's name SHOULD be legal", subject="get weather"
@@ -63,7 +73,7 @@ DRIFT = DriftRow(
 
 FULL = Report(
     TARGET,
-    (PASSED, FAILED, WARNED, UNTESTABLE, SKIPPED, ACCEPTED),
+    (PASSED, FAILED, WARNED, UNTESTABLE, SKIPPED, ACCEPTED, KEPT),
     baseline="gym-baseline.toml",
     stale=(Stale("verify-floor", "*", "gym-baseline.toml", 7, "it no longer fails; remove the entry"),),
     drift=(DRIFT, DriftRow("argument-widened", Weight.NOTE, "get_weather", "the server takes more")),

@@ -45,8 +45,8 @@ def test_all_that_was_found_is_in_it() -> None:
 
 
 def test_sections_that_this_run_has_not_are_left_out() -> None:
-    assert {"checks", "findings", "drift", "latency"} <= set(_Document(FULL).ids)
-    assert not {"drift", "latency"} & set(_Document(FIT).ids)
+    assert {"checks", "findings", "drift", "latency", "memory"} <= set(_Document(FULL).ids)
+    assert not {"drift", "latency", "memory"} & set(_Document(FIT).ids)
 
 
 def test_nothing_is_loaded() -> None:

@@ -17,8 +17,9 @@ from gym_conformance.session.contract import Client, CookieContract, post
 from gym_conformance.session.curl import curl_script, environment_name
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.transport import Transport
+from gym_conformance.session.typed import TypedContract
 from gym_mocks.reference import ReferenceServer, SignedCookie
-from gym_mocks.resources import ResourcesServer
+from gym_mocks.resources import ResourcesServer, TypedSessions
 from gym_mocks.serving import serve
 from gym_mocks.wire import Reply as MockReply
 from gym_mocks.wire import Request as MockRequest
@@ -95,6 +96,31 @@ def test_curl_sees_what_the_suite_saw(make: Callable[[], ASGIApp], client: Clien
     seen, again = recorded(make(), client)
     assert seen == again
     assert seen[:3] == [200, 200, 200]
+
+
+class Typed(TypedSessions, ReferenceServer):
+    """The reference with typed sessions, each of which can be closed once."""
+
+
+def test_typed_sessions_are_named_anew() -> None:
+    """Under the same ids every request would be refused: those sessions are closed."""
+
+    async def record(url: str) -> list[Exchange]:
+        channel = Channel(Line(url, transport := Transport(httpx.URL(url), deadline=5), 5))
+        for row in dataset(lambda row: row.update(note="a long one " * 500)).rows + dataset().rows:
+            session = TypedContract().session(channel, row)
+            await session.seed()
+            await session.again().seed()
+            await session.call(Call("list_stock", {"category": None}))
+            await session.close()
+            await session.seed()
+        await transport.aclose()
+        return channel.exchanges
+
+    with serve(Typed()) as url:
+        exchanges = asyncio.run(record(url))
+        again = run(curl_script(exchanges, url, timeout=5))
+    assert again == [exchange.reply.status for exchange in exchanges if exchange.reply] == [200, 200, 200, 200, 409] * 4
 
 
 class NeedsToken(ReferenceServer):

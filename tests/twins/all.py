@@ -1,7 +1,20 @@
 """Every twin."""
 
-from tests.twins import cookies, drift, innocent, metrics, repeat, resources, reward, seed, tools, verify, whatever
+from tests.twins import (
+    cookies,
+    drift,
+    innocent,
+    metrics,
+    repeat,
+    resources,
+    reward,
+    seed,
+    tools,
+    typed,
+    verify,
+    whatever,
+)
 from tests.twins.twin import Twin
 
-_MODULES = (seed, cookies, tools, drift, verify, repeat, reward, resources, metrics, whatever, innocent)
+_MODULES = (seed, cookies, tools, drift, verify, repeat, reward, typed, resources, metrics, whatever, innocent)
 TWINS: tuple[Twin, ...] = tuple(twin for module in _MODULES for twin in module.TWINS)

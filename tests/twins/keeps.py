@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import TypedSessions
 from gym_mocks.resources.sessions import SessionStore
+from gym_mocks.resources.typed import ResourcesCloseSessionRequest
 from gym_mocks.serving import serve
 
 KEPT: dict[str, Callable[[], object]] = {
@@ -31,8 +33,16 @@ class Keeps(ReferenceServer):
         return await super().seed(session_id, row)
 
 
+class KeepsClosed(TypedSessions, Keeps):
+    """Keeps one more thing with each close."""
+
+    async def close_typed(self, asked: ResourcesCloseSessionRequest) -> dict[str, Any]:
+        self.kept.append(self.keep())
+        return await super().close_typed(asked)
+
+
 if __name__ == "__main__":
-    server = Keeps(KEPT[sys.argv[1]])
+    server = {"seed": Keeps, "close": KeepsClosed}[sys.argv[2]](KEPT[sys.argv[1]])
     with serve(server) as served:
         sys.stdout.write(f"{served}\n")
         sys.stdout.flush()

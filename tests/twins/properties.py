@@ -15,6 +15,7 @@ from gym_mocks.wire.client import ASGIApp
 from tests.twins.cookies import StateInCookie
 from tests.twins.innocent import OrdersAnswers
 from tests.twins.repeat import StateOfTheLastSeed
+from tests.twins.typed import KeyedByTask, SeedsEmpty
 
 Json = dict[str, Any]
 
@@ -211,4 +212,6 @@ TWINS = (
     PropertyTwin("verify forgets what was done", VerifyConsumes, _words("repeat-verify"), calls=1),
     PropertyTwin("verify clears the state", VerifyEmpties, _words("repeat-verify-pure"), calls=2),
     PropertyTwin("a stateless verify that reads the session", SaysStateless, _words("repeat-stateless")),
+    PropertyTwin("typed sessions of one task share a state", KeyedByTask, _words("typed-isolation")),
+    PropertyTwin("a typed seed that does not read the row", SeedsEmpty, _words("typed-like-cookie"), calls=1),
 )  # fmt: skip

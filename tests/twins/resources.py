@@ -19,11 +19,11 @@ class ScoresOnTheLoop(ReferenceServer):
 
 
 class MovesOnTheLoop(ReferenceServer):
-    """A tool takes most of a second, on the event loop."""
+    """A tool takes most of a second, on the event loop, for one item."""
 
     async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
-        if tool.name == "move_stock":
-            time.sleep(0.7)  # noqa: ASYNC251 - the fault
+        if tool.name == "move_stock" and arguments["amount"]["item"] == "atlas":
+            time.sleep(0.6)  # noqa: ASYNC251 - the fault
         return await super().call(session_id, tool, arguments)
 
 

@@ -13,6 +13,7 @@ from gym_mocks.reference import reference_app
 from gym_mocks.serving import serve
 from tests.twins.properties import TWINS, PropertyTwin
 from tests.twins.twin import dataset
+from tests.twins.typed import TypedReference
 
 PROPERTIES = [check for check in CHECKS if check.attempt]
 
@@ -40,6 +41,19 @@ def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
         assert finding.actual
         assert finding.hint
         assert finding.reproduce
+
+
+def test_typed_sessions_are_judged_by_the_same_properties() -> None:
+    """A server of typed sessions alone: the cookie's own checks do not apply, and all others do."""
+    with serve(TypedReference()) as url:
+        run = Run(url, Options(url=url, contract="typed", search=Search(Profile("tests", 8, 0.2), 1)), dataset())
+        findings = [finding for check in CHECKS for finding in run.judge(check)]
+        assert run.target()["contract"] == "typed"
+        run.close()
+    assert [f for f in findings if f.verdict in (Verdict.FAIL, Verdict.UNTESTABLE)] == []
+    passed = {f.check for f in findings if f.verdict is Verdict.PASS}
+    assert {"typed-isolation", "isolation-interleaved", "repeat-verify", "calls-valid", "verify-scores-rows"} <= passed
+    assert {"cookie-sent-again", "seed-sets-cookie"}.isdisjoint(passed)
 
 
 def test_every_property_has_a_twin() -> None:

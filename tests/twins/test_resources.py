@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.checks.resources import resources_kept
+from gym_conformance.checks.resources import resources_closed, resources_kept
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.run import Run
@@ -17,9 +17,9 @@ from tests.twins.twin import dataset
 
 
 @contextmanager
-def keeping(what: str) -> Iterator[tuple[str, int]]:
+def keeping(what: str, when: str = "seed") -> Iterator[tuple[str, int]]:
     """A server in a process of its own that keeps this; its URL and its process id."""
-    command = [sys.executable, "-m", "tests.twins.keeps", what]
+    command = [sys.executable, "-m", "tests.twins.keeps", what, when]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
@@ -32,11 +32,11 @@ def keeping(what: str) -> Iterator[tuple[str, int]]:
             process.kill()
 
 
-def judge(what: str) -> Finding:
-    with keeping(what) as (url, pid):
+def judge(what: str, when: str = "seed") -> Finding:
+    with keeping(what, when) as (url, pid):
         run = Run(url, Options(url=url, pid=pid), dataset())
         try:
-            (finding,) = run.judge(resources_kept)
+            (finding,) = run.judge({"seed": resources_kept, "close": resources_closed}[when])
         finally:
             run.close()
     return finding
@@ -46,9 +46,15 @@ def judge(what: str) -> Finding:
 def test_what_is_kept_for_each_session_is_found(what: str) -> None:
     finding = judge(what)
     assert finding.verdict is Verdict.FAIL, finding
+    assert [reading["sessions"] for reading in finding.readings] == list(range(0, 361, 60))
     assert {"memory": "KiB", "files": "open files", "children": "child processes"}[
         what
     ] in finding.expected + finding.actual
+
+
+@pytest.mark.parametrize(("what", "verdict"), [("memory", Verdict.FAIL), ("nothing", Verdict.PASS)])
+def test_what_is_kept_of_closed_sessions_is_found(what: str, verdict: Verdict) -> None:
+    assert judge(what, "close").verdict is verdict
 
 
 def test_a_server_that_keeps_nothing_passes() -> None:

@@ -63,6 +63,11 @@ async def _cookie_contract(gym: Gym) -> None:
         raise NotApplicable(f"sessions follow the {gym.contract.name} contract")
 
 
+async def _typed(gym: Gym) -> None:
+    if gym.typed is None:
+        raise NotApplicable("its OpenAPI document declares no typed sessions (nemo-gym 0.7.0 on)")
+
+
 async def reverify_mode(trial: Trial) -> Any:
     """What the server says of its verify; None where it does not say (nemo-gym before 0.5.0)."""
     reply = await trial.send(Request("GET", REVERIFY_MODE))
@@ -85,6 +90,7 @@ EXECUTED_TOOLS: Final = Need("executed tools", _executed_tools)
 ROLLOUTS: Final = Need("recorded rollouts", _rollouts)
 RECORDED_CALLS: Final = Need("recorded calls", _recorded_calls)
 STATELESS: Final = Need("stateless verify", _stateless)
+TYPED: Final = Need("typed sessions", _typed)
 COOKIES: Final = Need("cookie contract", _cookie_contract)
 
 

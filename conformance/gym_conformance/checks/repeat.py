@@ -5,7 +5,6 @@ since 0.5.0 whether a verify needs the session.
 """
 
 import json
-from typing import Any
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.needs import (
@@ -23,15 +22,15 @@ from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.recorded import differs_from_record
 from gym_conformance.checks.replay import play
 from gym_conformance.checks.solo import Solo
-from gym_conformance.checks.trial import OK, Trial
+from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.rows import Row
 from gym_conformance.contract.wire import VERIFY
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.generate import trajectories
-from gym_conformance.trajectories.outcome import differences, volatile
+from gym_conformance.trajectories.outcome import StepOutcome, differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
 _REFUSED = range(400, 500)
@@ -147,12 +146,7 @@ async def _needs_its_session(trial: Trial, row: Row) -> bool:
     within = await play(trial, row)
     recorded = response(trial.gym.recorded[row][0].output)
     without = reply_of(await trial.session(row).verify(recorded))
-    return bool(_rewarded(within) != _rewarded(without))
-
-
-def _rewarded(reply: Reply) -> Any:
-    verdict = reply.json() if reply.status == OK and reply.is_json else None
-    return (reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
+    return StepOutcome.of_verify(within) != StepOutcome.of_verify(without)
 
 
 @property_check(

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gym_conformance.checks.trial import OK, Trial
+from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
 from gym_conformance.contract.rows import Call, Row
-from gym_conformance.session.contract import Client
+from gym_conformance.session.contract import Client, Session
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trajectories.trajectory import Trajectory
 
 #: Enough to write and to read again.
 _CALLS = 8
@@ -18,7 +20,7 @@ _CALLS = 8
 class Replayed:
     """What came of a run: the answers to each step, and the id of the session that each was asked in."""
 
-    answers: tuple[tuple[str, Any], ...]
+    answers: tuple[StepOutcome, ...]
     ids: tuple[str | None, ...]
 
     @property
@@ -31,7 +33,7 @@ class Replayed:
         """Where `tried` differs from two runs that are equal there: what they answered and what it did, else ''."""
         for one, two, three in zip(first.answers, second.answers, tried.answers, strict=True):
             if one == two != three:
-                return f"{one[0]} answers {one[1]}", f"it answers {three[1]}"
+                return f"{one.name} answers {one.status}, {one.body!r}", f"it answers {three.status}, {three.body!r}"
         return "", ""
 
 
@@ -46,21 +48,33 @@ async def replay(trial: Trial, client: Client, disturb: tuple[Call, ...] = ()) -
     for call in calls[:_CALLS]:
         for disturbing in disturb:
             await session.call(disturbing)
-        answers.append((f"/{call.name}", _answer(reply_of(await session.call(call)))))
+        answers.append(StepOutcome.of_call(call, reply_of(await session.call(call))))
         ids.append(session.id)
     for disturbing in disturb:
         await session.call(disturbing)
-    answers.append(("/verify", _reward(reply_of(await session.verify(_response(trial, row))))))
+    answers.append(StepOutcome.of_verify(reply_of(await session.verify(_response(trial, row)))))
     return Replayed(tuple(answers), tuple(ids))
 
 
 async def play(trial: Trial, row: Row) -> Reply:
     """What verify answers to the first rollout recorded of the row, or to doing nothing, once its calls are made."""
+    session = await called(trial, row)
+    return reply_of(await session.verify(_response(trial, row)))
+
+
+async def called(trial: Trial, row: Row) -> Session:
+    """A session on the row in which the calls of its first recorded rollout are made, where any would be."""
     session = await trial.open(row)
     recorded = trial.gym.recorded.get(row, ())
     for call in recorded[0].calls if recorded and trial.gym.kind is not Kind.SINGLE_TURN else ():
         await session.call(call)
-    return reply_of(await session.verify(_response(trial, row)))
+    return session
+
+
+def recorded_trajectory(trial: Trial) -> Trajectory:
+    """The calls of the longest recorded rollout, on its row; none where nothing is recorded."""
+    row, calls = _recorded(trial)
+    return Trajectory(row, calls[:_CALLS])
 
 
 def _recorded(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
@@ -70,12 +84,3 @@ def _recorded(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
 def _response(trial: Trial, row: Row) -> Any:
     recorded = trial.gym.recorded.get(row, ())
     return response(recorded[0].output) if recorded else DO_NOTHING.response
-
-
-def _answer(reply: Reply) -> Any:
-    return (reply.status, reply.json() if reply.is_json else reply.text)
-
-
-def _reward(reply: Reply) -> Any:
-    verdict = reply.json() if reply.status == OK and reply.is_json else None
-    return (reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)

@@ -7,21 +7,24 @@ that ran on the event loop.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from statistics import median
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, TYPED
 from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import degenerate_outputs, response
 from gym_conformance.contract.wire import LIVENESS, VERIFY
+from gym_conformance.findings import Reading
 from gym_conformance.gym import NO_SUCH_TOOL
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Request
-from gym_conformance.session.process import Census, census
+from gym_conformance.session.process import census
+from gym_conformance.session.typed import TypedContract
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.trajectory import Trajectory
 
@@ -103,32 +106,70 @@ async def resources_kept(trial: Trial, _: object) -> None:
 
     Our inference, from environments that kept a subprocess or a tool environment for each session.
     """
+    row, calls = next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
+
+    async def session(number: int) -> None:
+        if number % 2:
+            await trial.open(row)
+        else:
+            await run(trial.gym, trial.channel, Trajectory(row, calls))
+
+    await _expect_flat(trial, session)
+
+
+@check(
+    "resources-closed",
+    Level.SHOULD,
+    "Closed sessions SHOULD give back memory and processes",
+    why="a training run opens a million sessions and closes each: the server dies in the night all the same.",
+    needs=[RESOURCES_SERVER, TYPED],
+)
+async def resources_closed(trial: Trial, _: object) -> None:
+    """Runs 360 typed sessions, closes each, every second one without a verify, and looks at the server's process.
+
+    As resources-kept, which is about sessions that nobody closes.
+
+    Source: `close_resources_session` releases what the session holds (nemo_gym/base_resources_server.py, 0.7.0).
+    """
+    typed = trial.gym.typed or TypedContract()
+    row, calls = next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
+
+    async def session(number: int) -> None:
+        if number % 2:
+            opened = typed.session(trial.channel, row)
+            await opened.seed()
+            await opened.close()
+        else:
+            await run(replace(trial.gym, contract=typed), trial.channel, Trajectory(row, calls))
+
+    await _expect_flat(trial, session)
+
+
+async def _expect_flat(trial: Trial, session: Callable[[int], Awaitable[None]]) -> None:
+    """Run sessions by their numbers, and look at the server's process every now and then."""
     pid = trial.memory.pid
     if pid is None:
         raise NotApplicable("the server's process is not known (--gym-pid)")
-    row, calls = next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
-    readings = []
-    for _reading in range(_READINGS):
-        readings.append(_look(pid))
+    for done in range(_READINGS):
+        trial.readings.append(_look(pid, done * _SESSIONS))
         for number in range(_SESSIONS):
-            if number % 2:
-                await trial.open(row)
-            else:
-                await run(trial.gym, trial.channel, Trajectory(row, calls))
+            await session(number)
             trial.channel.exchanges.clear()
-    readings.append(_look(pid))
-    _judge_growth(readings[1:])
+    trial.readings.append(_look(pid, _READINGS * _SESSIONS))
+    trial.note = _judge_growth(trial.readings[1:])
 
 
-def _look(pid: int) -> Census:
+def _look(pid: int, sessions: int) -> Reading:
     try:
-        return census(pid)
+        found = census(pid)
     except ProcessLookupError as error:
         raise Untestable(f"the process of --gym-pid: {error}") from None
+    return Reading(sessions, found.memory, found.children, found.files)
 
 
-def _judge_growth(readings: list[Census]) -> None:
-    sessions = _SESSIONS * (len(readings) - 1)
+def _judge_growth(readings: list[Reading]) -> str:
+    """What was seen; the first reading is of a server that is warm."""
+    sessions = readings[-1].sessions - readings[0].sessions
     steps = list(pairwise(readings))
     children = readings[-1].children - readings[0].children
     files = readings[-1].files - readings[0].files
@@ -145,3 +186,4 @@ def _judge_growth(readings: list[Census]) -> None:
             f"{grown / 1024:.0f} KiB more for each session, all along",
             hint,
         )
+    return f"{grown / 1024:+.1f} KiB for each of {sessions} sessions"

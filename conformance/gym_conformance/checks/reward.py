@@ -11,7 +11,8 @@ from typing import Any, Final
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, each_row
 from gym_conformance.checks.outcome import NotApplicable, Violation
-from gym_conformance.checks.trial import OK, Trial
+from gym_conformance.checks.replay import called
+from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.policy_output import (
     Item,
     function_call,
@@ -25,6 +26,7 @@ from gym_conformance.gym import Gym
 from gym_conformance.session.contract import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.outcome import StepOutcome
 
 
 def _rename_call_ids(output: list[Item]) -> list[Item]:
@@ -103,17 +105,12 @@ def _recorded_rows(gym: Gym) -> Iterable[Row]:
 
 
 async def _reward(trial: Trial, row: Row, output: list[Item]) -> Any:
-    """The reward of an output, once its recorded calls are made; None where it is not scored."""
-    session = await trial.open(row)
-    for call in trial.gym.recorded[row][0].calls:
-        await session.call(call)
-    return await _verified(session, output)
+    """The reward of an output, once its row's recorded calls are made; None where it is not scored."""
+    return await _verified(await called(trial, row), output)
 
 
 async def _verified(session: Session, output: list[Item]) -> Any:
-    reply = reply_of(await session.verify(response(output)))
-    verdict = reply.json() if reply.status == OK and reply.is_json else {}
-    return verdict.get("reward")
+    return StepOutcome.of_verify(reply_of(await session.verify(response(output)))).body
 
 
 @check(
@@ -172,7 +169,7 @@ async def reward_extra_read(trial: Trial, row: Row) -> None:
     Our inference. An environment may pay for few calls; its baseline then says so.
     """
     rollout = trial.gym.recorded[row][0]
-    look = next((call for call in reversed(list(rollout.calls)) if is_read(call.name)), None)
+    look = next((call for call in reversed(rollout.calls) if is_read(call.name)), None)
     if look is None:
         raise NotApplicable("its recorded rollout reads nothing")
     recorded = [item for item in rollout.output if isinstance(item, dict)]
@@ -180,9 +177,7 @@ async def reward_extra_read(trial: Trial, row: Row) -> None:
     if not plain:
         raise NotApplicable("its recorded rollout earns nothing")
     trial.channel.exchanges.clear()
-    session = await trial.open(row)
-    for call in rollout.calls:
-        await session.call(call)
+    session = await called(trial, row)
     once, twice = [reply_of(await session.call(look)).text for _look in range(2)]
     if once != twice:
         raise NotApplicable(f"{look.name} gets another reply the second time")

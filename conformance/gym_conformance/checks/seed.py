@@ -163,7 +163,7 @@ async def seed_cookie_usable(trial: Trial, _: object) -> None:
     Level.MUST,
     "Two seeds without a cookie MUST open two sessions",
     why="rollouts of one batch write into each other's state, and the rewards are noise.",
-    needs=[RESOURCES_SERVER],
+    needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_opens_own_session(trial: Trial, _: object) -> None:
     """Seeds the first row twice, each time without a cookie, and compares the ids in the two cookies.
@@ -189,7 +189,7 @@ async def seed_opens_own_session(trial: Trial, _: object) -> None:
     Level.MUST,
     "A repeated seed of a session MUST be harmless",
     why="clients send a request again when the reply is lost; a rollout must not die or change its session by that.",
-    needs=[RESOURCES_SERVER],
+    needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_repeat_harmless(trial: Trial, _: object) -> None:
     """Seeds the first row three times with the cookie of the first, and then verifies.

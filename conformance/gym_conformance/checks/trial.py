@@ -9,6 +9,7 @@ from gym_conformance.contract.cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.rows import Call, Row
 from gym_conformance.contract.wire import VERIFY
 from gym_conformance.drifting.row import DriftRow
+from gym_conformance.findings import Reading
 from gym_conformance.gym import BARE_ROW, Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session, post
@@ -25,7 +26,7 @@ class Trial:
 
     `note` says of a pass how it came about; `schedule` is the shortest one that broke a property; `volatile` names the
     places in replies that were not compared, since they differ between two runs alone; `drift` are the rows for the
-    drift report.
+    drift report; `readings` are of the server's process.
     """
 
     def __init__(self, gym: Gym, memory: Memory | None = None) -> None:
@@ -37,6 +38,7 @@ class Trial:
         self.volatile: set[str] = set()
         self.schedule: Schedule | None = None
         self.drift: list[DriftRow] = []
+        self.readings: list[Reading] = []
 
     async def send(self, request: Request) -> Reply:
         """Send any request as it stands."""

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from gym_conformance.contract.wire import RESERVED, SEED_SESSION, VERIFY
+from gym_conformance.contract.typed import SESSION_ID
+from gym_conformance.contract.wire import CLOSE_SESSION, RESERVED, SEED_SESSION, VERIFY
 
 #: `/{path}` and `/{path:path}`: one route for every tool.
 _CATCH_ALL = re.compile(r"/\{[^/{}]+\}")
 _GYMNASIUM = frozenset({"/reset", "/step"})
+
+#: How sessions are made: as the OpenAPI document says, by cookie alone, or by typed requests.
+CONTRACTS = (AUTO := "auto", "cookie", "typed")
 
 
 class Kind(StrEnum):
@@ -39,6 +43,31 @@ class Api:
             for path in self.posts
             if path[1:].partition("/")[0] not in RESERVED and "{" not in path and path != "/"
         )
+
+    @property
+    def typed(self) -> bool:
+        """Whether it says that it takes typed seeds, and closes sessions."""
+        return CLOSE_SESSION in self.posts and any(SESSION_ID in fields for fields in self._seeds)
+
+    @property
+    def typed_only(self) -> bool:
+        """Whether no other seed is taken."""
+        return self.typed and all(SESSION_ID in fields for fields in self._seeds)
+
+    @property
+    def _seeds(self) -> list[Mapping[str, Any]]:
+        """The fields of a seed's body, in each form that it may have."""
+        try:
+            operation = self.document["paths"][SEED_SESSION]["post"]
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            return [self._component(form).get("properties", {}) for form in schema.get("anyOf", [schema])]
+        except (KeyError, TypeError, AttributeError):
+            return []  # a body that is not declared
+
+    def _component(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        name = schema.get("$ref", "").removeprefix("#/components/schemas/")
+        found: Mapping[str, Any] = self.document["components"]["schemas"][name] if name else schema
+        return found
 
     @property
     def catch_alls(self) -> frozenset[str]:

@@ -99,8 +99,21 @@ class Rollout:
         return output if isinstance(output, list) else []
 
     @property
-    def calls(self) -> Iterator[Call]:
+    def calls(self) -> list[Call]:
         """The policy's tool calls that have an object as arguments, in order."""
+        return [call for _, call in self._calls()]
+
+    @property
+    def answered(self) -> list[tuple[Call, Any]]:
+        """The calls whose output is recorded, each with it."""
+        outputs = {
+            item.get("call_id"): item.get("output")
+            for item in self.output
+            if isinstance(item, dict) and item.get("type") == "function_call_output"
+        }
+        return [(call, outputs[call_id]) for call_id, call in self._calls() if call_id in outputs]
+
+    def _calls(self) -> Iterator[tuple[Any, Call]]:
         for item in self.output:
             if isinstance(item, dict) and item.get("type") == "function_call":
                 try:
@@ -108,7 +121,7 @@ class Rollout:
                 except (KeyError, TypeError, ValueError):
                     continue
                 if isinstance(arguments, dict):
-                    yield Call(str(item.get("name")), arguments)
+                    yield item.get("call_id"), Call(str(item.get("name")), arguments)
 
     @property
     def last_text(self) -> str:

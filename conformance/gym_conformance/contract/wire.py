@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 SEED_SESSION: Final = "/seed_session"
 VERIFY: Final = "/verify"
+CLOSE_SESSION: Final = "/close_session"
 AGGREGATE_METRICS: Final = "/aggregate_metrics"
 LIVENESS: Final = "/"
 REVERIFY_MODE: Final = "/reverify_mode"

@@ -69,6 +69,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a header for every request; its value is never shown (repeatable)",
     )
     group.addoption(
+        "--gym-contract",
+        metavar="NAME",
+        help="how sessions are made: cookie, typed, or auto (default), as the server's OpenAPI document says",
+    )
+    group.addoption(
         "--gym-profile",
         metavar="NAME",
         help="how many trajectories to try: smoke, quick (default), ci (the same ones each time), or thorough",
@@ -105,6 +110,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("gym_strict", "the same as --gym-strict", type="bool", default=False)
     parser.addini("gym_report", "the same as --gym-report, one FILE a line", type="paths")
     parser.addini("gym_timeout", "the same as --gym-timeout")
+    parser.addini("gym_contract", "the same as --gym-contract")
     parser.addini("gym_profile", "the same as --gym-profile")
     parser.addini("gym_seed", "the same as --gym-seed")
     parser.addini("gym_replay", "the same as --gym-replay, one FILE a line", type="paths")

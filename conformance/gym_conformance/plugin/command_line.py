@@ -29,6 +29,7 @@ def options_of(config: pytest.Config) -> Options:
         reports=option.gym_report or config.getini("gym_report"),
         timeout=option.gym_timeout or config.getini("gym_timeout"),
         headers=option.gym_header or config.getini("gym_header"),
+        contract=option.gym_contract or config.getini("gym_contract"),
         profile=option.gym_profile or config.getini("gym_profile"),
         seed=option.gym_seed or config.getini("gym_seed"),
         replay=option.gym_replay or config.getini("gym_replay"),

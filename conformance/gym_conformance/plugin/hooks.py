@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gym_conformance.baseline import Stale
-from gym_conformance.checks.registry import CHECKS, FILES, LAUNCHED
+from gym_conformance.checks.registry import CHECKS, FILES, JUDGES
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here
@@ -57,7 +57,7 @@ class Suite:
         self.options = options
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.checks = FILES + CHECKS + LAUNCHED[len(FILES) :] if options.envs else CHECKS
+        self.checks = FILES + CHECKS + JUDGES if options.envs else CHECKS
         self.tallies = {name: Tally(options, self.checks) for name in names_of(options)}
         self.tally = next(iter(self.tallies.values()))
         self.url = options.url or ""
@@ -95,7 +95,6 @@ class Suite:
         return dict(zip(self.tallies, launched_targets(self.options, peers), strict=True))
 
     def _running(self) -> Target:
-        data = self.options.data
         try:
             if self.worker is not None:
                 self.url = self.worker["gym_url"]
@@ -103,7 +102,7 @@ class Suite:
                 self.url = serve_demo(self._started)
             else:
                 ensure_reachable(self.url, self.options)
-            dataset = load(demo_data() if self.options.url is None else data)
+            dataset = load(demo_data() if self.options.url is None else self.options.data)
         except (BadData, Unreachable) as bad:
             raise pytest.UsageError(str(bad)) from None
         return running_target(self.url, dataset, self.options)

@@ -75,7 +75,7 @@ class Run:
         known: dict[str, Any] = {"url": self.url, "rows": self.dataset.read}
         if self._judge:
             gym = self._judge.gym
-            known |= {"kind": gym.kind.value, "evidence": gym.evidence, "contract": gym.contract.name}
+            known |= {"kind": gym.kind.value, "evidence": gym.evidence, "contract": gym.contracts}
         return known
 
     def statistics(self, check: Check) -> str:
@@ -128,7 +128,7 @@ class Run:
             memory = Memory(self.options.search, self.options.pid, judges=self._judges, log=self._log)
             data = self.dataset
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
-            self._judge = Judge(await recognise(line, data.rows, data.rollouts, **known), memory)
+            self._judge = Judge(await recognise(line, data.rows, data.rollouts, self.options.contract, **known), memory)
         return self._judge
 
     def _within(self, work: Coroutine[Any, Any, T]) -> T:

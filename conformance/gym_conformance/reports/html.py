@@ -15,6 +15,7 @@ from gym_conformance.reports.page.findings import findings
 from gym_conformance.reports.page.latency import latency
 from gym_conformance.reports.page.markup import Markup, element, join, text
 from gym_conformance.reports.page.matrix import counts, matrix
+from gym_conformance.reports.page.memory import memory
 from gym_conformance.reports.report import HOME, Outcome, Report
 
 _PAGE: Final = files("gym_conformance.reports.page")
@@ -38,6 +39,8 @@ def html_report(report: Report) -> str:
         parts.append(drift(report.drift))
     if report.latency:
         parts.append(latency(report.latency))
+    if report.readings:
+        parts.append(memory(report.readings))
     skip = element("a", "Skip to the findings", href="#findings", class_="skip")
     return document(f"{report.outcome}: {report.target['url']}", skip, _verdict(report), element("main", *parts))
 
@@ -148,6 +151,12 @@ def _stale(report: Report) -> Markup | None:
 
 
 def _navigation(report: Report) -> Markup:
-    there = {"Checks": True, "Findings": True, "Drift": report.drift is not None, "Latency": bool(report.latency)}
+    there = {
+        "Checks": True,
+        "Findings": True,
+        "Drift": report.drift is not None,
+        "Latency": bool(report.latency),
+        "Memory": bool(report.readings),
+    }
     links = [element("a", name, href=f"#{name.lower()}") for name, present in there.items() if present]
     return element("nav", join(links), aria_label="Parts of the report")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from gym_conformance.baseline import Stale
 from gym_conformance.drift.drift import Weight
 from gym_conformance.drifting.row import DriftRow
-from gym_conformance.findings import Finding, Verdict, worst
+from gym_conformance.findings import Finding, Reading, Verdict, worst
 from gym_conformance.reports.groups import Group, alike
 from gym_conformance.reports.latency import Latency
 
@@ -19,6 +19,9 @@ DOCS: Final = f"{HOME}/blob/main/docs/checks.md"
 
 #: The reason of a check that -k, -m or a node id left out.
 NOT_SELECTED: Final = "it was not selected in this run"
+
+#: Readings of a server's process that say nothing of what it keeps: before the second it is not warm.
+_COLD: Final = 2
 
 
 class Outcome(StrEnum):
@@ -110,6 +113,12 @@ class Report:
         if not judged:
             return Outcome.NOTHING
         return Outcome.FIT if all(check.selected for check in self.checks) else Outcome.PARTLY
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """Of the server's process; () where it was not looked at."""
+        found = (finding.readings for finding in self.findings if len(finding.readings) > _COLD)
+        return tuple(Reading(**reading) for reading in next(found, ()))
 
     @property
     def drift_outcome(self) -> str:

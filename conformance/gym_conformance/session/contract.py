@@ -50,8 +50,8 @@ class Session(Protocol):
     def shared(self) -> "Session":
         """The same session in the hands of a second client, which was given what the first one has now."""
 
-    async def close(self) -> None:
-        """Release the session where the contract knows how."""
+    async def close(self) -> Exchange | None:
+        """Release the session; None where the contract knows no request for it."""
 
 
 class SessionContract(Protocol):
@@ -86,7 +86,9 @@ class CookieSession:
 
     async def seed(self) -> Exchange:
         """`POST /seed_session` with the whole row; the cookies of the first are the session's from now on."""
-        exchange = await self.channel.send(post(SEED_SESSION, dict(self.row.data), self.cookies))
+        return self._seeded(await self.channel.send(post(SEED_SESSION, dict(self.row.data), self.cookies)))
+
+    def _seeded(self, exchange: Exchange) -> Exchange:
         if self.client is Client.REPLACING or not self.cookies:
             self.cookies = exchange.received
         return exchange
@@ -109,8 +111,9 @@ class CookieSession:
         other.cookies = self.cookies
         return other
 
-    async def close(self) -> None:
-        """Cookie sessions have no end: the contract knows no request for it."""
+    async def close(self) -> Exchange | None:
+        """Cookie sessions have no end."""
+        return None
 
     async def send(self, request: Request) -> Exchange:
         """Send any request with the session's cookies, and treat the reply's as the client does."""

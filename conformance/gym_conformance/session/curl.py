@@ -1,13 +1,14 @@
 """Exchanges as shell commands that anyone can run: what a finding is reproduced with.
 
 Cookies travel as in the real exchange: each curl dumps its reply's headers (`-D 1.head`), and a later one sends the
-cookies that are in such a file (`-b 1.head`), so that a script works on a fresh server, where the ids are others.
+cookies that are in such a file (`-b 1.head`), so that a script works on a fresh server, where the ids are others. The
+ids of typed sessions are made anew each time.
 """
 
 import base64
 import gzip
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from shlex import quote
 
 from gym_conformance.session.exchange import Exchange, Request
@@ -17,6 +18,9 @@ _INLINE_BYTES = 4_000
 
 #: Bytes that stand for themselves between $' and '.
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b"'\\")
+
+#: As `contract.typed` makes them.
+_SESSION_ID = re.compile(rb"resources-session-[0-9a-f]{32}")
 
 _PREAMBLE = 'cd "$(mktemp -d)"'
 
@@ -34,10 +38,21 @@ def curl_script(
         timeout: seconds after which curl gives up.
     """
     exchanges = list(exchanges)
+    fresh = _fresh(exchanges)
     wanted = {exchange.request.cookies.origin for exchange in exchanges} - {None}
     shared = [f'-H "{name}: ${{{environment_name(name)}:?}}"' for name in header_names]  # says so where it is not set
-    commands = [_curl(exchange, base_url, shared, timeout, dump=exchange.number in wanted) for exchange in exchanges]
-    return [_PREAMBLE, *commands] if wanted else commands
+    commands = [
+        _curl(exchange, base_url, shared, timeout, fresh, dump=exchange.number in wanted) for exchange in exchanges
+    ]
+    names = [f'{name}="resources-session-$(date +%s%N)-{name}"' for name in fresh.values()]
+    return [*([_PREAMBLE] if wanted else []), *names, *commands]
+
+
+def _fresh(exchanges: Iterable[Exchange]) -> dict[str, str]:
+    """Names of shell variables that stand for the ids of typed sessions: an id that was closed is closed for ever."""
+    bodies = [exchange.request.body or b"" for exchange in exchanges]
+    ids = dict.fromkeys(found.decode() for body in bodies for found in _SESSION_ID.findall(body))
+    return {session_id: f"S{number}" for number, session_id in enumerate(ids, 1)}
 
 
 def environment_name(header: str) -> str:
@@ -45,9 +60,11 @@ def environment_name(header: str) -> str:
     return "GYM_HEADER_" + re.sub(r"\W", "_", header).upper()
 
 
-def _curl(exchange: Exchange, base_url: str, shared: list[str], timeout: float, *, dump: bool) -> str:
+def _curl(
+    exchange: Exchange, base_url: str, shared: list[str], timeout: float, fresh: Mapping[str, str], *, dump: bool
+) -> str:
     request = exchange.request
-    packed, body = _body(request)
+    packed, body = _body(request, fresh)
     parts = [
         f"{packed}curl -sS -m {timeout:g} -w '\\n%{{http_code}}\\n'",
         *([] if request.method == "POST" and request.body is not None else [f"-X {request.method}"]),
@@ -75,11 +92,16 @@ def _quoted(text: str) -> str:
     return f"$'{''.join(escaped)}'"
 
 
-def _body(request: Request) -> tuple[str, list[str]]:
+def _body(request: Request, fresh: Mapping[str, str]) -> tuple[str, list[str]]:
     """What stands before curl and what after it: a short text body inline, any other unpacked through a pipe."""
     if request.body is None:
         return "", []
     if len(request.body) <= _INLINE_BYTES and request.body.isascii() and request.body.decode().isprintable():
-        return "", [f"--data-binary {quote(request.body.decode())}"]
+        inline = quote(request.body.decode())
+        for session_id, name in fresh.items():
+            inline = inline.replace(session_id, f"'\"${name}\"'")
+        return "", [f"--data-binary {inline}"]
     packed = base64.b64encode(gzip.compress(request.body, mtime=0)).decode()
-    return f"printf %s {packed} | base64 -d | gunzip | ", ["--data-binary @-"]
+    known = [(session_id, name) for session_id, name in fresh.items() if session_id.encode() in request.body]
+    renamed = "".join(f'LC_ALL=C sed "s/{session_id}/${name}/g" | ' for session_id, name in known)
+    return f"printf %s {packed} | base64 -d | gunzip | {renamed}", ["--data-binary @-"]

@@ -63,6 +63,14 @@ class Reply:
         except RecursionError:
             raise ValueError("nested too deep to read") from None
 
+    @property
+    def said(self) -> Any:
+        """The parsed body, its text where it is not JSON."""
+        try:
+            return self.json()
+        except ValueError:
+            return self.text
+
 
 @dataclass(frozen=True)
 class Exchange:

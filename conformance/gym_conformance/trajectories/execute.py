@@ -8,6 +8,7 @@ from typing import Any
 from gym_conformance.contract.openapi import Kind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
 from gym_conformance.contract.rows import Call
+from gym_conformance.contract.wire import SEED_SESSION
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session
@@ -45,6 +46,14 @@ class Rollout:
             pass
         return self.outcome
 
+    async def walk_on(self) -> Outcome:
+        """Take all steps but the seed, in a session that is seeded."""
+        self.steps.append(StepOutcome(SEED_SESSION, _OK, None))
+        for number, call in enumerate(self.trajectory.calls):
+            await self._call(number, call)
+        self.steps.append(await self.verify())
+        return self.outcome
+
     @property
     def outcome(self) -> Outcome:
         """What came of it so far."""
@@ -52,7 +61,7 @@ class Rollout:
 
     async def _run(self) -> AsyncIterator[None]:
         # A seed's reply holds tokens and ids by design (the mcp block): only its status is an outcome.
-        self.steps.append(StepOutcome("/seed_session", reply_of(await self.session.seed()).status, None))
+        self.steps.append(StepOutcome(SEED_SESSION, reply_of(await self.session.seed()).status, None))
         yield
         for number, call in enumerate(self.trajectory.calls):
             await self._call(number, call)
@@ -66,9 +75,8 @@ class Rollout:
             self.output.append(function_call(call.name, json.dumps(arguments), f"call_{number}"))
             return
         reply = reply_of(await self.session.call(Call(call.name, arguments)))
-        body = reply.json() if reply.is_json else reply.text
-        self._replies.append(body)
-        outcome = StepOutcome(f"/{call.name}", reply.status, body)
+        outcome = StepOutcome.of_call(call, reply)
+        self._replies.append(outcome.body)
         if number in self.trajectory.noise:
             self.refusals.append(outcome)
             return
@@ -81,21 +89,26 @@ class Rollout:
 
     async def verify(self) -> StepOutcome:
         """Have what was done so far scored."""
-        reply = reply_of(await self.session.verify(response([*self.output, message(self.trajectory.answer)])))
-        verdict = reply.json() if reply.status == _OK and reply.is_json else None
-        return StepOutcome("/verify", reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
+        scored = response([*self.output, message(self.trajectory.answer)])
+        return StepOutcome.of_verify(reply_of(await self.session.verify(scored)))
 
 
-async def run(gym: Gym, channel: Channel, trajectory: Trajectory, client: Client = Client.REPLACING) -> Outcome:
-    """Run one trajectory alone, in a fresh session."""
-    return await Rollout(gym, channel, trajectory, client).finish()
+async def run(gym: Gym, channel: Channel, trajectory: Trajectory) -> Outcome:
+    """Run one trajectory alone, in a fresh session, and close that."""
+    rollout = Rollout(gym, channel, trajectory)
+    outcome = await rollout.finish()
+    await rollout.session.close()
+    return outcome
 
 
 async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[Outcome, ...]:
     """Run all trajectories of a schedule, each in a fresh session, and return an outcome for each."""
     rollouts = [Rollout(gym, channel, trajectory) for trajectory in schedule.trajectories]
     if schedule.concurrent:
-        return tuple(await asyncio.gather(*(rollout.finish() for rollout in rollouts)))
-    for turn in schedule.turns():
-        await rollouts[turn].step()
+        await asyncio.gather(*(rollout.finish() for rollout in rollouts))
+    else:
+        for turn in schedule.turns():
+            await rollouts[turn].step()
+    for rollout in rollouts:
+        await rollout.session.close()
     return tuple(rollout.outcome for rollout in rollouts)

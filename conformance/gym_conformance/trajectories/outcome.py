@@ -4,8 +4,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gym_conformance.contract.rows import Call
+from gym_conformance.contract.wire import VERIFY, tool_path
+from gym_conformance.session.exchange import Reply
+
 #: A place in an outcome: the number of the step, then keys and indices in its reply.
 Place = tuple[str | int, ...]
+
+
+_OK = 200
 
 
 class Absent:
@@ -25,6 +32,17 @@ class StepOutcome:
     name: str
     status: int
     body: Any
+
+    @classmethod
+    def of_call(cls, call: Call, reply: Reply) -> "StepOutcome":
+        """What a tool answered."""
+        return cls(tool_path(call.name), reply.status, reply.said)
+
+    @classmethod
+    def of_verify(cls, reply: Reply) -> "StepOutcome":
+        """What verify answered: of its body the reward alone, None where it gave none."""
+        verdict = reply.said if reply.status == _OK else None
+        return cls(VERIFY, reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
 
 
 @dataclass(frozen=True)

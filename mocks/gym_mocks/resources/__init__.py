@@ -7,5 +7,16 @@ from gym_mocks.resources.scores import Score
 from gym_mocks.resources.server import ResourcesServer
 from gym_mocks.resources.sessions import Session, SessionStore
 from gym_mocks.resources.tools import Tool
+from gym_mocks.resources.typed import TypedSessions
 
-__all__ = ["ResourcesServer", "Row", "Score", "Session", "SessionStore", "SignedCookie", "Tool", "last_text"]
+__all__ = [
+    "ResourcesServer",
+    "Row",
+    "Score",
+    "Session",
+    "SessionStore",
+    "SignedCookie",
+    "Tool",
+    "TypedSessions",
+    "last_text",
+]

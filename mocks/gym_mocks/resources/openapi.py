@@ -2,7 +2,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 REFERENCE = "#/components/schemas/{model}"
 
@@ -29,11 +29,11 @@ VALIDATION_ERROR: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Operation:
-    """One POST route as the OpenAPI document shows it."""
+    """One POST route as the OpenAPI document shows it; its body is a model, or a union of some."""
 
     name: str
     summary: str
-    body: type[BaseModel]
+    body: Any
     result: Any = None
 
 
@@ -42,10 +42,8 @@ def document(title: str, operations: Iterable[Operation]) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {"HTTPValidationError": VALIDATION_ERROR}
     for operation in operations:
-        body = operation.body.model_json_schema(ref_template=REFERENCE)
-        schemas |= body.pop("$defs", {})
-        schemas[operation.body.__name__] = body
-        paths[f"/{operation.name}"] = {"post": _post(operation, _result(operation, schemas))}
+        body = _body(operation, schemas)
+        paths[f"/{operation.name}"] = {"post": _post(operation, body, _result(operation, schemas))}
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": "0.1.0"},
@@ -54,13 +52,22 @@ def document(title: str, operations: Iterable[Operation]) -> dict[str, Any]:
     }
 
 
-def _post(operation: Operation, result: dict[str, Any]) -> dict[str, Any]:
+def _body(operation: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
+    schema = TypeAdapter(operation.body).json_schema(ref_template=REFERENCE)
+    schemas |= schema.pop("$defs", {})
+    if "properties" not in schema:
+        return schema
+    schemas[operation.body.__name__] = schema
+    return {"$ref": REFERENCE.format(model=operation.body.__name__)}
+
+
+def _post(operation: Operation, body: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
     return {
         "summary": operation.name.replace("_", " ").title(),
         "description": operation.summary,
         "operationId": f"{operation.name}_{operation.name}_post",
         "requestBody": {
-            "content": _json({"$ref": REFERENCE.format(model=operation.body.__name__)}),
+            "content": _json(body),
             "required": True,
         },
         "responses": {

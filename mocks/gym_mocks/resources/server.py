@@ -156,16 +156,17 @@ class ResourcesServer(App):
     @cached_property
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document."""
+        return document(self.name, self._operations())
+
+    def _operations(self) -> list[Operation]:
+        """The POST routes, the seed first."""
         tools = (Operation(t.name, t.description, t.arguments, t.result) for t in self.tools.values())
-        return document(
-            self.name,
-            [
-                Operation("seed_session", "Open a session for a row.", self._seed_model or SeedRequest),
-                Operation("verify", "Score a rollout.", self._verify_model),
-                Operation("aggregate_metrics", "Sum up verify responses.", AggregateMetricsRequest),
-                *tools,
-            ],
-        )
+        return [
+            Operation("seed_session", "Open a session for a row.", self._seed_model or SeedRequest),
+            Operation("verify", "Score a rollout.", self._verify_model),
+            Operation("aggregate_metrics", "Sum up verify responses.", AggregateMetricsRequest),
+            *tools,
+        ]
 
     async def _live(self, _: Request) -> Reply:
         return Reply.json({"status": "ok"})

@@ -37,6 +37,10 @@ class SessionStore:
             self._sessions.move_to_end(session_id)
         return session
 
+    def drop(self, session_id: str) -> None:
+        """Forget a session, where it is known."""
+        self._sessions.pop(session_id, None)
+
     def put(self, session_id: str, session: Session) -> Session:
         """Keep a session, in place of any other of that id."""
         self._sessions[session_id] = session

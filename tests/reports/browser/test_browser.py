@@ -123,10 +123,11 @@ def test_a_screen_reader_hears_names(show: Show) -> None:
         role: [node["name"]["value"] for node in nodes if node.get("role", {}).get("value") == role] for role in roles
     }
     assert all(name for names in named.values() for name in names if names is not named["search"])
-    assert {"Checks", "Findings", "Drift", "Latency"} <= set(named["heading"])
+    assert {"Checks", "Findings", "Drift", "Latency", "Memory"} <= set(named["heading"])
     assert "verify-scores-rows: MUST violated" in named["link"]
     assert "Search" in named["searchbox"]
     assert any(name.startswith("Latency of POST /verify: median") for name in named["image"])
+    assert any(name.startswith("Memory over sessions: 47.7 to 50.0 MiB") for name in named["image"])
 
 
 def test_it_says_the_same_without_its_script(show: Show) -> None:

@@ -1,0 +1,426 @@
+"""Typed sessions: named by the caller, seeded for one episode, and closed.
+
+Source throughout: the docstrings of `ResourcesSeedSessionRequest` and `close_resources_session` in
+nemo_gym/base_resources_server.py, nemo_gym/testing/session_conformance.py, which tests them in process, and
+environment_servers/single_agent_turn/app.py, the client (all 0.7.0).
+"""
+
+import asyncio
+from dataclasses import replace
+from typing import Final
+
+from gym_conformance.checks.check import Level, Need, check
+from gym_conformance.checks.isolation import expect_isolated
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, TYPED, each_row
+from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
+from gym_conformance.checks.property import alone, property_check
+from gym_conformance.checks.replay import recorded_trajectory
+from gym_conformance.checks.solo import Solo
+from gym_conformance.checks.trial import (
+    OK,
+    Trial,
+    describe,
+    expect_no_crash,
+    expect_object,
+    expect_status,
+    refuse_made_up,
+)
+from gym_conformance.contract.rows import Row
+from gym_conformance.contract.typed import SESSION_ID
+from gym_conformance.contract.wire import SEED_SESSION
+from gym_conformance.gym import Gym
+from gym_conformance.session.contract import post
+from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.typed import TypedContract, TypedSession
+from gym_conformance.trajectories.execute import Rollout, run
+from gym_conformance.trajectories.generate import interleaved, trajectories
+from gym_conformance.trajectories.outcome import Difference
+from gym_conformance.trajectories.trajectory import Schedule
+
+_BAD, _CRASH = 400, 500
+
+#: The episode that comes for another's session.
+_ANOTHER: Final = "another"
+
+#: A race that is lost once is lost again in so many tries, or not at all.
+_TRIES = 8
+
+_ODD_IDS: Final[dict[str, str]] = {
+    "white space around": " \t",
+    "slashes and dots": "../../",
+    "quotes": "'\";--",
+    "letters beyond ASCII": "\u00e9\u4e2d\u202e",
+    "a null character": "\0",
+    "percent signs": "%2F%00",
+    "3,000 characters": "x" * 3000,
+}
+
+_CLOSED = "Remember the ids that were closed, and refuse them."
+_BOUND = "Keep the episode beside the session's id, and refuse another's: state is looked up by the id alone."
+
+
+def _session(trial: Trial, row: Row | None = None) -> TypedSession:
+    """A typed session that is not seeded yet."""
+    return (trial.gym.typed or TypedContract()).session(trial.channel, row or trial.gym.row)
+
+
+async def _opens(gym: Gym) -> None:
+    """A server that opens no typed session has one finding, of typed-seed, and not one for every check."""
+    trial = Trial(gym)
+    session = _session(trial)
+    reply = reply_of(await session.seed())
+    refuse_made_up(session.row, reply)
+    said = reply.said
+    if reply.status != OK or not isinstance(said, dict) or said.get(SESSION_ID) != session.id or not session.cookies:
+        raise Untestable(f"a typed session: /seed_session answered {describe(reply)}; see typed-seed")
+
+
+_NEEDS = [RESOURCES_SERVER, TYPED, Need("a typed session", _opens)]
+
+
+async def _open(trial: Trial) -> TypedSession:
+    session = _session(trial)
+    expect_status(reply_of(await session.seed()), [OK], "The typed seed is not taken each time.")
+    return session
+
+
+def _typed(trial: Trial) -> Trial:
+    """The same trial, its sessions typed, on the same channel."""
+    other = Trial(replace(trial.gym, contract=trial.gym.typed or TypedContract()), trial.memory)
+    other.channel, other.volatile = trial.channel, trial.volatile
+    return other
+
+
+def _expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
+    expect_status(reply, [OK], hint)
+    answered = expect_object(reply, hint).get(SESSION_ID)
+    if answered != session.id:
+        raise Violation(f"{SESSION_ID} {session.id!r}, as it was sent", f"{answered!r}", hint)
+
+
+async def _other_episode(session: TypedSession) -> tuple[TypedSession, Reply]:
+    """A client of another episode that seeds the same id, and what it is told."""
+    intruder = session.again(rollout_id=_ANOTHER)
+    return intruder, reply_of(await intruder.seed())
+
+
+async def _refuses_others(trial: Trial) -> bool:
+    """Whether an id is bound to its episode: such a server keeps something by it."""
+    aside = Trial(trial.gym, trial.memory)
+    _, reply = await _other_episode(await _open(aside))
+    return reply.status >= _BAD
+
+
+async def _left_behind(trial: Trial, session: TypedSession) -> Difference | None:
+    """Where the recorded calls, made in a session that is seeded, come to something else than in a fresh one."""
+    trajectory = recorded_trajectory(trial)
+    rollout = Rollout(trial.gym, trial.channel, trajectory)
+    rollout.session = session
+    await rollout.walk_on()
+    try:
+        return await Solo(trial, trajectory).difference(rollout.outcome)
+    except NotApplicable:
+        return None
+
+
+@check(
+    "typed-seed",
+    Level.MUST,
+    "A typed seed MUST be answered with its session's id and a cookie",
+    why="an environment server gives the episode up: none of its rollouts comes back.",
+    needs=[RESOURCES_SERVER, TYPED],
+    subjects=each_row,
+)
+async def typed_seed(trial: Trial, row: Row) -> None:
+    """Seeds each row as an environment server does: status 200, the id that was sent, and a session cookie.
+
+    Source: `run` in environment_servers/single_agent_turn/app.py (0.7.0) raises where one of them is missing.
+    """
+    session = _session(trial, row)
+    reply = reply_of(await session.seed())
+    refuse_made_up(row, reply)
+    _expect_id(reply, session, "seed_session returns no ResourcesSeedSessionResponse to a ResourcesSeedSessionRequest.")
+    if not session.cookies:
+        hint = "setup_webserver() does not call setup_session_middleware(app), or a proxy strips the header."
+        raise Violation("a Set-Cookie header", f"Set-Cookie {list(reply.set_cookies)}", hint)
+
+
+@check(
+    "typed-seed-repeat",
+    Level.MUST,
+    "A repeated typed seed MUST find the session as it is",
+    why="clients send a seed again when its reply is lost: what the policy did by then is undone.",
+    needs=_NEEDS,
+)
+async def typed_seed_repeat(trial: Trial, _: object) -> None:
+    """Seeds twice before the recorded calls, the second time without a cookie, and once in the middle of them.
+
+    Each time status 200 and the same id; replies and reward are as with one seed.
+
+    Source: "Repeating the same identifier and episode must return the existing session" (0.7.0).
+    """
+    typed = _typed(trial)
+    trajectory = recorded_trajectory(trial)
+    rollout = Rollout(typed.gym, trial.channel, trajectory)
+    lost = _session(trial, trajectory.row)
+    await lost.seed()
+    rollout.session = again = lost.again()
+    hint = "seed_session makes the state anew, or refuses a session that it knows: return the one that is there."
+    await rollout.step()
+    for step in range(trajectory.steps - 1):
+        if step == (trajectory.steps - 1) // 2:
+            _expect_id(reply_of(await again.seed()), again, hint)
+        await rollout.step()
+    if difference := await Solo(typed, trajectory).difference(rollout.outcome):
+        expected = f"{difference.step} answers {difference.expected!r}, as after one seed"
+        raise Violation(expected, f"{difference.actual!r}", hint)
+
+
+@check(
+    "typed-seed-foreign",
+    Level.MUST,
+    "A session's id MUST NOT let another episode into it",
+    why="two rollouts share a state: both rewards are noise.",
+    needs=_NEEDS,
+)
+async def typed_seed_foreign(trial: Trial, _: object) -> None:
+    """Makes the recorded calls, and seeds the same id for another episode.
+
+    It is refused; or nothing is kept by the id, so that the other episode's calls come to what they do alone.
+
+    Source: nemo-gym's own example_single_tool_call refuses it (0.7.0). That a server may keep nothing is the default.
+    """
+    typed = _typed(trial)
+    trajectory = recorded_trajectory(trial)
+    rollout = Rollout(typed.gym, trial.channel, trajectory)
+    await rollout.finish()
+    session = rollout.session
+    if not isinstance(session, TypedSession):
+        raise TypeError(f"{session} is no typed session")
+    intruder, reply = await _other_episode(session)
+    if reply.status >= _BAD:
+        trial.note = f"refused with status {reply.status}"
+        return
+    if difference := await _left_behind(typed, intruder):
+        raise Violation(
+            "status 409, or a session of its own",
+            f"status {reply.status}, and {difference.step} answers {difference.actual!r}, "
+            f"not {difference.expected!r} as in a fresh session",
+            _BOUND,
+        )
+    trial.note = "taken: nothing is kept by the id, as far as its tools tell"
+
+
+@check(
+    "typed-refusal-status",
+    Level.SHOULD,
+    "A refused typed seed SHOULD have a 4xx status",
+    why="clients take a 5xx for a passing fault, and send the seed again and again.",
+    needs=_NEEDS,
+)
+async def typed_refusal_status(trial: Trial, _: object) -> None:
+    """Seeds an id that is another episode's, where that is refused at all.
+
+    Source: `_is_retryable_dependency_error` in environment_servers/single_agent_turn/app.py (0.7.0).
+    """
+    _, reply = await _other_episode(await _open(trial))
+    if reply.status < _BAD:
+        raise NotApplicable("it refuses no other episode: nothing is kept by the id")
+    expect_no_crash(reply, "raise HTTPException(409) instead of ValueError.", "another episode's seed")
+
+
+@check(
+    "typed-close",
+    Level.MUST,
+    "A close MUST succeed, again too, and for what was never seeded",
+    why="an environment server closes whatever may be open: each refusal is an error at the end of a good rollout.",
+    needs=_NEEDS,
+)
+async def typed_close(trial: Trial, _: object) -> None:
+    """Closes a session twice, and one that was never seeded: status 200 and the id each time.
+
+    Source: "succeed when the session is already closed or was never seeded" (0.7.0).
+    """
+    session = await _open(trial)
+    for _again in range(2):
+        _expect_id(reply_of(await session.close()), session, "close_session raises where there is nothing to release.")
+    never = _session(trial)
+    _expect_id(reply_of(await never.close()), never, "close_session looks up a session that is not there.")
+
+
+@check(
+    "typed-close-final",
+    Level.MUST,
+    "A seed after the close MUST NOT bring the session back",
+    why="a seed that comes late, after its rollout was given up, opens what nobody closes: sandboxes pile up.",
+    needs=_NEEDS,
+)
+async def typed_close_final(trial: Trial, _: object) -> None:
+    """Seeds a session that was closed, and one that was closed before it was ever seeded.
+
+    Asked of servers that bind an id to its episode, and so keep something by it; of others only that what the session
+    held is gone.
+
+    Source: "keep a seed that arrives after the close from creating the session again"; `keeps_state` in
+    nemo_gym/testing/session_conformance.py (0.7.0).
+    """
+    typed = _typed(trial)
+    keeps = await _refuses_others(trial)
+    closed = Rollout(typed.gym, trial.channel, recorded_trajectory(trial))
+    await closed.finish()
+    never = _session(trial)
+    for session in (closed.session, never):
+        closing = await session.close()
+        if closing is None or reply_of(closing).status != OK:
+            continue  # for typed-close to find
+        reply = reply_of(await session.seed())
+        if reply.status < _BAD and keeps:
+            raise Violation("a refusal, such as status 409", describe(reply), _CLOSED)
+        if reply.status < _BAD and isinstance(session, TypedSession) and session is not never:
+            difference = await _left_behind(typed, session)
+            if difference:
+                raise Violation(
+                    f"{difference.step} answers {difference.expected!r}, as in a fresh session, or a refused seed",
+                    f"{difference.actual!r}",
+                    "close_session releases nothing.",
+                )
+    trial.note = "" if keeps else "taken again: nothing is kept by the id"
+
+
+@check(
+    "typed-close-busy",
+    Level.MUST,
+    "A close MUST succeed while a tool call runs",
+    why="rollouts are given up in the middle of a call: a close that waits for ever, or fails, leaks the session.",
+    needs=_NEEDS,
+)
+async def typed_close_busy(trial: Trial, _: object) -> None:
+    """Makes the first recorded call and closes at once: both are answered, the close with 200.
+
+    Source: `close_resources` is registered before the seed, and runs however the episode ends
+    (environment_servers/single_agent_turn/app.py, 0.7.0).
+    """
+    trajectory = recorded_trajectory(trial)
+    if not trajectory.calls:
+        raise NotApplicable("no tool call is recorded (example_rollouts.jsonl beside the data)")
+    hint = "close_session waits for, or trips over, the call that is under way."
+    for _try in range(_TRIES):
+        trial.channel.exchanges.clear()
+        session = _session(trial, trajectory.row)
+        await session.seed()
+        _, closed = await asyncio.gather(session.call(trajectory.calls[0]), session.close())
+        if closed is not None:
+            _expect_id(reply_of(closed), session, hint)
+
+
+@check(
+    "typed-seed-race",
+    Level.MUST,
+    "Seeds of one id at once MUST agree on whose it is",
+    why="a retry overtakes what it repeats: the rollout then has two sessions, or two rollouts have one.",
+    needs=_NEEDS,
+)
+async def typed_seed_race(trial: Trial, _: object) -> None:
+    """Sends two seeds of one id at once: for one episode both are taken; for two, where an id is bound, one of them.
+
+    Source: "Idempotently initialize resources state under a caller-assigned identifier" (0.7.0).
+    """
+    binds = await _refuses_others(trial)
+    hint = "The handler awaits between the look for the session and its creation: hold a lock, or create it first."
+    for _try in range(_TRIES):
+        trial.channel.exchanges.clear()
+        one = _session(trial)
+        for exchange in await asyncio.gather(one.seed(), one.again().seed()):
+            _expect_id(reply_of(exchange), one, hint)
+        mine = _session(trial)
+        both = await asyncio.gather(mine.seed(), mine.again(rollout_id=_ANOTHER).seed())
+        taken = [reply_of(exchange).status for exchange in both].count(OK)
+        if binds and taken != 1:
+            raise Violation("one of two episodes' seeds taken", f"{taken} of them", hint)
+
+
+@check(
+    "typed-seed-strict",
+    Level.SHOULD,
+    "A typed seed with an unknown key SHOULD NOT open a typed session",
+    why="a field that the server does not know is lost without a word.",
+    needs=_NEEDS,
+)
+async def typed_seed_strict(trial: Trial, _: object) -> None:
+    """Sends a typed seed with one key more: it is refused, or taken for a seed of the older form, without an id.
+
+    Source: `extra="forbid"` of `ResourcesSeedSessionRequest` (0.7.0). Beside the older form in a union, nemo-gym's own
+    servers take such a body for that.
+    """
+    session = _session(trial)
+    body = session.identity.seed(session.row.data) | {"conformance_unknown": 1}
+    reply = await trial.send(post(SEED_SESSION, body))
+    hint = 'Let the request model forbid what it does not name: model_config = ConfigDict(extra="forbid").'
+    expect_no_crash(reply, hint)
+    said = reply.said
+    if reply.status == OK and isinstance(said, dict) and said.get(SESSION_ID) == session.id:
+        raise Violation("status 422, or a reply without an id", describe(reply), hint)
+
+
+@check(
+    "typed-odd-ids",
+    Level.SHOULD,
+    "Any text SHOULD do as a session's id",
+    why="the caller names sessions as it likes: one that is renamed, or crashes, is one that cannot be closed.",
+    needs=_NEEDS,
+    subjects=lambda _: _ODD_IDS,
+)
+async def typed_odd_ids(trial: Trial, odd: str) -> None:
+    """Seeds and closes a session with an odd id: the id comes back as it is, or is refused with a 4xx.
+
+    Source: `resources_session_id: str = Field(min_length=1)` (0.7.0).
+    """
+    session = _session(trial).again(session_id=_ODD_IDS[odd] + _session(trial).identity.session_id)
+    for reply in (reply_of(await session.seed()), reply_of(await session.close())):
+        expect_no_crash(reply, "The id is used as a path, a key or a header without a look.", f"an id with {odd}")
+        if reply.status < _BAD:
+            _expect_id(reply, session, "The id is changed on its way: trimmed, cut, or decoded.")
+
+
+@property_check(
+    "typed-isolation",
+    Level.MUST,
+    "Typed sessions MUST NOT see each other",
+    why="rollouts of one batch write into each other's state: the rewards are noise, and training goes on silently.",
+    needs=[*_NEEDS, SCORE],
+    examples=interleaved,
+    together=False,
+)
+async def typed_isolation(trial: Trial, schedule: Schedule) -> None:
+    """Runs two or three trajectories alone, and then with their steps interleaved, each in a typed session of its own.
+
+    Every reply and reward is as it is alone. What differs already between two runs alone is not compared.
+
+    Source: `resources_session_id` names one session (0.7.0).
+    """
+    await expect_isolated(_typed(trial), schedule)
+
+
+@property_check(
+    "typed-like-cookie",
+    Level.SHOULD,
+    "A trajectory SHOULD come to the same in a typed session as in one of the older form",
+    why="what was measured with an agent's /run does not hold for an environment server.",
+    needs=[*_NEEDS, SCORE],
+    examples=lambda knowledge: alone(trajectories(knowledge)),
+)
+async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
+    """Runs a trajectory under both contracts, where a server takes both: replies and reward are the same.
+
+    Our inference: the row is the same, and so are the tools.
+    """
+    if trial.gym.contract.name == TypedContract.name:
+        raise NotApplicable("only typed seeds are taken")
+    trajectory = schedule.trajectories[0]
+    typed = await run(_typed(trial).gym, trial.channel, trajectory)
+    if difference := await Solo(trial, trajectory).difference(typed):
+        raise Violation(
+            f"{difference.step} answers {difference.expected!r}, as in a session of the older form",
+            f"{difference.actual!r}",
+            "The typed seed leaves out what the older one does with the row: both should build the same state.",
+        )

@@ -1,0 +1,53 @@
+"""Typed sessions on the wire: the caller names the session, says whose it is, and closes it.
+
+Source: nemo_gym/base_resources_server.py, nemo_gym/episode_types.py and environment_servers/single_agent_turn/app.py,
+0.7.0.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import uuid4
+
+#: What a server that knows typed sessions declares of its seed's body.
+SESSION_ID: Final = "resources_session_id"
+
+#: Sessions of one run share a taskset; a row's place in its file is the task.
+_TASKSET: Final = "gym-conformance"
+
+
+def _session_id() -> str:
+    return f"resources-session-{uuid4().hex}"
+
+
+def _rollout_id() -> str:
+    return f"rollout.{uuid4().hex}"  # no hyphen: what follows one may be taken for an attempt's number
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whose a typed session is: the id that the caller gave it, the episode, and the task."""
+
+    session_id: str = field(default_factory=_session_id)
+    rollout_id: str = field(default_factory=_rollout_id)
+    attempt: int = 0
+    task_id: str = "1"
+
+    @property
+    def episode(self) -> dict[str, Any]:
+        """The `episode_id` of every request about the session."""
+        return {"rollout_id": self.rollout_id, "attempt": self.attempt}
+
+    def seed(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of `/seed_session` for a row: all of it but what the policy is asked is task data."""
+        task = {key: value for key, value in data.items() if key != "responses_create_params"}
+        return {
+            SESSION_ID: self.session_id,
+            "episode_id": self.episode,
+            "task_id": {"taskset": _TASKSET, "task_id": self.task_id},
+            "task_data": task,
+        }
+
+    def close(self) -> dict[str, Any]:
+        """The body of `/close_session`."""
+        return {SESSION_ID: self.session_id, "episode_id": self.episode}

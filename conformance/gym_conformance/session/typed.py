@@ -1,0 +1,57 @@
+"""Sessions under the typed contract: the caller's id and episode at seed and close, a cookie in between.
+
+Source: environment_servers/single_agent_turn/app.py, 0.7.0: tools and verify go with the cookies of the seed.
+"""
+
+from dataclasses import replace
+
+from gym_conformance.contract.rows import Row
+from gym_conformance.contract.typed import Identity
+from gym_conformance.contract.wire import CLOSE_SESSION, SEED_SESSION
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.contract import Client, CookieSession, post
+from gym_conformance.session.exchange import Exchange
+
+
+class TypedSession(CookieSession):
+    """A session that the caller names."""
+
+    def __init__(self, channel: Channel, row: Row, client: Client, identity: Identity) -> None:
+        super().__init__(channel, row, client)
+        self.identity = identity
+
+    @property
+    def id(self) -> str | None:
+        """The caller's."""
+        return self.identity.session_id
+
+    async def seed(self) -> Exchange:
+        """`POST /seed_session` with the identity and the row's data."""
+        return self._seeded(
+            await self.channel.send(post(SEED_SESSION, self.identity.seed(self.row.data), self.cookies))
+        )
+
+    def shared(self) -> "TypedSession":
+        """Another client that knows the identity, and has the cookies of this one."""
+        other = TypedSession(self.channel, self.row, self.client, self.identity)
+        other.cookies = self.cookies
+        return other
+
+    def again(self, **changes: object) -> "TypedSession":
+        """A client without cookies that names the same session, perhaps in another episode's name."""
+        identity = replace(self.identity, **changes)  # type: ignore[arg-type]
+        return TypedSession(self.channel, self.row, self.client, identity)
+
+    async def close(self) -> Exchange:
+        """`POST /close_session`, with the session's cookies."""
+        return await self.send(post(CLOSE_SESSION, self.identity.close()))
+
+
+class TypedContract:
+    """The contract that environment servers use from 0.7.0 on."""
+
+    name = "typed"
+
+    def session(self, channel: Channel, row: Row, client: Client = Client.REPLACING) -> TypedSession:
+        """A session of a new id that is not seeded yet."""
+        return TypedSession(channel, row, client, Identity(task_id=str(row)))

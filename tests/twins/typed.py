@@ -1,0 +1,189 @@
+"""Twins with typed sessions that are kept badly."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from gym_mocks.reference import ReferenceServer, Session, Tool
+from gym_mocks.resources import TypedSessions
+from gym_mocks.resources.typed import ResourcesCloseSessionRequest, ResourcesSeedSessionRequest
+from gym_mocks.wire import Refused, Reply, Request
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.twin import Json, Twin, twin
+
+
+class TypedReference(TypedSessions, ReferenceServer):
+    """The reference, with typed sessions beside the others."""
+
+
+class RepliesNothing(TypedReference):
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        await super().seed_typed(asked)
+        return {}
+
+
+class SetsNoCookie(TypedReference):
+    async def dispatch(self, request: Request) -> Reply:
+        reply = await super().dispatch(request)
+        if not self._typed(request):
+            return reply
+        return replace(reply, headers=tuple(header for header in reply.headers if header[0] != "set-cookie"))
+
+
+class SeedsAnew(TypedReference):
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        answer = await super().seed_typed(asked)
+        self.sessions.put(asked.resources_session_id, Session(self.new_state(asked.task_data)))
+        return answer
+
+
+class LetsOthersIn(TypedReference):
+    """The id is all that it looks at."""
+
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        self.owners.pop(asked.resources_session_id, None)
+        return await super().seed_typed(asked)
+
+
+class Crashes(TypedReference):
+    """Refuses as nemo-gym's example does, with an error that nobody catches."""
+
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        try:
+            return await super().seed_typed(asked)
+        except Refused as refused:
+            raise ValueError(refused.detail) from None
+
+
+class ClosesOnce(TypedReference):
+    async def close_typed(self, asked: ResourcesCloseSessionRequest) -> Json:
+        if asked.resources_session_id in self.closed:
+            raise Refused(404, "no such session")
+        return await super().close_typed(asked)
+
+
+class ClosesWhatItKnows(TypedReference):
+    async def close_typed(self, asked: ResourcesCloseSessionRequest) -> Json:
+        if asked.resources_session_id not in self.owners:
+            raise KeyError(asked.resources_session_id)
+        return await super().close_typed(asked)
+
+
+class ForgetsClosing(TypedReference):
+    async def close_typed(self, asked: ResourcesCloseSessionRequest) -> Json:
+        answer = await super().close_typed(asked)
+        self.closed.clear()
+        del self.owners[asked.resources_session_id]
+        return answer
+
+
+class ReleasesNothing(TypedReference):
+    """Keeps the state, which a later seed finds again; whose it is, it never looked at."""
+
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        self.owners.clear()
+        return await super().seed_typed(asked)
+
+    async def close_typed(self, asked: ResourcesCloseSessionRequest) -> Json:
+        return {"resources_session_id": asked.resources_session_id}
+
+
+class TripsOverCalls(TypedReference):
+    """A call takes its time, and a close cannot wait."""
+
+    busy = 0
+
+    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+        self.busy += 1
+        await asyncio.sleep(0.002)
+        self.busy -= 1
+        return await super().call(session_id, tool, arguments)
+
+    async def close_typed(self, asked: ResourcesCloseSessionRequest) -> Json:
+        if self.busy:
+            raise RuntimeError("the session is in use")
+        return await super().close_typed(asked)
+
+
+class LooksThenLeaps(TypedReference):
+    """Awaits between the look for the session's owner and the entry of a new one."""
+
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        free = asked.resources_session_id not in self.owners
+        await asyncio.sleep(0.005)
+        if free:
+            self.owners.pop(asked.resources_session_id, None)
+        return await super().seed_typed(asked)
+
+
+class TakesUnknownKeys(TypedReference):
+    def _typed(self, request: Request) -> ResourcesSeedSessionRequest | None:
+        body = request.body.replace(b',"conformance_unknown":1', b"")
+        return super()._typed(replace(request, body=body))
+
+
+class TrimsIds(TypedReference):
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        answer: Json = await super().seed_typed(asked)
+        return answer | {"resources_session_id": answer["resources_session_id"].strip()}
+
+
+class KeyedByTask(TypedReference):
+    """One state for all rollouts of a task, until one of them is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks: dict[str, str] = {}
+
+    def session_of(self, name: str) -> str:
+        task = self.owners.get(name, (None, None))[1]
+        return f"task {task}" if task else name
+
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        answer = await super().seed_typed(asked)
+        shared = self.session_of(asked.resources_session_id)
+        if self.sessions.get(shared) is None:
+            self.sessions.put(shared, Session(self.new_state(asked.task_data)))
+        return answer
+
+    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+        return await super().call(self.session_of(session_id), tool, arguments)
+
+    async def close_typed(self, asked: ResourcesCloseSessionRequest) -> Json:
+        self.sessions.drop(self.session_of(asked.resources_session_id))
+        return await super().close_typed(asked)
+
+
+class SeedsEmpty(TypedReference):
+    """The typed seed does not read the row's data."""
+
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        return await super().seed_typed(asked.model_copy(update={"task_data": {"stock": []}}))
+
+
+AFTER_SEED = """typed-seed-repeat typed-seed-foreign typed-refusal-status typed-close typed-close-final typed-close-busy
+    typed-seed-race typed-seed-strict typed-odd-ids"""
+
+
+def typed(name: str, fails: str, make: Callable[[], ASGIApp], **more: Any) -> Twin:
+    """A twin with typed sessions."""
+    return twin(f"typed: {name}", fails, make, **more)
+
+
+TWINS = (
+    typed("all is well", "", TypedReference),
+    typed("no id in the reply", "typed-seed", RepliesNothing, untestable=AFTER_SEED),
+    typed("no cookie", "typed-seed", SetsNoCookie, untestable=AFTER_SEED),
+    typed("a repeated seed starts anew", "typed-seed-repeat", SeedsAnew),
+    typed("another episode is let in", "typed-seed-foreign", LetsOthersIn),
+    typed("a refusal crashes", "typed-refusal-status", Crashes),
+    typed("a second close fails", "typed-close", ClosesOnce),
+    typed("a close of what was never seeded fails", "typed-close", ClosesWhatItKnows),
+    typed("a closed session comes back", "typed-close-final", ForgetsClosing),
+    typed("nothing is released", "typed-close-final typed-seed-foreign", ReleasesNothing),
+    typed("a close trips over a call", "typed-close-busy", TripsOverCalls),
+    typed("a race for the session", "typed-seed-race", LooksThenLeaps),
+    typed("unknown keys are taken", "typed-seed-strict", TakesUnknownKeys),
+    typed("ids are trimmed", "typed-odd-ids", TrimsIds),
+)
