@@ -10,7 +10,7 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.reports.groups import alike
 from gym_conformance.reports.latency import Latency
-from gym_conformance.reports.report import NOT_SELECTED, Report, drift_of
+from gym_conformance.reports.report import NOT_SELECTED, Report, about_training, drift_of
 from gym_conformance.reports.shown import named
 from gym_conformance.reports.text import explain
 from gym_conformance.session.latency import Latencies
@@ -168,7 +168,7 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
         return "The baseline is stale: mend its entries.", "red"
     if len(tally.found) < len(tally.checks):
         return f"No rule broken, as far as the {len(tally.found)} checks that ran can tell.", "green"
-    if all(finding.check.startswith("live-") for finding in findings if finding.verdict is Verdict.PASS):
+    if not any(map(about_training, findings)):
         return "Nothing here to judge.", "yellow"
     warned = len(
         {
