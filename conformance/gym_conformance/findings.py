@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 
 class Verdict(StrEnum):
@@ -19,6 +19,10 @@ _LISTS = ("reproduce", "trajectory", "drift", "readings", "log")
 
 #: Left out of the JSON where they say nothing.
 _OPTIONAL = frozenset({"file", "line", "accepted", "trajectory", "replay", "drift", "readings", "log"})
+
+
+#: The reason of a check that -k, -m or a node id left out.
+NOT_SELECTED: Final = "it was not selected in this run"
 
 
 @dataclass(frozen=True)

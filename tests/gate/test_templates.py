@@ -14,7 +14,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 FINDING = "Mend first: verify-scores-rows"
-DATA = "--gym-data data"
+DATA = "--gym-data data --gym-profile smoke"
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,8 @@ from tests.twins.judging import ended, failures, judge
 #: What says nothing about an example, by design. All else must apply, and pass.
 NOT_TOLD = {
     *("drift-lock", "resources-kept", "repeat-declares-stateless"),  # no lock, no process, no /reverify_mode
-    *("resources-closed", *(check.id for check in CHECKS if check.section == "typed" and not check.attempt)),
+    "resources-closed",
+    *(check.id for check in CHECKS if check.section in ("typed", "step", "mcp") and not check.attempt),
 }
 ONE_PART = {"verify-reward-components"}
 NO_TOOLS = {

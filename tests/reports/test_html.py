@@ -45,7 +45,7 @@ def test_all_that_was_found_is_in_it() -> None:
 
 
 def test_sections_that_this_run_has_not_are_left_out() -> None:
-    assert {"checks", "findings", "drift", "latency", "memory"} <= set(_Document(FULL).ids)
+    assert {"checks", "findings", "clients", "drift", "latency", "memory"} <= set(_Document(FULL).ids)
     assert not {"drift", "latency", "memory"} & set(_Document(FIT).ids)
 
 

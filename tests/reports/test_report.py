@@ -9,9 +9,9 @@ import pytest
 from gym_conformance.contract.rows import Source
 from gym_conformance.drift.drift import Certainty, Drift, Kind, Weight, Witness
 from gym_conformance.drifting.row import DriftRow
-from gym_conformance.findings import Finding
+from gym_conformance.findings import NOT_SELECTED, Finding
 from gym_conformance.reports.latency import Latency
-from gym_conformance.reports.report import NOT_SELECTED, Outcome, Report, drift_of
+from gym_conformance.reports.report import Outcome, Report, drift_of
 from gym_conformance.reports.shown import SCRIPT, named, script
 from tests.reports.samples import ACCEPTED, DRIFT, FAILED, FULL, PASSED, SKIPPED, TARGET, UNTESTABLE, WARNED
 

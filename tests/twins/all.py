@@ -9,6 +9,7 @@ from tests.twins import (
     resources,
     reward,
     seed,
+    step,
     tools,
     typed,
     verify,
@@ -16,5 +17,5 @@ from tests.twins import (
 )
 from tests.twins.twin import Twin
 
-_MODULES = (seed, cookies, tools, drift, verify, repeat, reward, typed, resources, metrics, whatever, innocent)
+_MODULES = (seed, cookies, tools, drift, verify, repeat, reward, typed, step, resources, metrics, whatever, innocent)
 TWINS: tuple[Twin, ...] = tuple(twin for module in _MODULES for twin in module.TWINS)

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Row, Score
-from gym_mocks.wire import App, Refused, Reply, Request
+from gym_mocks.wire import Refused, Reply, Request
 from tests.twins.tools import declare
 from tests.twins.twin import Twin, edited, twin, unrecorded
 
@@ -52,16 +52,6 @@ class SingleTurn(ReferenceServer):
         for tool in self.tools:
             del self.openapi["paths"][f"/{tool}"]
             del self.handlers["POST", f"/{tool}"]
-
-
-class Gymnasium(App):
-    """Serves /reset and /step; no part of this contract."""
-
-    def __init__(self) -> None:
-        super().__init__({("GET", "/openapi.json"): self._openapi})
-
-    async def _openapi(self, _: Request) -> Reply:
-        return Reply.json({"paths": {"/reset": {"post": {}}, "/step": {"post": {}}}})
 
 
 class KnowsItsTasks(ReferenceServer):
@@ -138,7 +128,6 @@ TWINS: tuple[Twin, ...] = (
     twin("no OpenAPI document", "", WithoutDocument),
     twin("catch-all", "", CatchAll),
     twin("single-turn", "", SingleTurn, data=unrecorded()),
-    twin("gymnasium-style", "", Gymnasium),
     twin("404 for a row without a task", "", KnowsItsTasks),
     twin("400 without a session", "", RefusesStrangers),
     twin("more cookies", "", MoreCookies),

@@ -22,7 +22,7 @@ class MovesOnTheLoop(ReferenceServer):
     """A tool takes most of a second, on the event loop, for one item."""
 
     async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
-        if tool.name == "move_stock" and arguments["amount"]["item"] == "atlas":
+        if tool.name == "move_stock" and arguments["amount"].item == "atlas":
             time.sleep(0.6)  # noqa: ASYNC251 - the fault
         return await super().call(session_id, tool, arguments)
 

@@ -11,7 +11,10 @@ from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.rows import Row, Tool
 from gym_conformance.contract.wire import REVERIFY_MODE
 from gym_conformance.gym import Gym
-from gym_conformance.session.exchange import Request
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.contract import Client
+from gym_conformance.session.exchange import Request, reply_of
+from gym_conformance.session.stepping import SteppingSession
 
 
 async def _resources_server(gym: Gym) -> None:
@@ -19,6 +22,18 @@ async def _resources_server(gym: Gym) -> None:
         raise NotApplicable(f"a {gym.kind} ({gym.evidence}): it has another contract")
     if gym.kind is Kind.OTHER:
         raise Untestable(f"a resources server: {gym.evidence}")
+
+
+async def _gymnasium(gym: Gym) -> None:
+    if gym.kind is not Kind.GYMNASIUM:
+        raise NotApplicable(f"a {gym.kind}, and no gymnasium-style one")
+
+
+async def _resets(gym: Gym) -> None:
+    """A server that resets no row at all has one finding, of step-resets, and not one for every check."""
+    reply = reply_of(await SteppingSession(Channel(gym.line), gym.row, Client.REPLACING).seed())
+    if reply.status != OK:
+        raise Untestable(f"an episode: /reset answers {reply.status}; see step-resets")
 
 
 async def _score(gym: Gym) -> None:
@@ -40,12 +55,16 @@ async def _tools(gym: Gym) -> None:
 
 async def _served_tools(gym: Gym) -> None:
     if gym.kind is Kind.SINGLE_TURN:
-        raise NotApplicable(f"a single-turn server ({gym.evidence}): calls are graded, never executed")
+        raise NotApplicable(
+            f"a single-turn server ({gym.evidence}): calls are graded, or made over MCP, but no route executes them"
+        )
 
 
 async def _executed_tools(gym: Gym) -> None:
     if gym.kind is Kind.SINGLE_TURN and not gym.agents:
-        raise NotApplicable(f"a single-turn server ({gym.evidence}): calls are graded, never executed")
+        raise NotApplicable(
+            f"a single-turn server ({gym.evidence}): calls are graded, or made over MCP, but no route executes them"
+        )
 
 
 async def _rollouts(gym: Gym) -> None:
@@ -83,6 +102,8 @@ async def _stateless(gym: Gym) -> None:
 
 
 RESOURCES_SERVER: Final = Need("resources server", _resources_server)
+GYMNASIUM: Final = Need("gymnasium-style server", _gymnasium)
+RESETS: Final = Need("an episode", _resets)
 SCORE: Final = Need("score", _score)
 TOOLS: Final = Need("tools", _tools)
 SERVED_TOOLS: Final = Need("served tools", _served_tools)
@@ -94,7 +115,7 @@ TYPED: Final = Need("typed sessions", _typed)
 COOKIES: Final = Need("cookie contract", _cookie_contract)
 
 
-def each_row(gym: Gym) -> Iterable[Row]:
+def each_row(gym: Gym) -> tuple[Row, ...]:
     """Every row, or the bare one where none is given."""
     return gym.rows or (gym.row,)
 

@@ -12,11 +12,15 @@ from gym_conformance.checks import (
     isolation,
     judges,
     live,
+    mcp,
+    mcp_calls,
+    mcp_tokens,
     metrics,
     repeat,
     resources,
     reward,
     seed,
+    step,
     tools,
     typed,
     verify,
@@ -29,7 +33,8 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 
 _MODULES = (
-    *(live, seed, cookies, tools, drift, verify, echo, calls, isolation, repeat, reward, typed, resources),
+    *(live, seed, cookies, tools, drift, mcp, mcp_calls, mcp_tokens),
+    *(verify, echo, calls, isolation, repeat, reward, typed, step, resources),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )
 

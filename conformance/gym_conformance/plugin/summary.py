@@ -1,16 +1,17 @@
 """What a whole run found, gathered from all processes, and how it is summed up on the terminal."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from gym_conformance.baseline import Stale
 from gym_conformance.checks.check import Check
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import NOT_SELECTED, Finding, Verdict
 from gym_conformance.options import Options
+from gym_conformance.reports.clients import Compatibility, Works, compatibilities
 from gym_conformance.reports.groups import alike
 from gym_conformance.reports.latency import Latency
-from gym_conformance.reports.report import NOT_SELECTED, Report, about_training, drift_of
+from gym_conformance.reports.report import Report, about_training, drift_of
 from gym_conformance.reports.shown import named
 from gym_conformance.reports.text import explain
 from gym_conformance.session.latency import Latencies
@@ -104,7 +105,7 @@ def write_summary(terminal: Any, tally: Tally) -> None:
         terminal.write_sep("=", "gym conformance")
         _write_warnings(terminal, tally, [finding for finding in findings if not finding.accepted])
         _write_gate(terminal, tally, findings)
-        _write_target(terminal, tally)
+        _write_target(terminal, tally, findings)
         verdict, colour = _verdict(tally, findings)
         terminal.write_line(verdict, bold=True, **{colour: True})
     if tally.locked:
@@ -142,13 +143,26 @@ def write_baseline_end(terminal: Any, tallies: Collection[Tally]) -> None:
         terminal.write_line(f"{new} is written: fill in each reason, then give it as --gym-baseline.")
 
 
-def _write_target(terminal: Any, tally: Tally) -> None:
+def _write_clients(terminal: Any, clients: Iterable[Compatibility]) -> None:
+    """One line for each answer that there is."""
+    said: dict[Works, list[str]] = {}
+    for one in clients:
+        said.setdefault(one.works, []).append(str(one))
+    words = {Works.YES: "Works with", Works.NO: "Does not work with", Works.UNKNOWN: "Not known to work with"}
+    for works, start in words.items():
+        if works in said:
+            terminal.write_line(f"{start}: {', '.join(said[works])}.")
+
+
+def _write_target(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
     target = tally.target
     if "kind" in target:
         known = not target["kind"].startswith("no ")
         what = f"a {target['kind']}" if known else target["kind"]
         sessions = f", {target['contract']} sessions" if known else ""
         terminal.write_line(f"{target['url']} is {what} ({target['evidence']}){sessions}.")
+    if len(tally.found) == len(tally.checks):
+        _write_clients(terminal, compatibilities(findings))
     requests = sum(count for count, _ in tally.effort.values())
     seconds = sum(spent for _, spent in tally.effort.values())
     terminal.write_line(

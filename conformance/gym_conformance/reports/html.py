@@ -10,6 +10,7 @@ from urllib.parse import quote
 from gym_conformance import __version__
 from gym_conformance.findings import Verdict
 from gym_conformance.reports.fleet import ordered
+from gym_conformance.reports.page.clients import clients
 from gym_conformance.reports.page.drift import drift
 from gym_conformance.reports.page.findings import findings
 from gym_conformance.reports.page.latency import latency
@@ -35,6 +36,7 @@ _FIRST: Final = 3
 def html_report(report: Report) -> str:
     """The report as one HTML document."""
     parts = [_navigation(report), matrix(report.checks), findings(report)]
+    parts.append(clients(report.clients))
     if report.drift is not None:
         parts.append(drift(report.drift))
     if report.latency:
@@ -154,6 +156,7 @@ def _navigation(report: Report) -> Markup:
     there = {
         "Checks": True,
         "Findings": True,
+        "Clients": True,
         "Drift": report.drift is not None,
         "Latency": bool(report.latency),
         "Memory": bool(report.readings),

@@ -28,6 +28,7 @@ def as_report(report: Report) -> dict[str, Any]:
         "summary": {verdict.value: counts[verdict] for verdict in Verdict} | {"accepted": accepted},
         "findings": [replace(finding, drift=()).as_json() for finding in report.findings],
     }
+    found["clients"] = [client.as_json() for client in report.clients]
     if report.baseline:
         found["baseline"] = {"file": report.baseline, "stale": [asdict(stale) for stale in report.stale]}
     if report.drift is not None:

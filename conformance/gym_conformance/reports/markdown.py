@@ -10,6 +10,7 @@ from typing import Final
 
 from gym_conformance.drifting.row import DriftRow
 from gym_conformance.findings import Verdict
+from gym_conformance.reports.clients import Compatibility
 from gym_conformance.reports.fleet import ordered
 from gym_conformance.reports.groups import Group
 from gym_conformance.reports.latency import Latency
@@ -86,6 +87,8 @@ def _blocks(report: Report) -> Iterator[str]:
         yield "### What to do"
         yield _overview(report.groups)
         yield from (_finding(group) for group in report.groups)
+    yield "### Clients"
+    yield _clients(report.clients)
     if report.drift is not None:
         yield "### Drift"
         yield _drift(report.drift)
@@ -147,6 +150,11 @@ def _drift(rows: Iterable[DriftRow]) -> str:
     return "\n".join(
         ["| weight | kind | tool | argument | difference | live | where |", "|---|---|---|---|---|---|---|", *lines]
     )
+
+
+def _clients(clients: Iterable[Compatibility]) -> str:
+    rows = [f"| {one.client} | {one.works} | {', '.join(map(code, one.because))} |" for one in clients]
+    return "\n".join(["| client | | because of |", "|---|---|---|", *rows])
 
 
 def _latency(endpoints: Iterable[Latency]) -> str:

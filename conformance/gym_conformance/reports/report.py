@@ -9,16 +9,14 @@ from typing import Any, Final
 from gym_conformance.baseline import Stale
 from gym_conformance.drift.drift import Weight
 from gym_conformance.drifting.row import DriftRow
-from gym_conformance.findings import Finding, Reading, Verdict, worst
+from gym_conformance.findings import NOT_SELECTED, Finding, Reading, Verdict, worst
+from gym_conformance.reports.clients import Compatibility, compatibilities
 from gym_conformance.reports.groups import Group, alike
 from gym_conformance.reports.latency import Latency
 
 #: Our home, and where each check is documented, its id as the anchor.
 HOME: Final = "https://github.com/gym-conformance/gym-conformance"
 DOCS: Final = f"{HOME}/blob/main/docs/checks.md"
-
-#: The reason of a check that -k, -m or a node id left out.
-NOT_SELECTED: Final = "it was not selected in this run"
 
 #: Readings of a server's process that say nothing of what it keeps: before the second it is not warm.
 _COLD: Final = 2
@@ -113,6 +111,11 @@ class Report:
         if not judged:
             return Outcome.NOTHING
         return Outcome.FIT if all(check.selected for check in self.checks) else Outcome.PARTLY
+
+    @cached_property
+    def clients(self) -> tuple[Compatibility, ...]:
+        """Which clients it works with."""
+        return compatibilities(self.findings)
 
     @property
     def readings(self) -> tuple[Reading, ...]:

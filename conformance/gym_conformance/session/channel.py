@@ -2,13 +2,16 @@
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import httpx
 
+from gym_conformance.contract.mcp import block_of, read_endpoint
+from gym_conformance.contract.wire import SEED_SESSION
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.fault import Fault, ServerFault
 from gym_conformance.session.latency import Latencies
@@ -18,6 +21,9 @@ from gym_conformance.session.printable import credentials
 _HANGS = 2
 
 _BAD = 400
+
+#: So many sessions' tokens are kept from being shown: those that a finding may still speak of.
+_TOKENS = 200
 
 
 class PathHangs(Exception):
@@ -41,6 +47,7 @@ class Line:
     requests: int = 0
     seconds: float = 0.0
     latencies: Latencies = field(default_factory=Latencies, repr=False)
+    tokens: deque[frozenset[str]] = field(default_factory=lambda: deque(maxlen=_TOKENS), repr=False)
 
     def __post_init__(self) -> None:
         self._free = asyncio.Semaphore(self.in_flight)
@@ -65,10 +72,21 @@ class Line:
         if reply.status < _BAD:
             self.latencies.add(f"{request.method} {request.path}", reply.elapsed)
 
-    @cached_property
+    @property
     def secrets(self) -> frozenset[str]:
-        """What must never be shown: the values of the user's headers, and the parts of them that are credentials."""
+        """What must never be shown: the values of the user's headers, their credentials, and sessions' MCP tokens."""
+        return self._given.union(chain.from_iterable(self.tokens))
+
+    @cached_property
+    def _given(self) -> frozenset[str]:
         return credentials(self.headers.values())
+
+    def heard(self, request: Request, reply: Reply) -> None:
+        """Remember the token in a seed's reply, so that it is never shown."""
+        if request.path == SEED_SESSION and b'"headers"' in reply.body and reply.is_json:
+            endpoint = read_endpoint(block_of(reply.json()))
+            if endpoint and endpoint.headers:
+                self.tokens.append(credentials(endpoint.headers.values()))
 
 
 class Channel:
@@ -97,6 +115,7 @@ class Channel:
             self.exchanges.append(Exchange(number, request, fault=f"{fault.fault}: {fault.detail}"))
             raise
         self.line.took(request, reply)
+        self.line.heard(request, reply)
         exchange = Exchange(number, request, reply)
         self.exchanges.append(exchange)
         return exchange

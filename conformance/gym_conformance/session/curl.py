@@ -2,7 +2,8 @@
 
 Cookies travel as in the real exchange: each curl dumps its reply's headers (`-D 1.head`), and a later one sends the
 cookies that are in such a file (`-b 1.head`), so that a script works on a fresh server, where the ids are others. The
-ids of typed sessions are made anew each time.
+ids of typed sessions are made anew each time. A header that an earlier reply gave, such as a session's token, is
+looked up in that reply (`tee 1.json`).
 """
 
 import base64
@@ -22,6 +23,9 @@ _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b"'\\")
 #: As `contract.typed` makes them.
 _SESSION_ID = re.compile(rb"resources-session-[0-9a-f]{32}")
 
+#: The name of a header that may stand unquoted: a server chose it.
+_TAME = re.compile(r"[A-Za-z0-9-]+")
+
 _PREAMBLE = 'cd "$(mktemp -d)"'
 
 
@@ -40,12 +44,15 @@ def curl_script(
     exchanges = list(exchanges)
     fresh = _fresh(exchanges)
     wanted = {exchange.request.cookies.origin for exchange in exchanges} - {None}
+    lent = {number for exchange in exchanges for number in exchange.request.borrowed.values()}
     shared = [f'-H "{name}: ${{{environment_name(name)}:?}}"' for name in header_names]  # says so where it is not set
     commands = [
-        _curl(exchange, base_url, shared, timeout, fresh, dump=exchange.number in wanted) for exchange in exchanges
+        _curl(exchange, base_url, shared, timeout, fresh, dump=exchange.number in wanted)
+        + (f" | tee {exchange.number}.json" if exchange.number in lent else "")
+        for exchange in exchanges
     ]
     names = [f'{name}="resources-session-$(date +%s%N)-{name}"' for name in fresh.values()]
-    return [*([_PREAMBLE] if wanted else []), *names, *commands]
+    return [*([_PREAMBLE] if wanted or lent else []), *names, *commands]
 
 
 def _fresh(exchanges: Iterable[Exchange]) -> dict[str, str]:
@@ -70,12 +77,19 @@ def _curl(
         *([] if request.method == "POST" and request.body is not None else [f"-X {request.method}"]),
         quote(base_url + request.path),
         *shared,
-        *(f"-H {quote(f'{name}: {value}')}" for name, value in request.headers.items()),
+        *(_header(request, name) for name in request.headers),
         *_cookies(request),
         *([f"-D {exchange.number}.head"] if dump else []),
         *body,
     ]
     return " ".join(parts)
+
+
+def _header(request: Request, name: str) -> str:
+    if name not in request.borrowed or not _TAME.fullmatch(name):
+        return f"-H {quote(f'{name}: {request.headers[name]}')}"
+    value = f"""grep -Eo '"{name}" *: *"[^"]*"' {request.borrowed[name]}.json | cut -d'"' -f4"""
+    return f'-H "{name}: $({value})"'
 
 
 def _cookies(request: Request) -> list[str]:

@@ -10,13 +10,17 @@ from gym_conformance.contract.cookies import NO_COOKIES, Cookies, received
 
 @dataclass(frozen=True)
 class Request:
-    """What was sent. `cookies` stand apart from `headers`, for a reproduction must say where they came from."""
+    """What was sent. `cookies` stand apart from `headers`, for a reproduction must say where they came from.
+
+    `borrowed` says of headers whose values a reply gave, by the number of its exchange, for the same reason.
+    """
 
     method: str
     path: str
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     cookies: Cookies = NO_COOKIES
+    borrowed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,8 @@ def credentials(values: Iterable[str]) -> frozenset[str]:
 
 def redact(text: str, secrets: Iterable[str]) -> str:
     """The text without any of the secrets."""
-    pattern = "|".join(re.escape(secret) for secret in sorted(secrets, key=len, reverse=True) if secret)
+    present = [secret for secret in secrets if secret and secret in text]
+    pattern = "|".join(re.escape(secret) for secret in sorted(present, key=len, reverse=True))
     return re.sub(pattern, REDACTED, text) if pattern else text
 
 

@@ -37,6 +37,7 @@ class ReferenceServer(ResourcesServer):
         name: str = "stockroom",
         cookie: SignedCookie | None = None,
         sessions: SessionStore | None = None,
+        expose_tools_over_mcp: bool = False,
     ) -> None:
         super().__init__(
             name,
@@ -45,6 +46,7 @@ class ReferenceServer(ResourcesServer):
             state=open_stock,
             cookie=cookie,
             sessions=sessions,
+            expose_tools_over_mcp=expose_tools_over_mcp,
         )
 
     @staticmethod

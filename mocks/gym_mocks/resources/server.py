@@ -13,13 +13,14 @@ from gym_mocks.resources.cookies import SignedCookie
 from gym_mocks.resources.metrics import aggregate
 from gym_mocks.resources.models import validated
 from gym_mocks.resources.openapi import Operation, document
+from gym_mocks.resources.over_mcp import PATH, Claims, ToolsOverMCP
 from gym_mocks.resources.rows import PolicyResponse, Row
 from gym_mocks.resources.scores import Score
 from gym_mocks.resources.sessions import Session, SessionStore
 from gym_mocks.resources.tools import Tool
 from gym_mocks.wire import App, Reply, Request, json_body
 
-RESERVED = frozenset({"seed_session", "verify", "aggregate_metrics", "openapi.json", ""})
+RESERVED = frozenset({"seed_session", "verify", "aggregate_metrics", "mcp", "openapi.json", ""})
 
 
 class SeedRequest(BaseModel):
@@ -66,6 +67,8 @@ class ResourcesServer(App):
             pydantic model says what the seed must look like (422 otherwise).
         cookie: how the session id travels.
         sessions: where states are kept.
+        expose_tools_over_mcp: serve the tools over MCP too, and say so in the seed's reply, as nemo-gym 0.7.0
+            does for the configuration key of this name.
 
     Raises:
         ValueError: two tools of one name, or a tool named like an endpoint of the contract.
@@ -80,6 +83,7 @@ class ResourcesServer(App):
         state: Callable[..., Any] = dict,
         cookie: SignedCookie | None = None,
         sessions: SessionStore | None = None,
+        expose_tools_over_mcp: bool = False,
     ) -> None:
         self.name = name
         self.tools = {tool.name: tool for tool in map(Tool.of, tools)}
@@ -106,6 +110,9 @@ class ResourcesServer(App):
                 **{("POST", f"/{tool}"): self._call_tool for tool in self.tools},
             }
         )
+        self.over_mcp = self.make_over_mcp() if expose_tools_over_mcp else None
+        if self.over_mcp is not None:
+            self.handlers["POST", PATH] = self.over_mcp
 
     @property
     def declarations(self) -> list[dict[str, Any]]:
@@ -147,6 +154,15 @@ class ResourcesServer(App):
             return self._make_state()
         return self._make_state(validated(self._seed_model, row))
 
+    def make_over_mcp(self) -> ToolsOverMCP:
+        """What serves the tools over MCP."""
+        return ToolsOverMCP(self.name, self.tools, self.call, self.cookie.key)
+
+    def allowed_tools(self, row: dict[str, Any]) -> Sequence[str] | None:
+        """The tools that a session of the row may call over MCP; None for all."""
+        del row
+        return None
+
     async def dispatch(self, request: Request) -> Reply:
         """Answer within the request's session; the cookie goes out with every reply, refusals included."""
         session_id = self.cookie.read(request.headers.get("cookie", "")) or token_hex()
@@ -177,7 +193,10 @@ class ResourcesServer(App):
     async def _seed_session(self, request: Request) -> Reply:
         row = json_body(request)
         validated(self._seed_model or SeedRequest, row)
-        return Reply.json(await self.seed(request.session_id, row))
+        reply = await self.seed(request.session_id, row)
+        if self.over_mcp is None:
+            return Reply.json(reply)
+        return Reply.json({"mcp": self.over_mcp.block(Claims(request.session_id, self.allowed_tools(row))), **reply})
 
     async def _call_tool(self, request: Request) -> Reply:
         tool = self.tools[request.path.removeprefix("/")]

@@ -1,0 +1,197 @@
+"""Tools over MCP: the `mcp` block of the seed's reply, `tools/list`, and what stands in it beside rows and routes.
+
+Source: `MCPResourcesServer` in nemo_gym/base_resources_server.py (0.4.0), nemo_gym/mcp_auto_exposure.py (0.7.0), and
+the agent that reads the block, responses_api_agents/claude_code_agent/app.py (0.4.0).
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.needs import TOOLS
+from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.over_mcp import MCP_BLOCK, MCP_CLIENT, MCP_TOOLS, over_mcp
+from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.mcp import faults
+from gym_conformance.contract.openapi import Kind
+from gym_conformance.contract.rows import Call, Tool
+from gym_conformance.contract.wire import RESERVED, TOOL_NAME
+from gym_conformance.drift.definitions import Definition, read_definition
+from gym_conformance.drift.drift import Drift, Witness
+from gym_conformance.drift.drift import Kind as DriftKind
+from gym_conformance.drift.soundness import not_json_schema
+from gym_conformance.drift.wording import argument
+from gym_conformance.drifting.live import Live, Said
+from gym_conformance.drifting.over_mcp import drifts_over_mcp, is_refused_over_mcp
+from gym_conformance.drifting.row import DriftRow
+from gym_conformance.gym import Gym
+from gym_conformance.mcp.offer import as_function
+from gym_conformance.mcp.result import Result
+
+
+@check(
+    "mcp-block",
+    Level.MUST,
+    "The seed's mcp block MUST say all that an agent needs to connect",
+    why="the agent starts without the environment's tools, says nothing of it, and every rollout earns nothing.",
+    needs=MCP_BLOCK,
+)
+async def mcp_block(trial: Trial, _: object) -> None:
+    """Reads `server_name`, `url_path`, `transport` and `headers` of the block. Without a block there is no MCP.
+
+    Source: `MCPServerMetadata` in nemo_gym/base_resources_server.py, and `_write_rollout_mcp_config` in
+    claude_code_agent/app.py, which joins the path to the server's own URL (0.4.0).
+    """
+    await trial.session().seed()
+    for expected, actual in faults(trial.gym.offer.block):
+        raise Violation(
+            expected, actual, "Return `build_mcp_session_metadata(request)`, or set expose_tools_over_mcp (0.5.0 on)."
+        )
+
+
+@check(
+    "mcp-lists-tools",
+    Level.MUST,
+    "The endpoint MUST shake hands and list its tools",
+    why="the client gives up before the first call: the policy never sees a tool.",
+    needs=MCP_CLIENT,
+)
+async def mcp_lists_tools(trial: Trial, _: object) -> None:
+    """Connects with the official client and the session's token, and reads all pages of `tools/list`.
+
+    Each tool has a name of its own and a JSON Schema of an object for its arguments.
+    Source: the MCP specification, as the official SDK keeps it, which nemo-gym itself serves with (0.4.0 to 0.7.0).
+    """
+    async with over_mcp(trial) as (_, connection):
+        listed = await connection.tools()
+    hint = "The tools are listed by hand, and wrong: let the SDK derive the list."
+    names = Counter(str(tool.get("name")) for tool in listed)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise Violation("each tool once", f"{', '.join(twice)} twice", hint)
+    for tool in listed:
+        definition = read_definition(as_function(tool))
+        if definition and not_json_schema(definition):
+            raise Violation(f"a JSON Schema of an object for {definition}", f"{tool.get('inputSchema')!r}", hint)
+    trial.note = f"{len(listed)} tools"
+
+
+@check(
+    "mcp-tool-names",
+    Level.MUST,
+    "A tool's name over MCP MUST be legal and not reserved",
+    why="clients refuse the tool, or its calls cannot be told from another's when the rollout is scored.",
+    needs=MCP_TOOLS,
+)
+async def mcp_tool_names(trial: Trial, _: object) -> None:
+    """Holds each listed name to `[A-Za-z0-9_-]{1,64}`, and apart from the framework's endpoints. Sends nothing.
+
+    Source: `_validate_tools` in nemo_gym/mcp_auto_exposure.py (0.7.0), `RESERVED_MCP_TOOL_NAMES` in
+    nemo_gym/base_resources_server.py (0.4.0).
+    """
+    for name in trial.gym.offer.served:
+        if not TOOL_NAME.fullmatch(name) or name in RESERVED:
+            raise Violation("letters, digits, _ and -, and no endpoint's name", name, "Rename the tool.")
+
+
+@check(
+    "mcp-argument-refused",
+    Level.MUST,
+    "A call that the definition allows MUST NOT be refused over MCP for its arguments",
+    why="the policy calls the tool as it was told to, and is answered with an error that it cannot mend.",
+    needs=MCP_TOOLS,
+    subjects=lambda gym: list(drifts_over_mcp(gym)) or ("server",),
+)
+async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
+    """Compares what `tools/list` shows with the route that runs the call, and, where no route does, rows with the list.
+
+    A call that only the first allows is sent over MCP, in a session of a row that declares the tool, beside one that
+    both allow. An error that does not blame the argument is none of this.
+    Source: `call_direct` in nemo_gym/mcp_auto_exposure.py (0.7.0) validates with the route's own model.
+    """
+    if not isinstance(drift, Drift):
+        trial.note = f"{len(trial.gym.offer.definitions)} listed tools compared"
+        return
+
+    async def ask(arguments: Any) -> Result:
+        async with over_mcp(trial, trial.gym.row_for(drift)) as (_, connection):
+            return await connection.call(drift.tool, arguments)
+
+    live = await is_refused_over_mcp(drift, ask)
+    trial.drift.append(DriftRow.of(drift, live.said, live.detail))
+    if live.confirmed:
+        raise Violation(
+            f"{argument(drift.path)} of {drift.tool} as the definition allows it",
+            f"{drift.message.removeprefix(f'{drift.tool}: ')}; live: {live.detail}",
+            "One of the two is of an older version: derive what is shown from what runs.",
+        )
+    trial.note = f"{drift.message}; {live.said}: {live.detail}"
+    if live.said is Said.NOT_TRIED:
+        raise NotApplicable(trial.note)
+
+
+def _unserved(gym: Gym) -> Iterable[Tool]:
+    """What rows declare and neither a route nor `tools/list` has. Where an agent calls routes, tool-routed says it."""
+    if gym.kind is not Kind.SINGLE_TURN or gym.agents:
+        return ()
+    return [tool for tool in gym.tools.values() if gym.offer.own(Call(tool.name, {})).name not in gym.offer.served]
+
+
+@check(
+    "mcp-tool-served",
+    Level.SHOULD,
+    "A tool that rows declare SHOULD be served over MCP where no route serves it",
+    why="the policy is shown a tool that always fails, and learns not to call it.",
+    needs=[*MCP_TOOLS, TOOLS],
+    subjects=lambda gym: _unserved(gym) or ("server",),
+)
+async def mcp_tool_served(trial: Trial, tool: Any) -> None:
+    """Calls each tool that no route and no `tools/list` has over MCP, in a session of a row that declares it.
+
+    A server that lists other tools and answers this one with an error does not know it.
+    Our inference: whoever serves tools over MCP, and by no route, serves them there alone.
+    """
+    if not isinstance(tool, Tool):
+        trial.note = "every declared tool has a route, or is listed"
+        return
+    gym = trial.gym
+    definition = gym.definition_of(tool.name) or Definition(tool.name, tool.parameters)
+    async with over_mcp(trial, gym.row_for(definition)) as (_, connection):
+        if any(one.get("name") == tool.name for one in await connection.tools()):
+            return
+        result = await connection.call(tool.name, gym.example_call(tool).arguments)
+    if not result.is_error:
+        trial.note = "it is not listed, and answers all the same"
+        return
+    served = ", ".join(sorted(gym.offer.served))
+    message = f"{tool.name}: rows declare it, and the server serves no such tool; over MCP it serves {served}"
+    drift = Drift(
+        DriftKind.TOOL_MISSING,
+        tool.name,
+        message,
+        sources=definition.sources,
+        count=definition.count,
+        definition=definition.parameters,
+        witness=Witness(gym.example_call(tool).arguments),
+    )
+    live = Live(Said.CONFIRMED, str(result))
+    trial.drift.append(DriftRow.of(drift, live.said, live.detail))
+    raise Violation(f"{tool.name} over MCP", live.detail, f"The tool was renamed, or never added. Served: {served}.")
+
+
+@check(
+    "mcp-routes-listed",
+    Level.MAY,
+    "A tool's route MAY be listed over MCP too",
+    why="an agent that calls over MCP does not know of it: two agents have two environments.",
+    needs=MCP_TOOLS,
+)
+async def mcp_routes_listed(trial: Trial, _: object) -> None:
+    """Compares the POST routes of the OpenAPI document with `tools/list`. Sends nothing.
+
+    Our inference: `mcp_tools()` may leave a route out on purpose (nemo_gym/base_resources_server.py, 0.7.0).
+    """
+    if not trial.gym.api.tools:
+        raise NotApplicable("the server names no tool routes")
+    if unlisted := sorted(trial.gym.api.tools - trial.gym.offer.served.keys()):
+        raise Violation("every tool's route listed", f"{', '.join(unlisted)} not", "Left out on purpose, or forgotten.")

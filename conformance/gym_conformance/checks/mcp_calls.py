@@ -1,0 +1,182 @@
+"""Calls over MCP: they come to what the same calls come to over HTTP, and what is wrong with them is said to the policy."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.needs import ROLLOUTS, SCORE
+from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.over_mcp import MCP_TOOLS, known_calls, over_mcp, shown_to
+from gym_conformance.checks.tools import wrong_arguments
+from gym_conformance.checks.trial import OK, Trial
+from gym_conformance.contract.openapi import Kind
+from gym_conformance.contract.policy_output import DO_NOTHING, response
+from gym_conformance.contract.rows import Call, Row, Tool
+from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.mcp.result import Result
+from gym_conformance.session.contract import Session
+from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
+
+#: How an error is compared: over HTTP it has a status, over MCP it has none.
+_ERROR = 400
+
+#: So many tools are called with wrong arguments.
+_TOOLS = 12
+
+
+def by_route(call: Call, reply: Reply) -> StepOutcome:
+    """What a route answered, as it is compared."""
+    if reply.status >= _ERROR:
+        return StepOutcome(f"/{call.name}", _ERROR, None)
+    return StepOutcome(f"/{call.name}", OK, reply.json() if reply.is_json else reply.text)
+
+
+def by_mcp(call: Call, result: Result, like: Any = None) -> StepOutcome:
+    """The same of a call over MCP."""
+    if result.is_error:
+        return StepOutcome(f"/{call.name}", _ERROR, None)
+    return StepOutcome(f"/{call.name}", OK, result.as_route(like))
+
+
+async def scored(session: Session, row: Row, gym: Gym) -> StepOutcome:
+    """The reward of the row's first recorded rollout, or of doing nothing."""
+    recorded = gym.recorded.get(row, ())
+    given = response(recorded[0].output) if recorded else DO_NOTHING.response
+    reply = reply_of(await session.verify(given))
+    verdict = reply.json() if reply.status == OK and reply.is_json else None
+    return StepOutcome("/verify", reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
+
+
+async def play(
+    trial: Trial, row: Row, calls: Sequence[Call], like: Outcome | None = None, *, in_turn: bool = False
+) -> Outcome:
+    """Make the calls over MCP in a fresh session, and have it scored.
+
+    `like` is a run of the same calls over HTTP; `in_turn` makes every second one so here, too.
+    """
+    steps: list[StepOutcome] = []
+    async with over_mcp(trial, row) as (session, connection):
+        for number, call in enumerate(calls):
+            if in_turn and number % 2:
+                steps.append(by_route(call, reply_of(await session.call(call))))
+            else:
+                result = await connection.call(call.name, call.arguments)
+                steps.append(by_mcp(call, result, like.steps[number].body if like else None))
+        steps.append(await scored(session, row, trial.gym))
+    return Outcome(tuple(steps))
+
+
+async def _by_routes(trial: Trial, row: Row, calls: Sequence[Call]) -> Outcome:
+    session = await trial.open(row)
+    steps = [by_route(call, reply_of(await session.call(call))) for call in calls]
+    return Outcome((*steps, await scored(session, row, trial.gym)))
+
+
+@check(
+    "mcp-same-as-route",
+    Level.MUST,
+    "A call over MCP MUST come to what the same call comes to over HTTP",
+    why="the environment that is trained on is another one than that which was tested: rollouts are spoilt silently.",
+    needs=[*MCP_TOOLS, SCORE],
+)
+async def mcp_same_as_route(trial: Trial, _: object) -> None:
+    """Makes recorded calls, or the smallest ones, by their routes, then over MCP, then in turn, in a session each.
+
+    Results and reward are the same; what differs between two runs over HTTP is not compared.
+    Source: "a wrong dispatch would corrupt rollouts silently" (nemo_gym/mcp_auto_exposure.py, 0.7.0).
+    """
+    gym = trial.gym
+    row, calls = await known_calls(trial)
+    if gym.kind is not Kind.CATCH_ALL:
+        calls = tuple(call for call in calls if call.name in gym.api.tools)
+    if not calls or gym.kind is Kind.SINGLE_TURN:
+        raise NotApplicable("no tool is served both by a route and over MCP")
+    plain, again = await _by_routes(trial, row, calls), await _by_routes(trial, row, calls)
+    mask = volatile(plain, again)
+    for in_turn in (False, True):
+        for difference in differences(plain, await play(trial, row, calls, plain, in_turn=in_turn), mask):
+            raise Violation(
+                f"{difference.step} answers {difference.expected!r}, as over HTTP",
+                f"{difference.actual!r}",
+                "The tool is written twice, or the call over MCP runs in another session.",
+            )
+
+
+@check(
+    "mcp-recorded",
+    Level.SHOULD,
+    "A recorded rollout whose calls are made over MCP SHOULD earn its recorded reward",
+    why="what the tools did over MCP does not reach the session that is scored: no rollout can earn anything.",
+    needs=[*MCP_TOOLS, ROLLOUTS, SCORE],
+    subjects=lambda gym: [row for row, calls in gym.recorded_calls if row in gym.recorded] or ("server",),
+)
+async def mcp_recorded(trial: Trial, row: Any) -> None:
+    """Makes a recorded rollout's calls over MCP and verifies its output.
+
+    Our inference: tool calls share the session of `/seed_session` and `/verify` (`MCPResourcesServer`, 0.4.0), but
+    the record may be of an older version.
+    """
+    gym = trial.gym
+    if not isinstance(row, Row):
+        raise NotApplicable("no recorded rollout calls a tool")
+    rollout = gym.recorded[row][0]
+    calls = [gym.offer.own(call) for call in rollout.calls]
+    if not {call.name for call in calls} <= await shown_to(trial, row):
+        raise NotApplicable("it calls tools that its session is not shown")
+    now, again = await play(trial, row, calls), await play(trial, row, calls)
+    if now.steps[-1].status != OK or now.reward != again.reward or not isinstance(rollout.reward, int | float):
+        raise NotApplicable("its reward cannot be compared: it is not scored, or not alike twice")
+    if now.reward != rollout.reward:
+        raise Violation(
+            f"reward {rollout.reward!r}, as recorded in {rollout}",
+            f"reward {now.reward!r}",
+            "The tools work on another session than /verify scores; or record the rollouts anew.",
+        )
+
+
+@check(
+    "mcp-unknown-tool",
+    Level.MUST,
+    "A call of an unknown tool over MCP MUST be an error that the policy can read",
+    why="policies invent tools in every batch: what breaks the connection costs the rollout all its tools.",
+    needs=MCP_TOOLS,
+)
+async def mcp_unknown_tool(trial: Trial, _: object) -> None:
+    """Calls two tools that nobody serves, and lists the tools again: a tool error, or a JSON-RPC error.
+
+    Source: nemo_gym/mcp_auto_exposure.py (0.7.0): "Models hallucinate tool names, so answer the miss cheaply with a
+    plain isError result"; so does FastMCP (0.4.0).
+    """
+    async with over_mcp(trial) as (_, connection):
+        for name in (NO_SUCH_TOOL, "functions.no_such tool"):
+            result = await connection.call(name, {"a": 1})
+            if not result.is_error:
+                raise Violation("isError", str(result), "A result that is no error says that the call was made.")
+        await connection.tools()
+
+
+def _listed(gym: Gym) -> Iterable[Tool]:
+    return [Tool(one.name, one.schema) for one in gym.offer.definitions][:_TOOLS]
+
+
+@check(
+    "mcp-bad-arguments",
+    Level.MUST,
+    "A call with wrong arguments over MCP MUST be answered",
+    why="policies write wrong arguments in every batch: what breaks the connection costs the rollout all its tools.",
+    needs=MCP_TOOLS,
+    subjects=_listed,
+)
+async def mcp_bad_arguments(trial: Trial, tool: Tool) -> None:
+    """Calls each listed tool without arguments, with an unknown one, and with null, an object or odd text for its own.
+
+    Any result is fine, a tool error or not, and so is a JSON-RPC error; an HTTP error or a broken result is not. The
+    tools are listed again afterwards.
+    Source: the official client raises at an HTTP error, and the agent has lost its tools; nemo-gym's own servers answer
+    with a tool error (0.4.0 and 0.7.0).
+    """
+    async with over_mcp(trial) as (_, connection):
+        for arguments in wrong_arguments(tool).values():
+            await connection.call(tool.name, dict(arguments) if isinstance(arguments, dict) else {})
+        await connection.tools()

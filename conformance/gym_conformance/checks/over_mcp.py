@@ -1,0 +1,171 @@
+"""What checks of tools over MCP need, and how they reach them: a session, and a connection with its token."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from gym_conformance.checks.check import Need
+from gym_conformance.checks.needs import RESOURCES_SERVER
+from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
+from gym_conformance.checks.trial import OK, Trial
+from gym_conformance.contract.mcp import Endpoint, block_of, faults, read_endpoint
+from gym_conformance.contract.rows import Call, Row
+from gym_conformance.drift.compare import first_call
+from gym_conformance.drift.soundness import not_json_schema
+from gym_conformance.gym import Gym
+from gym_conformance.mcp.carrier import Carrier, NotSpoken
+from gym_conformance.mcp.connection import Connection, NotSendable, connected, missing
+from gym_conformance.session.channel import PathHangs
+from gym_conformance.session.contract import Client, Session
+from gym_conformance.session.exchange import reply_of
+from gym_conformance.session.fault import ServerFault
+
+#: Calls of one rollout, and made-up ones where none is recorded.
+_CALLS, _MADE_UP = 8, 4
+
+#: So many recorded rollouts are looked at for one whose tools its session is shown.
+_RECORDED = 4
+
+_HINT = (
+    "An exception that escapes, a redirect, or another content type than MCP's streamable HTTP has: the client gives up, "
+    "and the rollout has no tools."
+)
+
+#: So many rows' sessions are asked for their tools.
+_ROWS = 12
+
+#: Makes the headers that a client sends of those that it was given.
+Headers = Callable[[Mapping[str, str]], Mapping[str, str]]
+
+
+async def _block(gym: Gym) -> None:
+    try:
+        reply = reply_of(await Trial(gym).session().seed())
+    except (ServerFault, PathHangs) as fault:
+        raise NotApplicable(f"no session opens, so nothing is said of MCP: {fault}") from None
+    if reply.status != OK or not reply.is_json:
+        raise NotApplicable(f"/seed_session answers {reply.status}, which says nothing of MCP")
+    gym.offer.block = block_of(reply.json())
+    if gym.offer.block is None:
+        raise NotApplicable("the seed's reply has no mcp block: it serves no tools over MCP")
+
+
+async def _client(gym: Gym) -> None:
+    for expected, _ in faults(gym.offer.block):
+        raise Untestable(f"an mcp block with {expected}; see mcp-block")
+    if what := missing():
+        raise Untestable(what)
+
+
+async def _listed(gym: Gym) -> None:
+    try:
+        for row in gym.rows[:_ROWS] or (gym.row,):
+            async with over_mcp(Trial(gym), row) as (_, connection):
+                gym.offer.learn(row, await connection.tools())
+    except Violation as violation:
+        raise Untestable(f"a list of tools: {violation}; see mcp-lists-tools") from None
+    if not gym.offer.served:
+        raise NotApplicable("it lists no tools over MCP")
+
+
+#: A server with tools over MCP.
+MCP_BLOCK: Final = (RESOURCES_SERVER, Need("mcp block", _block))
+
+#: And a client for them.
+MCP_CLIENT: Final = (*MCP_BLOCK, Need("mcp client", _client))
+
+#: And a list of them.
+MCP_TOOLS: Final = (*MCP_CLIENT, Need("mcp tools", _listed))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A seeded session with its endpoint; `seeded` is the number of the exchange that gave it."""
+
+    session: Session
+    endpoint: Endpoint
+    seeded: int
+
+
+async def open_session(trial: Trial, row: Row | None = None) -> Opened:
+    """A seeded session that has an endpoint.
+
+    Raises:
+        Untestable: the server does not take the seed, or says nothing of MCP this time.
+    """
+    session = trial.session(row, Client.KEEPING)
+    exchange = await session.seed()
+    reply = reply_of(exchange)
+    if reply.status != OK or not reply.is_json:
+        raise Untestable(f"a session: /seed_session answered {reply.status}; see seed-accepts-rows")
+    block = block_of(reply.json())
+    endpoint = read_endpoint(block)
+    if endpoint is None or any(faults(block)):
+        raise Untestable("an mcp block that an agent can use; see mcp-block")
+    return Opened(session, endpoint, exchange.number)
+
+
+@asynccontextmanager
+async def connection_of(trial: Trial, opened: Opened, headers: Headers | None = None) -> AsyncIterator[Connection]:
+    """A connection with the session's token, or with other headers.
+
+    Raises:
+        ServerFault: no whole reply came.
+        NotSpoken: what came is no MCP.
+    """
+    given, endpoint = opened.endpoint.headers, opened.endpoint
+    sent, seeded = (given, opened.seeded) if headers is None else (headers(given), None)
+    async with connected(Carrier(trial.channel, endpoint.path, sent, seeded)) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def over_mcp(trial: Trial, row: Row | None = None) -> AsyncIterator[tuple[Session, Connection]]:
+    """A seeded session, and a connection with its token.
+
+    Raises:
+        Violation: what comes over the connection is no MCP.
+        ServerFault: no whole reply came.
+        Untestable: there is no session.
+        NotApplicable: the client cannot send a call.
+    """
+    opened = await open_session(trial, row)
+    try:
+        async with connection_of(trial, opened) as connection:
+            yield opened.session, connection
+    except NotSendable as unsent:
+        raise NotApplicable(str(unsent)) from None
+    except NotSpoken as not_spoken:
+        raise Violation(not_spoken.expected, not_spoken.actual, _HINT) from None
+
+
+async def shown_to(trial: Trial, row: Row) -> frozenset[str]:
+    """The names of the tools that a session of the row is shown; a server may narrow the list for each."""
+    shown = trial.gym.offer.shown
+    if row not in shown:
+        async with over_mcp(trial, row) as (_, connection):
+            trial.gym.offer.learn(row, await connection.tools())
+    return shown[row]
+
+
+async def known_calls(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
+    """Calls of listed tools, and the row that they belong to: recorded ones, else the smallest that are offered.
+
+    Raises:
+        Untestable: there are none.
+    """
+    gym = trial.gym
+    for row, recorded in gym.recorded_calls[:_RECORDED]:
+        calls = tuple(gym.offer.own(call) for call in recorded)
+        if {call.name for call in calls} <= await shown_to(trial, row):
+            return row, calls[:_CALLS]
+    shown = await shown_to(trial, gym.row)
+    sound = (one for one in gym.offer.definitions if one.name in shown and not not_json_schema(one))
+    smallest = ((one.name, first_call(one)) for one in sound)
+    made_up = (Call(name, witness.value) for name, witness in smallest if witness is not None)
+    calls = tuple(islice(made_up, _MADE_UP))
+    if not calls:
+        raise Untestable("a call that a listed tool takes: no rollout is recorded, and none can be made up")
+    return gym.row, calls

@@ -1,0 +1,297 @@
+"""Gymnasium-style servers: `/reset` begins an episode, `/step` takes a policy output and says what it earned.
+
+Source throughout: `GymnasiumServer` in resources_servers/gymnasium/base.py, and the agent that drives it,
+responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.needs import GYMNASIUM, RESETS, each_row
+from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.trial import OK, Trial, describe, expect_no_crash, expect_object, expect_status
+from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs, response
+from gym_conformance.contract.rows import Row
+from gym_conformance.contract.wire import RESET, STEP
+from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.contract import Client
+from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.stepping import SteppingSession
+from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences
+
+#: Steps of one episode; the agent takes ten (`max_steps`).
+_STEPS = 8
+
+#: Episodes alone that must all be alike before another one is held to them.
+_ALONE = 6
+
+_BAD, _CRASH = 400, 500
+
+Action = Mapping[str, Any]
+
+
+def _session(trial: Trial, row: Row | None = None, channel: Channel | None = None) -> SteppingSession:
+    """A session that is not reset yet."""
+    return SteppingSession(channel or trial.channel, row or trial.gym.row, Client.REPLACING)
+
+
+def _actions(gym: Gym) -> Sequence[Action]:
+    """What the policy does: its turns in the longest recorded rollout, else the same message again and again."""
+    turns: list[list[Any]] = []
+    for rollout in sorted(gym.rollouts, key=lambda rollout: -len(rollout.output))[:1]:
+        turns = [[]]
+        for item in rollout.output:
+            if isinstance(item, dict) and (item.get("role") == "user" or item.get("type") == "function_call_output"):
+                turns.append([])  # the environment's turn
+            else:
+                turns[-1].append(item)
+    found = [response(turn) for turn in turns if turn]
+    return (found or [DO_NOTHING.response] * _STEPS)[:_STEPS]
+
+
+def _over(reply: Reply) -> bool:
+    said = reply.said
+    return reply.status != OK or not isinstance(said, dict) or bool(said.get("terminated") or said.get("truncated"))
+
+
+async def _episode(session: SteppingSession, actions: Iterable[Action]) -> Outcome:
+    """Reset, and step until the episode is over or the actions are."""
+    reply = reply_of(await session.seed())
+    steps = [StepOutcome(RESET, reply.status, reply.said)]
+    for action in actions if reply.status == OK else ():
+        reply = reply_of(await session.step(action))
+        steps.append(StepOutcome(STEP, reply.status, reply.said))
+        if _over(reply):
+            break
+    return Outcome(tuple(steps))
+
+
+def _difference(one: Outcome, two: Outcome) -> Difference | None:
+    short = min(len(one.steps), len(two.steps))
+    return next(differences(Outcome(one.steps[:short]), Outcome(two.steps[:short])), None)
+
+
+async def _alone(trial: Trial) -> Outcome:
+    """What an episode comes to alone.
+
+    Raises:
+        NotApplicable: it is not the same each time.
+    """
+    outcomes = [
+        await _episode(_session(trial, channel=Channel(trial.gym.line)), _actions(trial.gym)) for _ in range(_ALONE)
+    ]
+    if any(_difference(outcomes[0], outcome) for outcome in outcomes):
+        raise NotApplicable("not reproducible alone: no two episodes of the row are alike")
+    return outcomes[0]
+
+
+@check(
+    "step-resets",
+    Level.MUST,
+    "/reset MUST accept every dataset row, and set a session cookie",
+    why="the rollouts of such a row are lost, or play on in a session that was never reset.",
+    needs=[GYMNASIUM],
+    subjects=each_row,
+)
+async def step_resets(trial: Trial, row: Row) -> None:
+    """Resets with each row: status 200, an object whose `observation` is text or null and whose `info` is an object.
+
+    Source: `EnvResetResponse`, which the agent reads the reply with (0.4.0 to 0.7.0).
+    """
+    session = _session(trial, row)
+    reply = reply_of(await session.seed())
+    expect_status(reply, [OK], "reset() takes for granted what this row has not.")
+    answered = expect_object(reply, "reset() returns (observation, info).")
+    if not isinstance(answered.get("observation"), str | None) or not isinstance(answered.get("info", {}), dict):
+        raise Violation("observation: text or null, info: an object", describe(reply), "reset() returns them swapped.")
+    if not session.cookies:
+        hint = "setup_webserver() does not call setup_session_middleware(app), or a proxy strips the header."
+        raise Violation("a Set-Cookie header", f"Set-Cookie {list(reply.set_cookies)}", hint)
+
+
+def _expect_step(reply: Reply) -> dict[str, Any]:
+    expect_status(reply, [OK], "step() takes for granted what the policy wrote.")
+    answered = expect_object(reply, "step() returns (observation, reward, terminated, truncated, info).")
+    reward = answered.get("reward", 0.0)
+    if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
+        hint = "A division by zero or an unset score: NaN becomes null on the way."
+        raise Violation("reward: a finite number", f"reward: {reward!r}", hint)
+    if not all(isinstance(answered.get(key, False), bool) for key in ("terminated", "truncated")):
+        raise Violation("terminated and truncated: true or false", describe(reply), "step() returns them swapped.")
+    if not isinstance(answered.get("observation"), str | None):
+        raise Violation("observation: text or null", describe(reply), "Write the observation as the policy reads it.")
+    return answered
+
+
+@check(
+    "step-answers",
+    Level.MUST,
+    "/step MUST give every row's episode finite rewards",
+    why="one reward that is no number makes the whole batch's gradient no number.",
+    needs=[GYMNASIUM, RESETS],
+    subjects=each_row,
+)
+async def step_answers(trial: Trial, row: Row) -> None:
+    """Plays an episode on each row, with recorded turns where there are any: each step is answered as the agent reads it.
+
+    Source: `EnvStepResponse`, which the agent reads the reply with (0.4.0 to 0.7.0).
+    """
+    session = _session(trial, row)
+    await session.seed()
+    for action in _actions(trial.gym):
+        reply = reply_of(await session.step(action))
+        _expect_step(reply)
+        if _over(reply):
+            break
+
+
+def _degenerate(gym: Gym) -> Iterable[Degenerate]:
+    return degenerate_outputs(next(iter(gym.tools), NO_SUCH_TOOL))
+
+
+async def _step_with(trial: Trial, output: Degenerate) -> Reply:
+    session = _session(trial)
+    await session.seed()
+    reply = reply_of(await session.step(output.response))
+    if not output.stock and _BAD <= reply.status < _CRASH:
+        raise NotApplicable("NeMo Gym's own types refuse it")
+    return reply
+
+
+@check(
+    "step-degenerate",
+    Level.MUST,
+    "/step MUST survive every degenerate policy output",
+    why="early in training most outputs are degenerate: each crash loses a rollout, and biases what is learned from.",
+    needs=[GYMNASIUM, RESETS],
+    subjects=_degenerate,
+)
+async def step_degenerate(trial: Trial, output: Degenerate) -> None:
+    """Steps with odd outputs, each in a fresh episode: empty, cut short, reasoning only, malformed calls, very long, ...
+
+    No answer is a 5xx, and a 200 is as the agent reads it.
+
+    Source: outputs that crashed real environments; the types are in nemo_gym/openai_utils.py (0.4.0).
+    """
+    reply = await _step_with(trial, output)
+    expect_no_crash(reply, "step() takes for granted that there is a message, text, or arguments that parse.")
+    if reply.status == OK:
+        _expect_step(reply)
+
+
+@check(
+    "step-refuses-none",
+    Level.SHOULD,
+    "/step SHOULD answer a bad action within the game",
+    why="a refused step ends the rollout without a reward: what the policy did wrong is never held against it.",
+    needs=[GYMNASIUM, RESETS],
+    subjects=_degenerate,
+)
+async def step_refuses_none(trial: Trial, output: Degenerate) -> None:
+    """Steps with the same outputs: none is refused with a 4xx.
+
+    Source: the agent raises for any status but 200, and the rollout is lost
+    (responses_api_agents/gymnasium_agent/app.py, 0.4.0 to 0.7.0).
+    """
+    reply = await _step_with(trial, output)
+    if _BAD <= reply.status < _CRASH:
+        hint = "Return an observation that says what is wrong, with a reward of 0 or below, or end the episode."
+        raise Violation("status 200", describe(reply), hint)
+
+
+@check(
+    "step-over",
+    Level.SHOULD,
+    "A step after the last SHOULD NOT crash or go on",
+    why="a client that sends the last step again, for its reply was lost, loses the rollout or plays a dead game.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_over(trial: Trial, _: object) -> None:
+    """Plays to the end, and steps once more: the answer is no 5xx, and says no more than that it is over.
+
+    Source: nemo_gym/server_utils.py `request` sends again when a reply is lost (every version).
+    """
+    session = _session(trial)
+    await session.seed()
+    actions = _actions(trial.gym)
+    for action in [*actions, *[actions[-1]] * _STEPS]:
+        reply = reply_of(await session.step(action))
+        if _over(reply):
+            break
+    else:
+        raise NotApplicable(f"no end within {len(actions) + _STEPS} steps")
+    again = reply_of(await session.step(actions[-1]))
+    expect_no_crash(again, "step() looks up a session that was closed with the last step.", "a step after the last")
+    said = again.said
+    if again.status == OK and isinstance(said, dict) and not (said.get("terminated") or said.get("truncated")):
+        hint = (
+            "The session is forgotten with its last step, and the next one begins on nothing: remember that it is over."
+        )
+        raise Violation("terminated, or a refusal", describe(again), hint)
+
+
+@check(
+    "step-reset-fresh",
+    Level.SHOULD,
+    "The same row SHOULD begin the same episode on every reset",
+    why="group-relative advantages compare rollouts of one row: what the start adds at random is taken for merit.",
+    needs=[GYMNASIUM, RESETS],
+    subjects=lambda gym: each_row(gym)[:8],
+)
+async def step_reset_fresh(trial: Trial, row: Row) -> None:
+    """Resets a row in two fresh sessions, and once more in one of them after a step: the same reply each time.
+
+    Our inference: an environment that draws at random takes its seed from the row.
+    """
+    first, second = _session(trial, row), _session(trial, row)
+    replies = [reply_of(await session.seed()) for session in (first, second)]
+    await first.step(_actions(trial.gym)[0])
+    replies.append(reply_of(await first.seed()))
+    begun = StepOutcome(RESET, replies[0].status, replies[0].said)
+    for reply in replies[1:]:
+        if difference := _difference(Outcome((begun,)), Outcome((StepOutcome(RESET, reply.status, reply.said),))):
+            raise Violation(
+                f"{difference.expected!r} again",
+                f"{difference.actual!r}",
+                "It draws at random without a seed from the row, or a reset leaves something of the episode before.",
+            )
+
+
+@check(
+    "step-isolation",
+    Level.MUST,
+    "Episodes MUST NOT see each other",
+    why="rollouts of one batch play each other's game: the rewards are noise, and training goes on silently.",
+    needs=[GYMNASIUM, RESETS],
+)
+async def step_isolation(trial: Trial, _: object) -> None:
+    """Plays two episodes of a row step by step in turn, each in a session of its own: both go as one goes alone.
+
+    Not where an episode is not the same each time it is played alone.
+
+    Source: `session_state` by the cookie's session id (0.4.0 to 0.7.0).
+    """
+    alone = await _alone(trial)
+    for again in (False, True):
+        trial.channel.exchanges.clear()
+        sessions = [_session(trial), _session(trial)]
+        played = [
+            [StepOutcome(RESET, reply.status, reply.said)] for reply in [reply_of(await s.seed()) for s in sessions]
+        ]
+        for action, _step in zip(_actions(trial.gym), alone.steps[1:], strict=False):
+            for session, steps in zip(sessions, played, strict=True):
+                reply = reply_of(await session.step(action))
+                steps.append(StepOutcome(STEP, reply.status, reply.said))
+        found = next(filter(None, (_difference(alone, Outcome(tuple(steps))) for steps in played)), None)
+        if found is None:
+            return
+        if again:
+            await _alone(trial)
+            raise Violation(
+                f"{found.step} answers {found.expected!r}, as alone",
+                f"{found.actual!r}, while another episode is played",
+                "State is kept by something else than the session id.",
+            )

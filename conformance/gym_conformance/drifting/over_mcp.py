@@ -1,0 +1,61 @@
+"""Is a call that a definition allows refused over MCP, where another that it allows is taken?"""
+
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Final
+
+from gym_conformance.drift.compare import compare
+from gym_conformance.drift.drift import Drift, Kind
+from gym_conformance.drift.soundness import not_json_schema
+from gym_conformance.drift.wording import short
+from gym_conformance.drifting.live import Live, Said
+from gym_conformance.gym import Gym
+from gym_conformance.mcp.result import Result
+
+#: How FastMCP, the low-level server and nemo-gym 0.7.0's dispatch say that they refuse arguments. Of other errors
+#: nothing is claimed.
+_REFUSES: Final = re.compile(r"validation error|HTTP 422|invalid (?:param|arg|input)|unexpected keyword", re.IGNORECASE)
+
+#: Calls the drift's tool in a fresh session of a row that declares it.
+Ask = Callable[[Any], Awaitable[Result]]
+
+
+def drifts_over_mcp(gym: Gym) -> Iterator[Drift]:
+    """Where an agent that calls over MCP may be refused.
+
+    What `tools/list` shows against the route that runs the call; and, where no route does, what rows declare against
+    what `tools/list` shows.
+    """
+    routes, listed = gym.served or {}, gym.offer.served
+    pairs = [(one, routes[one.name]) for one in gym.offer.definitions if one.name in routes]
+    pairs += [(one, listed[one.name]) for one in gym.compared if one.name in listed and one.name not in routes]
+    for definition, served in pairs:
+        if not not_json_schema(definition):
+            yield from (drift for drift in compare(definition, served) if drift.kind is Kind.ARGUMENT_REFUSED)
+
+
+async def is_refused_over_mcp(drift: Drift, ask: Ask) -> Live:
+    """Send the witness, and the counterpart beside it.
+
+    Raises:
+        ServerFault: no whole reply came.
+    """
+    if drift.witness is None:
+        return Live(Said.NOT_TRIED, "no value was found that would show it")
+    result = await ask(drift.witness.value)
+    if not result.is_error:
+        return Live(Said.NOT_CONFIRMED, "the server took the witness over MCP")
+    if not _blames(result, drift.path):
+        return Live(Said.NOT_CONFIRMED, f"it does not blame the argument: {result}")
+    if drift.counterpart is None:
+        return Live(Said.CONFIRMED, f"over MCP; no call that the definition allows is taken; {result}")
+    other = await ask(drift.counterpart.value)
+    if other.is_error:
+        return Live(Said.NOT_CONFIRMED, f"{short(drift.counterpart.value)} is refused too: {other}")
+    return Live(Said.CONFIRMED, f"over MCP, where {short(drift.counterpart.value)} is taken; {result}")
+
+
+def _blames(result: Result, path: str) -> bool:
+    first = path.removeprefix("/").split("/")[0].replace("~1", "/").replace("~0", "~")
+    named = not first or re.search(rf"(?<![\w-]){re.escape(first)}(?![\w-])", result.text)
+    return bool(named and _REFUSES.search(result.text))

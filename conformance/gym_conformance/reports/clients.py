@@ -1,0 +1,90 @@
+"""Which clients a server works with, by the checks of what each of them depends on."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from gym_conformance.findings import NOT_SELECTED, Finding, Verdict, worst
+
+
+class Works(StrEnum):
+    """Whether a server works with a client."""
+
+    YES = "works"
+    NO = "does not work"
+    UNKNOWN = "not known"
+    NOT_FOR_IT = "not for this kind of server"
+
+
+@dataclass(frozen=True)
+class Client:
+    """A real client, and the checks of what it depends on; its source says that it does."""
+
+    name: str
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Compatibility:
+    """What a run says of one client; `because` are the checks that failed, or are not known."""
+
+    client: str
+    works: Works
+    because: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.client + (f" ({', '.join(self.because)})" if self.because else "")
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON object of plain types."""
+        return {"client": self.client, "works": self.works.value, "because": list(self.because)}
+
+
+_AGENT: Final = (
+    *("live-endpoints", "seed-accepts-rows", "seed-accepts-rollout-keys", "seed-sets-cookie", "seed-cookie-usable"),
+    *("seed-no-redirects", "cookie-sent-again", "cookie-replacing-client", "tool-routed"),
+    *("verify-scores-rows", "verify-reward-finite"),
+)
+
+#: Sources: responses_api_agents/simple_agent/app.py and nemo_gym/rollout_collection.py (0.2.1 to 0.7.0); the NeMo Gym
+#: taskset of verifiers 0.3.0 and 0.4.0; NeMo RL's and verl's NeMo Gym integrations; Unsloth's NeMo Gym notebook;
+#: environment_servers/single_agent_turn/app.py (0.7.0); responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
+CLIENTS: Final = (
+    Client("nemo-gym's simple_agent (0.2.1 to 0.7.0)", _AGENT),
+    Client("gym eval run (0.3.0 to 0.7.0)", (*_AGENT, "metrics-shape", "metrics-empty")),
+    Client("NeMo RL and verl", (*_AGENT, "verify-echoes", "verify-echoes-tokens", "verify-reward-components")),
+    Client(
+        "Verifiers' taskset (0.3.0, 0.4.0)",
+        (
+            *("live-root", "seed-accepts-rows", "seed-replies-object", "seed-sets-cookie", "seed-no-redirects"),
+            *("cookie-keeping-client", "tool-routed", "verify-scores-rows", "verify-reward-finite"),
+        ),
+    ),
+    Client("Unsloth's notebook", ("live-root", "verify-without-session", "verify-scores-rows")),
+    Client("environment servers (0.7.0)", ("typed-seed", "typed-seed-repeat", "typed-close", "typed-close-busy")),
+    Client("gymnasium_agent (0.4.0 to 0.7.0)", ("step-resets", "step-answers")),
+)
+
+
+def compatibilities(findings: Iterable[Finding]) -> tuple[Compatibility, ...]:
+    """What the findings say of each client."""
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.reason != NOT_SELECTED:
+            found.setdefault(finding.check, []).append(finding)
+    verdicts = {check: worst(each) for check, each in found.items()}
+    return tuple(_compatible(client, verdicts) for client in CLIENTS)
+
+
+def _compatible(client: Client, verdicts: Mapping[str, Verdict]) -> Compatibility:
+    def ended(verdict: Verdict) -> tuple[str, ...]:
+        return tuple(check for check in client.needs if verdicts.get(check, Verdict.UNTESTABLE) is verdict)
+
+    if failed := ended(Verdict.FAIL):
+        return Compatibility(client.name, Works.NO, failed)
+    if missing := ended(Verdict.UNTESTABLE):
+        return Compatibility(client.name, Works.UNKNOWN, missing)
+    if not ended(Verdict.PASS):
+        return Compatibility(client.name, Works.NOT_FOR_IT)
+    return Compatibility(client.name, Works.YES)

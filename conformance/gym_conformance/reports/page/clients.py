@@ -1,0 +1,37 @@
+"""Clients on the page: which of them the server works with, and which checks speak against it."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from gym_conformance.reports.clients import Compatibility, Works
+from gym_conformance.reports.page.markup import Markup, element, join
+
+_CLASSES: Final = {Works.YES: "pass", Works.NO: "must"}
+
+
+def clients(compatibilities: Iterable[Compatibility]) -> Markup:
+    """The section of the page."""
+    heads = ("Client", "", "Because of")
+    table = element(
+        "table",
+        element("thead", element("tr", *(element("th", head, scope="col") for head in heads))),
+        element("tbody", *map(_row, compatibilities)),
+        class_="latency",
+    )
+    return element(
+        "section",
+        element("h2", "Clients", id="clients"),
+        element("div", table, class_="wide", tabindex="0", role="region", aria_label="Clients"),
+        aria_labelledby="clients",
+    )
+
+
+def _row(one: Compatibility) -> Markup:
+    checks = [element("a", check, href=f"#{check}") for check in one.because]
+    spaced = [part for check in checks for part in (check, " ")]
+    return element(
+        "tr",
+        element("th", one.client, scope="row"),
+        element("td", one.works.value, class_=_CLASSES.get(one.works)),
+        element("td", join(spaced) if one.works is Works.NO else ", ".join(one.because)),
+    )

@@ -1,0 +1,23 @@
+"""Sessions of gymnasium-style servers: an agent resets, and hands over a policy output for each step.
+
+Source: responses_api_agents/gymnasium_agent/app.py and resources_servers/gymnasium/base.py (0.4.0 to 0.7.0).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gym_conformance.contract.wire import RESET, STEP
+from gym_conformance.session.contract import CookieSession, post
+from gym_conformance.session.exchange import Exchange
+
+
+class SteppingSession(CookieSession):
+    """A session that is named by a cookie, and goes on step by step."""
+
+    async def seed(self) -> Exchange:
+        """`POST /reset` with the whole row, again where the session was reset before."""
+        return self._seeded(await self.channel.send(post(RESET, dict(self.row.data), self.cookies)))
+
+    async def step(self, response: Mapping[str, Any]) -> Exchange:
+        """`POST /step` with row | response."""
+        return await self.send(post(STEP, {**self.row.data, "response": response}))

@@ -1,0 +1,79 @@
+"""The version of nemo-gym that is installed answers as `versions.json` says; GYM_RECORD=1 writes it anew."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from typing import Any
+
+import httpx
+import pytest
+
+from gym_conformance.checks.registry import CHECKS
+from gym_conformance.dataset import load
+from gym_conformance.findings import Verdict
+from gym_conformance.options import Options
+from gym_conformance.plugin.run import Run
+from gym_mocks.serving import serve
+from tests.nemo_gym.conftest import RealServer
+from tests.nemo_gym.mocks.conftest import notes_env
+from tests.nemo_gym.mocks.probes import AGGREGATES, JSON, PROBES, approximately, ask, seen
+from tests.nemo_gym.mocks.versions import SEEN
+
+#: What nemo-gym warns of is its own affair: as errors its warnings would be replies of status 500.
+pytestmark = [pytest.mark.nemo_gym, pytest.mark.filterwarnings("ignore")]
+
+VERSION = version("nemo-gym")
+SERVERS = ("example_single_tool_call", "example_session_state_mgmt", "example_multi_step")
+LEVELS = ("MUST", "SHOULD")
+
+#: An aggregate is asked for as any other probe.
+ALL = PROBES | {
+    f"aggregate {name}": ("POST", "/aggregate_metrics", json.dumps({"verify_responses": responses}).encode(), JSON)
+    for name, responses in AGGREGATES.items()
+}
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[httpx.Client]:
+    """The sample environment on the class of this version."""
+    with serve(notes_env()) as url, httpx.Client(base_url=url, timeout=30) as client:
+        yield client
+
+
+def _known(part: str, name: str, found: Any) -> Any:
+    """What is written down for this version, which is `found` itself where it is to be written anew."""
+    everything = json.loads(SEEN.read_text())
+    ours = everything.setdefault(VERSION, {"probes": {}, "findings": {}})[part]
+    if os.environ.get("GYM_RECORD"):
+        ours.pop(name, None)
+        ours |= {} if found is None else {name: found}
+        numbers = sorted(everything, key=lambda each: tuple(map(int, each.split("."))))
+        SEEN.write_text(json.dumps({number: everything[number] for number in numbers}, indent=1) + "\n")
+    return ours.get(name)
+
+
+@pytest.mark.parametrize("probe", ALL)
+def test_it_answers_as_is_known(real: httpx.Client, ours: httpx.Client, probe: str) -> None:
+    mine, theirs = (seen(ask(client, ALL[probe])) for client in (ours, real))
+    difference = None if approximately(mine) == theirs else _told(theirs)
+    assert difference == _known("probes", probe, difference)
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_bundled_servers_are_found_to_be_as_is_known(name: str, real_server: Callable[[str], RealServer]) -> None:
+    server = real_server(name)
+    run = Run(server.url, Options(timeout=20), load([server.rows]))
+    try:
+        checks = [check for check in CHECKS if check.level in LEVELS and not check.attempt]
+        failed = {f.check for check in checks for f in run.judge(check) if f.verdict is Verdict.FAIL}
+    finally:
+        run.close()
+    assert sorted(failed) == _known("findings", name, sorted(failed))
+
+
+def _told(reply: dict[str, Any]) -> str:
+    body = reply["body"]
+    if isinstance(body, dict):
+        return f"{reply['status']} {{{', '.join(sorted(body))}}}"
+    return f"{reply['status']} {json.dumps(body) if isinstance(body, str | int | float | list) else 'no JSON'}"[:60]

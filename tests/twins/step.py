@@ -1,0 +1,140 @@
+"""Gymnasium-style servers: one that keeps every rule, and twins of it with one fault each."""
+
+import itertools
+import json
+from collections.abc import Callable
+from secrets import token_hex
+from typing import Any
+
+from gym_mocks.resources import SignedCookie
+from gym_mocks.wire import App, Refused, Reply, Request
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.twin import Json, Twin, twin, unrecorded
+
+#: Steps of an episode.
+LAST = 3
+
+
+class Counting(App):
+    """Counts the steps of an episode; the last one earns 1."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                ("GET", "/openapi.json"): self._openapi,
+                ("POST", "/reset"): self._reset,
+                ("POST", "/step"): self._step,
+            }
+        )
+        self.cookie = SignedCookie("counting")
+        self.steps: dict[str, int] = {}
+
+    def key(self, session_id: str) -> str:
+        """What an episode is kept by."""
+        return session_id
+
+    def reset(self, session_id: str, row: Json) -> Any:
+        """Begin an episode; the observation."""
+        self.steps[self.key(session_id)] = 0
+        return f"0 of {LAST}, {len(row['stock'])} lines"
+
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        """Take a step, whatever the policy wrote."""
+        del output
+        taken = self.steps[self.key(session_id)] = min(self.steps.get(self.key(session_id), 0) + 1, LAST)
+        over = taken >= LAST
+        return {"observation": f"{taken} of {LAST}", "reward": float(over), "terminated": over, "truncated": False}
+
+    async def dispatch(self, request: Request) -> Reply:
+        session_id = self.cookie.read(request.headers.get("cookie", "")) or token_hex()
+        reply = await super().dispatch(request.within(session_id))
+        return reply.plus(("set-cookie", self.cookie.write(session_id)))
+
+    async def _openapi(self, _: Request) -> Reply:
+        return Reply.json({"paths": {"/reset": {"post": {}}, "/step": {"post": {}}}})
+
+    async def _reset(self, request: Request) -> Reply:
+        return Reply.json({"observation": self.reset(request.session_id, json.loads(request.body)), "info": {}})
+
+    async def _step(self, request: Request) -> Reply:
+        return Reply.json(self.step(request.session_id, json.loads(request.body)["response"]["output"]))
+
+
+class RefusesOneRow(Counting):
+    def reset(self, session_id: str, row: Json) -> Any:
+        assert row["stock"]
+        return super().reset(session_id, row)
+
+
+class ObservesAnObject(Counting):
+    def reset(self, session_id: str, row: Json) -> Any:
+        return {"text": super().reset(session_id, row)}
+
+
+class NoReward(Counting):
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        return super().step(session_id, output) | {"reward": None}
+
+
+class ReadsTheFirstItem(Counting):
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        assert output[0]
+        return super().step(session_id, output)
+
+
+class RefusesSilence(Counting):
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        if not output:
+            raise Refused(400, "no action")
+        return super().step(session_id, output)
+
+
+class ForgetsTheLast(Counting):
+    """As nemo-gym's base does: after the last step a session begins on nothing."""
+
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        answer = super().step(session_id, output)
+        if answer["terminated"]:
+            del self.steps[session_id]
+        return answer
+
+
+class CrashesAfterTheLast(ForgetsTheLast):
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        if session_id not in self.steps:
+            raise KeyError(session_id)
+        return super().step(session_id, output)
+
+
+class BeginsAnywhere(Counting):
+    def __init__(self) -> None:
+        super().__init__()
+        self.starts = itertools.count()
+
+    def reset(self, session_id: str, row: Json) -> Any:
+        return f"{super().reset(session_id, row)}, game {next(self.starts)}"
+
+
+class OneForAll(Counting):
+    def key(self, session_id: str) -> str:
+        del session_id
+        return "the episode"
+
+
+def stepping(name: str, fails: str, make: Callable[[], ASGIApp], **more: Any) -> Twin:
+    """A gymnasium-style twin."""
+    return twin(f"stepping: {name}", fails, make, data=unrecorded(), **more)
+
+
+TWINS = (
+    stepping("all is well", "", Counting),
+    stepping("a row that does not fit", "step-resets", RefusesOneRow, untestable=""),
+    stepping("the observation is an object", "step-resets", ObservesAnObject),
+    stepping("no reward", "step-answers step-degenerate", NoReward),
+    stepping("reads the first item", "step-degenerate", ReadsTheFirstItem),
+    stepping("refuses silence", "step-refuses-none", RefusesSilence),
+    stepping("forgets its last step", "step-over", ForgetsTheLast),
+    stepping("crashes after its last step", "step-over", CrashesAfterTheLast),
+    stepping("begins anywhere", "step-reset-fresh", BeginsAnywhere),
+    stepping("one episode for all", "step-isolation", OneForAll),
+)
