@@ -18,6 +18,7 @@ class Entry:
         subject: what it is accepted on: a subject, or a glob over subjects.
         until: the last day on which it is accepted; None is for ever.
         line: where the entry stands in its file, from 1; 0 where that is not known.
+        server: the one that it is about, by its name among several; '' where one alone is judged.
     """
 
     check: str
@@ -25,6 +26,7 @@ class Entry:
     subject: str = "*"
     until: date | None = None
     line: int = 0
+    server: str = ""
 
     def matches(self, finding: Finding) -> bool:
         """Whether it is about this finding, however that ended."""
@@ -45,10 +47,11 @@ class Stale:
     file: str
     line: int
     problem: str
+    server: str = ""
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{where}: {self.check}, {self.subject}: {self.problem}"
+        return ": ".join(filter(None, [where, self.server, f"{self.check}, {self.subject}", self.problem]))
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,10 @@ class Baseline:
 
     file: str
     entries: tuple[Entry, ...] = ()
+
+    def of(self, server: str) -> "Baseline":
+        """The entries about one server, and those that name none."""
+        return replace(self, entries=tuple(entry for entry in self.entries if entry.server in ("", server)))
 
     def accept(self, findings: Iterable[Finding], today: date) -> list[Finding]:
         """The same findings; those that an entry is about carry its reason."""
@@ -74,7 +81,7 @@ class Baseline:
         return [self._stale(entry, problem) for entry in self.entries if entry.check not in known]
 
     def _stale(self, entry: Entry, problem: str) -> Stale:
-        return Stale(entry.check, entry.subject, self.file, entry.line, problem)
+        return Stale(entry.check, entry.subject, self.file, entry.line, problem, entry.server)
 
 
 def _accepted(finding: Finding, entries: Iterable[Entry]) -> Finding:

@@ -1,7 +1,7 @@
 """The baseline's file. It is TOML: reasons are for people, and a date is a date."""
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from glob import escape
 from json import dumps
@@ -17,7 +17,7 @@ _HEADER = """\
 # fails. Fill in each reason; give `until = 2031-01-31` where it is to be looked at again.
 """
 
-_KEYS = {"check", "subject", "reason", "until"}
+_KEYS = {"check", "subject", "reason", "until", "server"}
 
 
 class BadBaseline(Exception):
@@ -47,36 +47,39 @@ def read_baseline(path: Path) -> Baseline:
     return Baseline(str(path), tuple(entries))
 
 
-def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
-    """Write an entry for each finding, its reason left to be filled in."""
-    tables = [_table(finding) for finding in findings]
+def write_baseline(path: Path, findings: Mapping[str, Iterable[Finding]]) -> None:
+    """Write an entry for each finding, by server ('' for the only one), its reason left to be filled in."""
+    tables = [_table(server, finding) for server, found in findings.items() for finding in found]
     path.write_text("\n".join([_HEADER, *tables]), "utf-8")
 
 
 def _entry(path: Path, number: int, line: int, table: dict[str, Any]) -> Entry:
     where = f"{path}, line {line}" if line else f"{path}, [[accepted]] number {number}"
     if unknown := sorted(set(table) - _KEYS):
-        raise BadBaseline(f"{where}: unknown key {unknown[0]!r}; give check, subject, reason and until")
-    for key, default in {"check": "", "subject": "*", "reason": ""}.items():
+        raise BadBaseline(f"{where}: unknown key {unknown[0]!r}; give check, subject, reason, until and server")
+    for key, default in {"check": "", "subject": "*", "reason": "", "server": "*"}.items():
         value = table.get(key, default)
         if not isinstance(value, str) or not value.strip():
             raise BadBaseline(f"{where}: {_MISSING[key]}")
     until = table.get("until")
     if until is not None and (not isinstance(until, date) or isinstance(until, datetime)):
         raise BadBaseline(f"{where}: until is no date; give one without quotes, such as until = 2031-01-31")
-    return Entry(table["check"].strip(), table["reason"].strip(), table.get("subject", "*"), until, line)
+    subject, server = table.get("subject", "*"), table.get("server", "").strip()
+    return Entry(table["check"].strip(), table["reason"].strip(), subject, until, line, server)
 
 
 _MISSING = {
     "check": 'it names no check; give its id, such as check = "verify-degenerate"',
     "subject": "its subject is empty; give a subject, a glob, or leave it out for all",
+    "server": "its server is empty; give the name that stands in node ids, as in gym/NAME/verify",
     "reason": "its reason is empty; say why this is accepted",
 }
 
 
-def _table(finding: Finding) -> str:
+def _table(server: str, finding: Finding) -> str:
     said = printable(f"# {finding.title}: {finding.actual or finding.reason}", 200)
-    pairs = {"check": finding.check, "subject": escape(finding.subject), "reason": ""}
+    named = {"server": server} if server else {}
+    pairs = named | {"check": finding.check, "subject": escape(finding.subject), "reason": ""}
     return "\n".join(["[[accepted]]", said, *(f"{key} = {_string(value)}" for key, value in pairs.items()), ""])
 
 

@@ -1,16 +1,18 @@
 """Judging: run a check on a gym, subject by subject, and say what was found."""
 
+import asyncio
 import json
-import re
 from dataclasses import asdict, dataclass, field, replace
 
 from gym_conformance.checks.check import Check, Need
 from gym_conformance.checks.memory import Memory
 from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
-from gym_conformance.contract.wire import LIVENESS
+from gym_conformance.company import company
+from gym_conformance.contract.wire import LIVENESS, VERIFY
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym import Gym
+from gym_conformance.lacking import crashed, lack
 from gym_conformance.session.channel import PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Request
@@ -27,30 +29,26 @@ _HINTS = {
     Fault.TLS: "The TLS connection failed.",
 }
 
-#: What a server's own error says is missing where it runs (the `repr` that nemo-gym answers with): no fault of its code.
-_MISSING = re.compile(
-    r"ModuleNotFoundError\(.*?No module named \\?'(?P<module>[\w.]+)|LaunchError\(.(?P<ray>Ray, [^'\"]*)"
-)
+#: Seconds after which a server's last words are in its log.
+_WRITTEN = 0.2
 
 #: A race that came once comes again in so many tries, or not at all.
 _CONCURRENT_TRIES = 10
 
 
-def _missing(found: re.Match[str]) -> str:
-    return (
-        f"the module {found['module']}, which is not installed where the server runs"
-        if found["module"]
-        else found["ray"]
-    )
-
-
 @dataclass
 class Judge:
-    """Runs checks on one gym. `silent` says since when the server no longer answers, '' while it does."""
+    """Runs checks on one gym.
+
+    `silent` says since when the server no longer answers, '' while it does; `needs` what its verify cannot do without,
+    once that is known; `looked` whether it was seen what a verify that hangs waits for.
+    """
 
     gym: Gym
     memory: Memory = field(default_factory=Memory)
     silent: str = ""
+    needs: str = ""
+    looked: bool = False
     asked: dict[str, tuple[Verdict, str] | None] = field(default_factory=dict)
 
     async def judge(self, check: Check) -> list[Finding]:
@@ -85,7 +83,7 @@ class Judge:
         except NotApplicable as reason:
             return Verdict.NOT_APPLICABLE, str(reason)
         except (Untestable, PathHangs, ServerFault) as missing:
-            return Verdict.UNTESTABLE, str(missing)
+            return Verdict.UNTESTABLE, self.needs or str(missing)
         return None
 
     async def replay(self, check: Check, schedule: Schedule) -> list[Finding]:
@@ -114,16 +112,44 @@ class Judge:
         try:
             await check.body(trial, subject)
         except Violation as violation:
-            return self._violation(check, subject, violation, trial)
+            return await self._unless_lacking(check, subject, violation, trial)
         except NotApplicable as reason:
             return self._finding(check, subject, Verdict.NOT_APPLICABLE, str(reason))
         except (Untestable, PathHangs) as missing:
-            return self._finding(check, subject, Verdict.UNTESTABLE, str(missing))
+            hangs = isinstance(missing, PathHangs) and self.needs
+            return self._finding(check, subject, Verdict.UNTESTABLE, self.needs if hangs else str(missing))
         except ServerFault as fault:
             if fault.fault is Fault.UNREACHABLE:
                 self.silent = f"it stopped answering in {check.id}"
-            return self._violation(check, subject, self._as_violation(fault), trial)
+            elif fault.fault is Fault.HANG:
+                await self._look_for_company(trial)
+            return await self._unless_lacking(check, subject, self._as_violation(fault), trial)
         return self._finding(check, subject, Verdict.PASS, trial.note)
+
+    async def _unless_lacking(self, check: Check, subject: object, violation: Violation, trial: Trial) -> Finding:
+        """The violation; untestable where the server said that something is missing."""
+        found = lack(trial.channel.exchanges, self.memory.log)
+        if found is None and self.memory.log() and any(map(crashed, trial.channel.exchanges)):
+            await asyncio.sleep(_WRITTEN)
+            found = lack(trial.channel.exchanges, self.memory.log)
+        if found and found.lasts:
+            self.needs = found.needs
+        needs = found.needs if found else self.needs if _verified(trial) else ""
+        if needs:
+            return self._finding(check, subject, Verdict.UNTESTABLE, needs)
+        return self._violation(check, subject, violation, trial)
+
+    async def _look_for_company(self, trial: Trial) -> None:
+        """Where verify hung for the first time, see whether it waits for more rollouts of the prompt."""
+        request = trial.channel.exchanges[-1].request
+        if request.path != VERIFY or self.needs or self.looked:
+            return
+        self.looked = True
+        if together := await company(self.gym, request):
+            self.needs = (
+                f"all rollouts of a prompt at the same time: /verify answers none alone, and {together} together; "
+                "set its number of rollouts to 1"
+            )
 
     async def _afterwards(self, check: Check) -> list[Finding]:
         """After every check the server still answers, whatever it was sent."""
@@ -142,8 +168,6 @@ class Judge:
         return Violation(f"a whole HTTP reply within {seconds}", f"{fault.fault}: {fault.detail}", _HINTS[fault.fault])
 
     def _violation(self, check: Check, subject: object, violation: Violation, trial: Trial) -> Finding:
-        if missing := _MISSING.search(violation.actual):
-            return self._finding(check, subject, Verdict.UNTESTABLE, _missing(missing))
         line, schedule = self.gym.line, trial.schedule
         script = curl_script(trial.channel.exchanges, line.url, line.headers, line.timeout)
         return replace(
@@ -168,3 +192,7 @@ class Judge:
 
     def _show(self, text: str) -> str:
         return printable(redact(text, self.gym.line.secrets))
+
+
+def _verified(trial: Trial) -> bool:
+    return any(exchange.request.path == VERIFY for exchange in trial.channel.exchanges)

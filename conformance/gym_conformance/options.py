@@ -20,11 +20,15 @@ IN_FLIGHT_HERE, IN_FLIGHT_ELSEWHERE = 256, 4
 #: Seconds within which a launched server must answer: imports, a cold disk, and two cores that others use too.
 LAUNCH_TIMEOUT = 120.0
 
+#: How an env is launched: its app, served by us without Ray, or its process as NeMo Gym starts it.
+DIRECT, REAL = "direct", "real"
+LAUNCHES = (DIRECT, REAL)
+
 #: What the checks that try no trajectories send to a server of a few tools (benchmarks/judge.py counts them).
 FIXED_REQUESTS = 500
 
 #: What `--gym-report` can write, by suffix; `.xml` is pytest's own JUnit.
-REPORTS = (".json", ".md", ".html", ".sarif", ".xml")
+REPORTS = (".json", ".md", ".html", ".sarif", ".svg", ".xml")
 
 #: What `--gym-drift` can write.
 DRIFT_REPORTS = (".json", ".md", ".html")
@@ -41,8 +45,8 @@ class BadOption(Exception):
 class Options:
     """What to judge and how.
 
-    `url` is None for the demo and for `envs`, which are launched, each with `python` if given, and `settings`; it has
-    no trailing slash. `timeout` is in seconds.
+    `url` is None for the demo and for `envs`, which are launched, each with `python` if given, and `settings`,
+    `real` as NeMo Gym does; it has no trailing slash. `timeout` is in seconds.
     """
 
     url: str | None = None
@@ -65,6 +69,12 @@ class Options:
     python: str = ""
     settings: tuple[str, ...] = ()
     launch_timeout: float = LAUNCH_TIMEOUT
+    real: bool = False
+    resume: bool = False
+
+    def lock_of(self, env: Env | None) -> Path | None:
+        """The lock of one server: of several, each has its own in its folder."""
+        return env.folder / self.lock if env and self.lock and len(self.envs) > 1 else self.lock
 
 
 def read_options(
@@ -91,6 +101,8 @@ def read_options(
     python: str | None = None,
     settings: Sequence[str] = (),
     launch_timeout: str | float | None = None,
+    launch: str | None = None,
+    resume: bool = False,
 ) -> Options:
     """Check what was given.
 
@@ -105,8 +117,9 @@ def read_options(
         raise BadOption("--gym-lock-update: there is no lock to write; give --gym-lock FILE too")
     found = _read_envs(envs, url=url, demo=demo)
     if len(found) > 1:
-        _refuse_for_many({"--gym-data": data, "--gym-replay": replay, "--gym-pid": pid, "--gym-baseline": baseline})
-        _refuse_for_many({"--gym-baseline-write": baseline_write, "--gym-lock": lock, "--gym-drift": drift})
+        _refuse_for_many({"--gym-data": data, "--gym-replay": replay, "--gym-pid": pid})
+    elif resume:
+        raise BadOption("--gym-resume: it is about several servers; give several with --gym-env")
     read_url = None if demo or found else _read_url(url or "")
     return Options(
         url=read_url,
@@ -123,12 +136,14 @@ def read_options(
         baseline=Path(baseline) if baseline else None,
         baseline_write=_read_new_baseline(baseline_write) if baseline_write else None,
         drift=tuple(_read_report("--gym-drift", path, DRIFT_REPORTS) for path in drift),
-        lock=_read_lock(Path(lock), update=lock_update) if lock else None,
+        lock=_read_lock(lock, found, update=lock_update) if lock else None,
         lock_update=lock_update,
         envs=found,
         python=_read_python(python) if python else "",
         settings=tuple(_read_setting(setting) for setting in settings),
         launch_timeout=_read_timeout(launch_timeout, "--gym-launch-timeout", LAUNCH_TIMEOUT),
+        real=_read_launch(launch, found) if launch else False,
+        resume=resume,
     )
 
 
@@ -200,12 +215,26 @@ def _ensure_writable(option: str, path: Path, given: str) -> None:
         raise BadOption(f"{option} {given!r}: its folder cannot be written to; give one that can")
 
 
-def _read_lock(path: Path, *, update: bool) -> Path:
-    """The lock's place: it must be there, unless it is to be written."""
-    if update:
-        _ensure_writable("--gym-lock", path, str(path))
-    elif not path.is_file():
-        raise BadOption(f"--gym-lock {str(path)!r}: there is no such file; write it with --gym-lock-update")
+def _read_lock(given: str | Path, envs: tuple[Env, ...], *, update: bool) -> Path:
+    """The lock's place: it must be there, unless it is to be written.
+
+    Of several servers it is a name, of a file in each one's folder; an ini file's path, then, is known by its name.
+    """
+    if len(envs) > 1:
+        path = Path(given.name) if isinstance(given, Path) else Path(given)
+        if path.name != str(path):
+            raise BadOption(
+                f"--gym-lock {str(path)!r}: of several servers, give a name, of a file in each one's folder"
+            )
+        if without := next((env for env in envs if env.application), None):
+            raise BadOption(f"--gym-lock: {without.application} has no folder of its own, beside other servers")
+    else:
+        path = Path(given)
+    for place in [env.folder / path for env in envs] if len(envs) > 1 else [path]:
+        if update:
+            _ensure_writable("--gym-lock", place, str(place))
+        elif not place.is_file():
+            raise BadOption(f"--gym-lock {str(place)!r}: there is no such file; write it with --gym-lock-update")
     return path
 
 
@@ -238,6 +267,16 @@ def _read_python(given: str) -> str:
     if found is None:
         raise BadOption(f"--gym-python {given!r}: no such program; give an interpreter, such as .venv/bin/python")
     return str(Path(found).absolute())
+
+
+def _read_launch(given: str, envs: Sequence[Env]) -> bool:
+    if given not in LAUNCHES:
+        raise BadOption(f"--gym-launch {given!r}: unknown; give one of {', '.join(LAUNCHES)}")
+    if given == REAL and (without := next((env for env in envs if env.application), None)):
+        raise BadOption(
+            f"--gym-launch {REAL}: {without.application} is no env as NeMo Gym lays it out; give its folder"
+        )
+    return given == REAL
 
 
 def _read_setting(given: str) -> str:

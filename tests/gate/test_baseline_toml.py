@@ -81,7 +81,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, subject: str) -> None:
     """But for the reasons, which are to be filled in."""
     file = tmp_path / "gym-baseline.toml"
     finding = replace(FAILED, subject=subject, actual="\x1b\n[[accepted]]\u2028x")
-    write_baseline(file, [finding, replace(FAILED, check="verify-floor")])
+    write_baseline(file, {"": [finding, replace(FAILED, check="verify-floor")]})
     with pytest.raises(BadBaseline, match="reason is empty"):
         read_baseline(file)
     filled = file.read_text().replace('reason = ""', 'reason = "known"')

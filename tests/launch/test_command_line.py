@@ -1,7 +1,6 @@
 """`--gym-env` as its users meet it, with ASGI applications, which need no nemo-gym."""
 
 import json
-import re
 import signal
 import subprocess
 import sys
@@ -67,7 +66,9 @@ def test_many(pytester: pytest.Pytester, workers: list[str]) -> None:
     )
     pytester.makepyfile(fine=count + _FINE, bad=count + "import no_such_module_here", dies=count + _FINE + dies)
     names = [argument for name in ("fine", "bad", "dies") for argument in ("--gym-env", f"{name}:app")]
-    reports = [argument for suffix in ("json", "md", "html", "sarif") for argument in ("--gym-report", f"r.{suffix}")]
+    reports = [
+        argument for suffix in ("json", "md", "html", "sarif", "svg") for argument in ("--gym-report", f"r.{suffix}")
+    ]
     run = _run(pytester, *names, *reports, "-k", "live or seed-answers or seed-reply", *workers)
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     outcomes = _outcomes(Path("r.json"))
@@ -77,7 +78,10 @@ def test_many(pytester: pytest.Pytester, workers: list[str]) -> None:
     run.stdout.fnmatch_lines(["dies.app *", "bad.app *", "fine.app *", "3 of 3 servers, *"])
     assert len(list(pytester.path.glob("started-*"))) == 3
     assert all(gone(int(path.read_text())) for path in pytester.path.glob("started-*"))
-    assert {path.stem for path in Path("r-servers").iterdir()} == set(outcomes)
+    assert {path.name for path in Path("r-servers").iterdir()} == {
+        f"{name}.{suffix}" for name in outcomes for suffix in ("html", "svg")
+    }
+    assert "0 of 3 fit" in Path("r.svg").read_text()
     assert len(json.loads(Path("r.sarif").read_text())["runs"]) == 3
     assert r"bad\.app" in Path("r.md").read_text()
 
@@ -120,43 +124,35 @@ def test_interrupted(pytester: pytest.Pytester, number: signal.Signals) -> None:
         run.wait()
 
 
-def test_a_worker_dies(pytester: pytest.Pytester) -> None:
-    """Its server ends with it, and what is left of its work is done by another."""
-    kills = dedent(
-        """
-        import os, signal
+def test_a_check_that_kills_its_worker_costs_its_own_target_alone(pytester: pytest.Pytester) -> None:
+    """Its server ends with it, what is left is done by another; a target that kills again is left."""
+    started = """
+        import os
         open(f"started-{os.getpid()}", "w").write(str(os.getpid()))
         """
-    )
-    pytester.makepyfile(one=_FINE + kills, two=_FINE + kills)
+    pytester.makepyfile(**dict.fromkeys(("once", "always", "fine"), _FINE + dedent(started)))
     pytester.makeconftest(
         """
-        import os, pytest
+        import os
         def pytest_runtest_logstart(nodeid):
-            if nodeid.endswith("one.app/live::live-endpoints") and "PYTEST_XDIST_WORKER" in os.environ:
-                os._exit(1)
+            if nodeid.endswith("once.app/live::live-endpoints") or "always.app/live" in nodeid:
+                if "PYTEST_XDIST_WORKER" in os.environ:
+                    os._exit(1)
         """
     )
-    run = _run(
-        pytester,
-        "--gym-env",
-        "one:app",
-        "--gym-env",
-        "two:app",
-        "-n",
-        "2",
-        "--max-worker-restart",
-        "1",
-        "-k",
-        "live",
-        "--gym-report",
-        "r.json",
-    )
+    envs = [argument for name in ("once", "always", "fine") for argument in ("--gym-env", f"{name}:app")]
+    run = _run(pytester, *envs, "-n", "2", "-k", "live or seed-replies", "--gym-report", "r.json")
     assert run.ret == pytest.ExitCode.TESTS_FAILED
-    assert re.search(r"worker '?gw\d'? crashed", run.stdout.str())
-    assert set(_outcomes(Path("r.json"))) == {"one.app", "two.app"}
+    assert run.stdout.str().count("replacing crashed worker") == 3
+    run.stdout.fnmatch_lines(["always.app  not testable *", "fine.app  *", "3 of 3 servers, *"])
+    assert _outcomes(Path("r.json"))["fine.app"] == "No rule broken, as far as the checks that ran can tell"
+    servers = {server["name"]: server["report"] for server in json.loads(Path("r.json").read_text())["servers"]}
+    found = {name: {f["check"]: f for f in report["findings"]} for name, report in servers.items()}
+    assert found["once.app"]["seed-replies-object"]["verdict"] == "pass"
+    assert found["once.app"]["live-endpoints"]["reason"].startswith("a worker that survives it: ")
+    assert "live-root, live-endpoints killed theirs" in found["always.app"]["seed-replies-object"]["reason"]
     pids = [int(path.read_text()) for path in pytester.path.glob("started-*")]
-    assert len(pids) >= 2
+    assert len(pids) >= 3
     assert all(gone(pid) for pid in pids)
 
 
@@ -173,6 +169,8 @@ def test_the_ini_file_names_it_too(pytester: pytest.Pytester) -> None:
         (["--gym-url", "http://127.0.0.1:9"], "--gym-env, --gym-url and --gym-demo: give one of them"),
         (["--gym-python", "no-such-python"], "--gym-python 'no-such-python': no such program;*"),
         (["--gym-env-set", "key"], "--gym-env-set: not of the form key=value;*"),
+        (["--gym-launch", "fast"], "--gym-launch 'fast': unknown; give one of direct, real"),
+        (["--gym-launch", "real"], "--gym-launch real: fine:app is no env as NeMo Gym lays it out; give its folder"),
         (["--gym-launch-timeout", "soon"], "--gym-launch-timeout 'soon': not a number;*"),
         (["--gym-env", "other:app", "--gym-data", "x.jsonl"], "--gym-data: it is about one server,*"),
     ],

@@ -1,7 +1,9 @@
 """The checks of an env's files: one folder that has all, and twins of it that each lack one thing."""
 
+import json
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,38 @@ def _without_domain(env: Path) -> None:
     config.write_text(config.read_text().replace("      domain: agent\n", ""))
 
 
+def _edit(env: Path, old: str, new: str) -> None:
+    config = env / "configs" / "notes_env.yaml"
+    assert old in config.read_text()
+    config.write_text(config.read_text().replace(old, new))
+
+
+#: Stands in for nemo-gym 0.7.0's module of this name, with its functions and its report's fields.
+_VALIDATOR = """
+import runpy
+from types import SimpleNamespace
+class TaskDataSchemaError(Exception): pass
+def load_task_data_schema(folder):
+    print("importing")
+    try:
+        return runpy.run_path(str(folder / "task_data.py"))["TaskData"]
+    except Exception as error:
+        raise TaskDataSchemaError(error)
+def validate_jsonl_rows(server, adapter, name, lines):
+    unknown = dict.fromkeys(adapter, 1)
+    return SimpleNamespace(
+        rows=len(list(lines)), error_rows=0, errors=[], unknown_keys=unknown, conflicting_keys={}, misplaced_keys={}
+    )
+"""
+
+
+def _task_data(env: Path, source: str) -> None:
+    (env / "task_data.py").write_text(source)
+    (env / "nemo_gym").mkdir()
+    (env / "nemo_gym" / "__init__.py").touch()
+    (env / "nemo_gym" / "task_data.py").write_text(_VALIDATOR)
+
+
 _TWINS: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "nothing": (lambda _: None, set()),
     "no yaml": (lambda env: shutil.rmtree(env / "configs"), {"env-config"}),
@@ -55,6 +89,14 @@ _TWINS: dict[str, tuple[Callable[[Path], object], set[str]]] = {
         lambda env: (env / "data" / "example_rollouts.jsonl").write_text("<PLACEHOLDER ROW>\n" * 5),
         {"env-rollouts"},
     ),
+    "another server's name": (
+        lambda env: _edit(env, "name: notes_env_resources_server", "name: n"),
+        {"env-references"},
+    ),
+    "another path": (lambda env: _edit(env, "data/example.jsonl", "data/examples.jsonl"), {"env-references"}),
+    "no schema": (lambda env: _task_data(env, "1 / 0"), {"env-task-data"}),
+    "another schema": (lambda env: _task_data(env, "TaskData = {'note'}"), {"env-task-data"}),
+    "its schema": (lambda env: _task_data(env, "TaskData = set()"), set()),
     "no rollouts": (lambda env: (env / "data" / "example_rollouts.jsonl").unlink(), {"env-rollouts"}),
 }
 
@@ -81,3 +123,27 @@ def test_ids_and_levels() -> None:
     assert sorted(f"{check.id} {check.level}" for check in LAUNCHED) == committed
     assert not {check.id for check in LAUNCHED} & {check.id for check in CHECKS}
     assert all("Source:" in check.doc or "Our inference" in check.doc for check in LAUNCHED)
+
+
+def test_without_a_validator_it_says_what_it_takes(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for path in ("data/example.jsonl", "app.py", "task_data.py"):
+        (tmp_path / path).touch()
+    (tmp_path / "nemo_gym.py").touch()
+    target = Target("", "", Options(), nullcontext, {}, Env("env", tmp_path))  # type: ignore[arg-type]  # never called
+    [finding] = target.judge(next(check for check in FILES if check.id == "env-task-data"))
+    assert finding.verdict is Verdict.NOT_APPLICABLE
+    assert finding.reason.startswith("it takes nemo-gym 0.7.0 or newer")
+
+
+def test_definitions_are_read_also_where_nothing_is_launched(tmp_path: Path) -> None:
+    def refuse() -> None:
+        raise NotLaunched("luck")
+
+    tool = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}, "required": [""]}}
+    rows = tmp_path / "example.jsonl"
+    rows.write_text(json.dumps({"responses_create_params": {"input": "x", "tools": [tool]}}))
+    target = Target("", "", Options(), refuse, {}, Env("env", tmp_path, data=(rows,)))  # type: ignore[arg-type]  # it raises
+    found = {check.id: target.judge(check)[0].verdict for check in CHECKS}
+    assert {check for check, verdict in found.items() if verdict is Verdict.FAIL} == {"drift-definition-unsound"}
+    assert {check for check, verdict in found.items() if verdict is Verdict.UNTESTABLE} == {CHECKS[0].id}

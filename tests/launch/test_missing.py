@@ -1,10 +1,13 @@
 """What is missing only where the server scores is named as missing, and is no violation."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from gym_conformance.findings import Verdict
+from gym_conformance.lacking import Lack, lack
+from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Row, Score
 from gym_mocks.serving import serve
@@ -21,6 +24,10 @@ class LaunchError(Exception):
     [
         (ModuleNotFoundError("No module named 'jiwer'"), "the module jiwer, which is not installed"),
         (LaunchError("Ray, which is not started here"), "Ray, which is not started here"),
+        (
+            RuntimeError("Japanese needs more.\n\n    pip install sacrebleu[ja]\n"),
+            "what `pip install sacrebleu[ja]` brings",
+        ),
     ],
 )
 def test_it_is_named(error: Exception, needs: str) -> None:
@@ -32,3 +39,83 @@ def test_it_is_named(error: Exception, needs: str) -> None:
         found = judge(url, dataset(), checks=["verify-scores-rows"])["verify-scores-rows"]
     assert {finding.verdict for finding in found} == {Verdict.UNTESTABLE}
     assert all(finding.reason.startswith(needs) for finding in found)
+
+
+def test_what_ray_is_asked_for_once_is_missing_for_good() -> None:
+    """The first verify fails, and all later ones score without it: they are not compared with the first."""
+
+    class StartsOnce(ReferenceServer):
+        started = False
+
+        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+            if not self.started:
+                self.started = True
+                raise LaunchError("Ray, which is not started here")
+            await super().score(session_id, row, response)
+            return Score(2.0 if response["output"] else 3.0)
+
+    with serve(StartsOnce()) as url:
+        found = judge(url, dataset(), checks=["seed-accepts-rollout-keys", "repeat-recorded"])
+    red = [finding for findings in found.values() for finding in findings if finding.red]
+    assert {finding.verdict for finding in red} == {Verdict.UNTESTABLE}
+    assert {finding.reason for finding in red} == {"Ray, which is not started here"}
+
+
+class _Group(ReferenceServer):
+    """Scores four rollouts of a prompt together."""
+
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        waiting: list[asyncio.Future[None]] = vars(self).setdefault("waiting", [])
+        waiting.append(asyncio.get_running_loop().create_future())
+        mine = waiting[-1]
+        if len(waiting) == 4:
+            for one in waiting:
+                one.set_result(None)
+            waiting.clear()
+        await mine
+        return await super().score(session_id, row, response)
+
+
+class _Hangs(ReferenceServer):
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        await asyncio.sleep(60)
+        return await super().score(session_id, row, response)
+
+
+@pytest.mark.parametrize(("server", "verdict"), [(_Group, Verdict.UNTESTABLE), (_Hangs, Verdict.FAIL)])
+def test_a_verify_that_waits_for_the_rest_of_its_group_is_no_violation(
+    server: type[ReferenceServer], verdict: Verdict
+) -> None:
+    with serve(server()) as url:
+        found = judge(url, dataset(), timeout=1.0, checks=["seed-accepts-rollout-keys", "verify-without-session"])
+    assert [one.verdict for one in found["seed-accepts-rollout-keys"]] == [verdict]
+    if verdict is Verdict.UNTESTABLE:
+        reasons = {finding.reason for findings in found.values() for finding in findings}
+        assert len(reasons) == 1
+        assert reasons.pop().startswith("all rollouts of a prompt at the same time: /verify answers none alone, and ")
+
+
+_CALLER = [
+    "Traceback (most recent call last):",
+    'File "app.py", line 830, in _pull',
+    "proc = await create_subprocess_exec(",
+]
+_UVLOOP = [*_CALLER, 'File "uvloop/handles/process.pyx", line 112, in uvloop.loop.UVProcess._init']
+_CPYTHON = [*_CALLER, 'File "/usr/lib/python3.12/subprocess.py", line 1955, in _execute_child']
+_ERROR = "(cvdp) FileNotFoundError: [Errno 2] No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("log", "needs"),
+    [
+        ([*_UVLOOP, _ERROR], "the program that app.py:830 starts, which is not installed where the server runs"),
+        ([*_CPYTHON, f"{_ERROR}: 'apptainer'"], "the program apptainer, which is not installed where the server runs"),
+        ([*_CALLER, f"{_ERROR}: 'rows.json'"], ""),
+        ([], ""),
+    ],
+)
+def test_a_program_is_named_by_the_traceback(log: list[str], needs: str) -> None:
+    body = b"\"FileNotFoundError(2, 'No such file or directory')\""
+    exchanges = [Exchange(1, Request("POST", "/verify"), Reply(500, (), body, 0.1))]
+    found = lack(exchanges, lambda: log)
+    assert found == (Lack(needs) if needs else None)

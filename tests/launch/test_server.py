@@ -11,6 +11,8 @@ from textwrap import dedent
 import httpx
 import pytest
 
+from gym_conformance.launch.env import Env
+from gym_conformance.launch.reasons import raised, reason
 from gym_conformance.launch.server import LOG_LIMIT, LOG_LINES, NotLaunched
 from tests.launch.drills import ANSWERING, alive, application, descriptors, gone, written
 
@@ -59,6 +61,23 @@ def test_replies_wait_for_no_acknowledgement(tmp_path: Path) -> None:
 )
 def test_why_it_does_not_start(tmp_path: Path, source: str, needs: str) -> None:
     assert _refused(tmp_path, source).needs.startswith(needs)
+
+
+@pytest.mark.parametrize(
+    ("printed", "needs"),
+    [
+        ("ModuleNotFoundError: No module named 'aviary'", "the module aviary: python -m pip install aviary"),
+        ("(env) FileNotFoundError: [Errno 2] No such file or directory: 'a/b'", "the file a/b"),
+        ("omegaconf.errors.InterpolationKeyError: Interpolation key 'size' not found", "the config key size: "),
+        ("requests.exceptions.ConnectionError: no route", "the network, or what it would fetch"),
+        ("RuntimeError: no luck", "to start: RuntimeError: no luck"),
+    ],
+)
+def test_why_a_process_of_its_own_does_not_start_is_read_from_its_log(tmp_path: Path, printed: str, needs: str) -> None:
+    failure = raised(["Traceback (most recent call last):", printed, "Shutting down Ray cluster"])
+    assert failure is not None
+    assert reason(failure, Env("env", tmp_path), "python").startswith(needs)
+    assert raised(["Traceback (most recent call last):", "INFO: see https://a: b"]) is None
 
 
 def test_an_application_that_is_not_there(tmp_path: Path) -> None:

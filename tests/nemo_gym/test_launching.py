@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from textwrap import dedent
 
+import httpx
+import psutil
 import pytest
 
 from gym_conformance.launch.env import find_envs
 from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched
-from tests.launch.drills import NOBODY
+from tests.launch.drills import NOBODY, gone
 
 pytest_plugins = ["pytester"]
 
@@ -71,6 +73,20 @@ def test_a_setting_mends_it(tmp_path: Path, gym_python: str) -> None:
         assert server.launch.models == ("judge",)
 
 
+def test_as_nemo_gym_starts_it_it_answers_and_ray_ends_with_it(gym_bundle: Path, gym_python: str) -> None:
+    folder = gym_bundle / "resources_servers" / "example_single_tool_call"
+    [env] = find_envs([str(folder)], folder)
+    with LaunchedServer(Launch(env, NOBODY, gym_python, real=True)) as server:
+        assert httpx.get(server.url).status_code == 200
+        own = psutil.Process(server.pid)
+        assert own.cmdline()[-1] == "app.py"
+        guard = own.parent()
+        assert guard is not None
+        children = guard.children(recursive=True)
+        assert any("raylet" in word for child in children for word in child.cmdline())
+    assert all(gone(child.pid) for child in children)
+
+
 def test_a_bundled_server_is_judged_from_its_folder(
     pytester: pytest.Pytester, gym_bundle: Path, gym_python: str
 ) -> None:
@@ -97,3 +113,17 @@ def test_a_judge_is_asked(pytester: pytest.Pytester, gym_bundle: Path, gym_pytho
     pytester.runpytest_subprocess(f"--gym-env={folder}", "--gym-python", gym_python, *arguments, timeout=300)
     found = [f for f in json.loads(Path("r.json").read_text())["findings"] if f["check"] == "judge-answers"]
     assert {f["subject"]: f["verdict"] for f in found}["yes"] == "pass"
+
+
+def test_each_of_several_has_its_lock_in_its_folder(pytester: pytest.Pytester, gym_python: str) -> None:
+    folders = [_env(pytester.path / name) for name in ("a", "b")]
+    given = ["--gym-env=?/env", "--gym-python", gym_python, "--gym-lock", "gym.lock", "-p", "no:cacheprovider"]
+    run = pytester.runpytest_subprocess(*given, "--gym-lock-update", "-k", "drift-lock", timeout=300)
+    assert run.ret == pytest.ExitCode.OK
+    run.stdout.fnmatch_lines(["2 locks are written."])
+    assert [json.loads((folder / "gym.lock").read_text())["server"] for folder in folders] == [{}, {}]
+
+    (folders[0] / "gym.lock").unlink()
+    run = pytester.runpytest_subprocess(*given, timeout=60)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(["ERROR: --gym-lock '*/a/env/gym.lock': there is no such file; write it with *"])

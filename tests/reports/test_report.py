@@ -30,6 +30,7 @@ LEFT_OUT = replace(SKIPPED, reason=NOT_SELECTED)
         ([PASSED, FAILED], Outcome.UNFIT),
         ([PASSED, UNTESTABLE], Outcome.UNTESTABLE),
         ([LIVE, SKIPPED], Outcome.NOTHING),
+        ([LIVE, replace(PASSED, check="env-config"), SKIPPED], Outcome.NOTHING),
     ],
 )
 def test_what_it_comes_to(findings: list[Finding], outcome: Outcome) -> None:

@@ -1,13 +1,13 @@
-"""Files of an env's folder, as `gym env test` wants them: read, nothing is sent, and so also where the launch fails.
+"""Files of an env's folder, as `gym env test` wants them: nothing is sent, and so they are read where the launch fails, too.
 
 Source: `_validate_data_single` in nemo_gym/cli/env.py (0.4.0, 0.7.0; `+should_validate_data=true`), and
 `validate_domain_for_resources_server` in nemo_gym/config_types.py.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -15,6 +15,7 @@ from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.launch.env import BadConfig, find_instance
+from gym_conformance.launch.files import hold_to_task_data, missing_references
 
 _EXAMPLES: Final = 5
 
@@ -119,3 +120,77 @@ async def env_rollouts(trial: Trial, _: object) -> None:
     Source: `_validate_data_single` in nemo_gym/cli/env.py (0.4.0).
     """
     _expect_five(trial, "example_rollouts.jsonl", _lines, "`gym eval run` on data/example.jsonl writes it.")
+
+
+@check(
+    "env-references",
+    Level.SHOULD,
+    "Servers and examples that an env's YAML names SHOULD be there",
+    why="`gym env start` refuses a reference that leads nowhere, and `gym dataset collate` an example file that is missing.",
+)
+async def env_references(trial: Trial, _: object) -> None:
+    """Looks up, in all of `configs/*.yaml`, each resources server and agent that is referred to, and each example dataset.
+
+    A server may be declared in these files, in files that their `config_paths` name, or beside other envs. Models are left
+    out: which one is meant is often said on the command line alone, and ours answer for them.
+
+    Source: `ServerRefNotFoundError` and `validate_and_populate_defaults` in nemo_gym/global_config.py (0.4.0) for servers;
+    our inference for datasets.
+    """
+    folder = _folder(trial)
+    missing = missing_references(folder, _root(trial))
+    if missing:
+        raise Violation(
+            "references that lead somewhere", "; ".join(missing), "A name or path was changed in one place."
+        )
+
+
+@check(
+    "env-task-data",
+    Level.SHOULD,
+    "An env's example rows SHOULD be as its task_data.py says",
+    why="`gym dataset collate` refuses them, and a field in another place than the schema's is one that verify never sees.",
+)
+async def env_task_data(trial: Trial, _: object) -> None:
+    """Validates the example rows with nemo-gym's own validator, in the env's interpreter; no server is started.
+
+    Fields of the wrong type, fields that the schema does not know, and fields that stand in two places or in the wrong one.
+
+    Source: nemo_gym/task_data.py, and `task_data_validation` in nemo_gym/train_data_utils.py (0.7.0).
+    """
+    folder = _folder(trial)
+    rows = folder / "data" / "example.jsonl"
+    if not (folder / "task_data.py").is_file():
+        raise NotApplicable("the env has no task_data.py")
+    if not rows.is_file():
+        raise NotApplicable("there are no example rows; see env-examples")
+    said = await hold_to_task_data(trial.memory.python, folder, _root(trial), rows)
+    if "unknown" in said:
+        raise NotApplicable(f"it takes {said['unknown']}")
+    if "broken" in said:
+        raise Violation(
+            "a TaskData that can be read", said["broken"], "It may import nemo_gym, pydantic and the like only."
+        )
+    problems = list(_problems(said))
+    if problems:
+        raise Violation(
+            f"{said['rows']} rows that are valid",
+            "; ".join(problems),
+            "Schema and rows were changed one without the other.",
+        )
+
+
+def _problems(said: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"row {error}" for error in said["errors"])
+    for name, problem in (
+        ("conflicting_keys", "differ between the row and its verifier_metadata or task_data"),
+        ("misplaced_keys", "stand in the row, and verify reads them in verifier_metadata"),
+        ("unknown_keys", "the schema does not know"),
+    ):
+        if keys := said[name]:
+            yield f"{', '.join(sorted(keys))}: {problem}"
+
+
+def _root(trial: Trial) -> Path:
+    env = trial.memory.env
+    return env.root if env else Path()

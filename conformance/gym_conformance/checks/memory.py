@@ -1,5 +1,6 @@
 """What the checks of one run share beside the gym: how much to search, and what was learned."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -44,8 +45,8 @@ class Memory:
     """Shared by all trials of a run.
 
     `pid` is the server's process, where it is on this machine and known; `statistics` are Hypothesis's, by check;
-    `trials` counts them, one for each subject of a check or example of a property; `judges` and `env` are there where
-    we launched the server.
+    `trials` counts them, one for each subject of a check or example of a property; `judges`, `env`, its interpreter `python`,
+    and `log`, the last lines that it printed, are there where we launched the server.
     """
 
     search: Search = USUAL
@@ -55,3 +56,5 @@ class Memory:
     trials: int = 0
     judges: Judges | None = None
     env: Env | None = None
+    python: str = ""
+    log: Callable[[], Sequence[str]] = tuple

@@ -9,6 +9,10 @@ The env's own entry point is run as `gym env start` runs it (nemo-gym 0.4.0 to 0
 `__main__`, in its folder, with its config in the environment, resolved by nemo-gym's own parser. So its own
 `run_webserver()` builds the app, with every middleware and handler in nemo-gym's order. What differs: Ray is not
 started; the socket is given; there is one worker; each model server that the config names is one mock.
+
+`real` in the specification leaves it at the mocks and the address: this process becomes `python app.py`, as
+`run_command` of nemo_gym/cli/setup_command.py (0.4.0) starts it, and starts Ray itself. Our socket then only keeps the
+port from others.
 """
 
 import importlib
@@ -32,8 +36,8 @@ class LaunchError(Exception):
     """The folder cannot be served, and nemo-gym is not at fault."""
 
 
-def serve_env(spec: dict[str, Any], serve: Callable[..., None]) -> None:
-    """Serve an env as NeMo Gym lays it out.
+def serve_env(spec: dict[str, Any], serve: Callable[..., None], become: Callable[..., None]) -> None:
+    """Serve an env as NeMo Gym lays it out; where it is to be for real, become its own process and never return.
 
     Raises:
         LaunchError: its entry point serves nothing.
@@ -47,6 +51,10 @@ def serve_env(spec: dict[str, Any], serve: Callable[..., None]) -> None:
     omegaconf = importlib.import_module("omegaconf").OmegaConf
     os.environ["NEMO_GYM_CONFIG_DICT"] = omegaconf.to_yaml(config)
     os.environ["NEMO_GYM_CONFIG_PATH"] = spec["instance"]
+    if spec["real"]:
+        paths = (str(folder), str(root), os.environ.get("PYTHONPATH"))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        become(spec["entrypoint"], omegaconf.to_container(config, resolve=False))
     served = False
 
     def run(app: Any, **options: Any) -> None:  # whatever this nemo-gym passes to uvicorn.run
@@ -68,7 +76,7 @@ def refuse_ray(*_: Any, **__: Any) -> None:
     Raises:
         LaunchError: always.
     """
-    raise LaunchError("Ray, which is not started here: start the env as usual and give --gym-url")
+    raise LaunchError("Ray, which is not started here: --gym-launch real")
 
 
 def server_class(space: dict[str, Any]) -> Any:
@@ -103,7 +111,7 @@ def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     What only a model server would need, such as its key, is nothing.
     """
     names = {"policy_model", *(name for name in own if _MODELS in _dict(own[name])), *references(own)}
-    server = dict(spec["address"], num_workers=1)
+    server = dict(spec["address"], **({} if spec["real"] else {"num_workers": 1}))
     config: dict[str, Any] = {
         "config_paths": [spec["config"]],
         "head_server": spec["head"],
@@ -198,8 +206,17 @@ def main() -> None:
         say({"pid": os.getpid(), "config": config})
         server.run(sockets=[listener])
 
+    def become(entrypoint: str, config: dict[str, Any]) -> None:
+        say({"pid": os.getpid(), "config": config})
+        os.set_inheritable(announcement, False)
+        os.set_inheritable(listener.fileno(), sys.platform == "linux")  # elsewhere nobody else may bind what we have
+        os.execv(sys.executable, [sys.executable, entrypoint])  # noqa: S606 - as NeMo Gym starts it
+
     try:
-        (serve_application if spec["application"] else serve_env)(spec, serve)
+        if spec["application"]:
+            serve_application(spec, serve)
+        else:
+            serve_env(spec, serve, become)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is announced
         print_where(error)
         say({"failed": failure(error)})

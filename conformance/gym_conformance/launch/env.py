@@ -1,7 +1,8 @@
 """Environments as they lie on disk: what there is to launch, and with which interpreter, config and data."""
 
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from glob import glob
 from pathlib import Path
@@ -41,6 +42,16 @@ class Env:
     application: str = ""
     python: Path | None = None
     data: tuple[Path, ...] = ()
+
+    @property
+    def root(self) -> Path:
+        """Where `gym env start` is run, and what paths in its YAML are relative to."""
+        inside = self.folder.parent.name == "resources_servers"
+        return self.folder.parent.parent if inside else self.folder
+
+    def interpreter(self, chosen: str = "") -> str:
+        """The one it runs in: the user's choice, else its own, else ours."""
+        return chosen or str(self.python or sys.executable)
 
     @property
     def app(self) -> Path | None:
@@ -159,9 +170,17 @@ def _instances(file: Path) -> list[Instance]:
 
 
 def _models(entry: Mapping[str, Any]) -> Iterable[str]:
-    """Names of the model servers that an entry refers to (`ModelServerRef`, nemo_gym/config_types.py, 0.4.0)."""
-    for value in entry.values():
-        if isinstance(value, dict):
-            if value.get("type") == "responses_api_models" and isinstance(value.get("name"), str):
-                yield value["name"]
-            yield from _models(value)
+    """Names of the model servers that an entry refers to."""
+    return (name for kind, name in references(entry) if kind == "responses_api_models")
+
+
+def references(node: object) -> Iterator[tuple[str, str]]:
+    """The type and the name of each server that is referred to (`ServerRef`, nemo_gym/config_types.py, 0.4.0)."""
+    if isinstance(node, dict):
+        if isinstance(node.get("type"), str) and isinstance(node.get("name"), str):
+            yield node["type"], node["name"]
+        for value in node.values():
+            yield from references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from references(value)

@@ -18,6 +18,9 @@ _NETWORK = re.compile(
 )
 _NETWORK_TYPES = frozenset({"ConnectionError", "gaierror", "URLError", "ConnectError", "ProxyError", "MaxRetryError"})
 
+#: The last line of a traceback; nemo-gym may have put the server's name before it.
+_RAISED = re.compile(r"^(?:\([^)]*\) )?(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Exit|NotFound\w*)): (?P<message>.*)$")
+
 #: What is shown of an error that is not known.
 _CUT = 300
 
@@ -42,6 +45,17 @@ def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: P
     if bases & _NETWORK_TYPES or _NETWORK.search(message):
         return f"the network, or what it would fetch there beforehand: {kind}: {first}"
     return _config(kind, message, first) or f"to start: {kind}: {first}"
+
+
+def raised(log: Sequence[str]) -> Mapping[str, Any] | None:
+    """The exception that a process printed last of all, as the child would announce it; None where it printed none."""
+    for line in reversed(log):
+        if found := _RAISED.match(line):
+            kind, message = found["kind"].rpartition(".")[2], found["message"]
+            named = re.search(r"'([^']+)'$", message)
+            name = named[1] if named else ""
+            return {"type": kind, "bases": [kind], "message": message, "name": name, "file": name}
+    return None
 
 
 def _config(kind: str, message: str, first: str) -> str:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from gym_conformance.launch.env import BadConfig, Env, find_instance
-from gym_conformance.launch.reasons import reason
+from gym_conformance.launch.reasons import raised, reason
 from gym_conformance.session.printable import credentials, printable, redact
 
 #: Bytes of a server's output that are kept, and lines of it that are shown.
@@ -25,6 +25,9 @@ LOG_LIMIT, LOG_LINES = 1 << 20, 12
 
 #: Seconds within which guard and server are gone; the guard's own time, and some more.
 _STOP = 12.0
+
+#: Seconds between two looks at whether a server listens.
+_PAUSE = 0.2
 
 _HERE = Path(__file__).parent
 _SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
@@ -57,6 +60,7 @@ class Launch:
         python: the interpreter; '' for the env's own, else ours.
         settings: `key=value`, as `gym env start ++key=value` takes them.
         deadline: seconds until it must be ready to accept.
+        real: whether it is to run as NeMo Gym runs it, Ray and all.
     """
 
     env: Env
@@ -64,11 +68,12 @@ class Launch:
     python: str = ""
     settings: tuple[str, ...] = ()
     deadline: float = 120.0
+    real: bool = False
 
     @property
     def interpreter(self) -> str:
         """The interpreter that will be used."""
-        return self.python or str(self.env.python or sys.executable)
+        return self.env.interpreter(self.python)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -89,16 +94,16 @@ class Launch:
         if env.application:
             return {"application": env.application, "folder": str(env.folder)}
         instance = find_instance(env.folder)
-        inside = env.folder.parent.name == "resources_servers"
         return {
             "application": "",
             "folder": str(env.folder),
-            "root": str(env.folder.parent.parent if inside else env.folder),
+            "root": str(env.root),
             "config": str(instance.path),
             "instance": instance.name,
             "inner": instance.inner,
             "entrypoint": instance.entrypoint,
             "settings": list(self.settings),
+            "real": self.real,
             "address": {"host": "127.0.0.1", "port": port},
             "head": dict(zip(("host", "port"), self.peers.head, strict=True)),
             "policy": dict(zip(("host", "port"), self.peers.policy, strict=True)),
@@ -129,11 +134,14 @@ class LaunchedServer:
             NotLaunched: it does not come to that within the deadline.
         """
         try:
-            with _bound() as listener:
+            with _bound(listening=not self.launch.real) as listener:
                 port = listener.getsockname()[1]
                 self.url = f"http://127.0.0.1:{port}"
                 self._spawn(listener, self.launch.specification(port))
-            self._await()
+            deadline = time.monotonic() + self.launch.deadline
+            self._await(deadline)
+            if self.launch.real:
+                self._await_listening(port, deadline)
         except BadConfig as bad:
             raise NotLaunched(str(bad)) from None
         except BaseException:
@@ -151,7 +159,7 @@ class LaunchedServer:
         """Where its log is, until it is closed."""
         return Path(self._folder.name) if self._folder else None
 
-    def log(self) -> tuple[str, ...]:
+    def log(self, lines: int = LOG_LINES) -> tuple[str, ...]:
         """The last lines that it printed, safe to show."""
         if self.log_folder is None:
             return ()
@@ -160,9 +168,9 @@ class LaunchedServer:
         for path in (log.with_name("log.before"), log):
             with suppress(OSError):
                 said += path.read_bytes()
-        lines = [line.strip() for line in said.decode(errors="replace").splitlines()]
+        printed = [line.strip() for line in said.decode(errors="replace").splitlines()]
         secrets = _secrets(self.launch.settings)
-        return tuple(printable(redact(line, secrets)) for line in lines if line.strip("^~"))[-LOG_LINES:]
+        return tuple(printable(redact(line, secrets)) for line in [one for one in printed if one.strip("^~")][-lines:])
 
     def close(self) -> None:
         """End it, and all that it started; closing twice does nothing."""
@@ -211,19 +219,30 @@ class LaunchedServer:
         except OSError as error:
             raise NotLaunched(f"an interpreter that runs: {self.launch.interpreter}: {error.strerror}") from None
 
-    def _await(self) -> None:
-        deadline = time.monotonic() + self.launch.deadline
+    def _await_listening(self, port: int, deadline: float) -> None:
+        """Wait until a server that binds its port itself has done so."""
+        while time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+                return
+            if said := self._line(time.monotonic() + _PAUSE):
+                how = (
+                    reason(failure, self.launch.env, self.launch.interpreter) if (failure := raised(self.log())) else ""
+                )
+                raise NotLaunched(how or f"to start: it ended {_status(said['ended'])}", self.log())
+        raise self._late()
+
+    def _late(self) -> NotLaunched:
+        return NotLaunched(f"to start within {self.launch.deadline:g} s (--gym-launch-timeout)", self.log())
+
+    def _await(self, deadline: float) -> None:
         said = self._line(deadline)
         if "failed" in said:
             self._ended()  # until then, it may print
             raise NotLaunched(reason(said["failed"], self.launch.env, self.launch.interpreter), self.log())
+        if "ended" in said:
+            raise NotLaunched(f"to start: it ended {_status(said['ended'])}", self.log())
         if "pid" not in said:
-            raise NotLaunched(
-                f"to start: it ended {_status(said['ended'])}"
-                if "ended" in said
-                else f"to start within {self.launch.deadline:g} s (--gym-launch-timeout)",
-                self.log(),
-            )
+            raise self._late()
         self.pid, self.config = said["pid"], said["config"]
 
     def _ended(self) -> str:
@@ -246,12 +265,17 @@ class LaunchedServer:
         return first
 
 
-def _bound() -> socket.socket:
-    """A loopback socket that listens. Its protocol is named: asyncio turns Nagle's delay off only where it is."""
+def _bound(*, listening: bool) -> socket.socket:
+    """A loopback socket. Its protocol is named: asyncio turns Nagle's delay off only where it is.
+
+    One that does not listen keeps the port for the one socket that asks for it by number, and may share it.
+    """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(not listening))
         listener.bind(("127.0.0.1", 0))
-        listener.listen(2048)
+        if listening:
+            listener.listen(2048)
     except BaseException:
         listener.close()
         raise

@@ -34,7 +34,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="set a key of its config, as `gym env start ++KEY=VALUE` does (repeatable)",
     )
     group.addoption(
+        "--gym-launch",
+        metavar="HOW",
+        help="direct (default: we serve its app, without Ray) or real (its own process, as NeMo Gym starts it)",
+    )
+    group.addoption(
         "--gym-launch-timeout", metavar="SECONDS", help="how long a launched server may take to answer (default: 120)"
+    )
+    group.addoption(
+        "--gym-resume",
+        action="store_true",
+        help="of several servers, judge only those that the last run did not finish",
     )
     group.addoption(
         "--gym-data",
@@ -49,7 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--gym-report",
         metavar="FILE",
         action="append",
-        help="write a report; the suffix decides its form: .json, .md, .html, .sarif or .xml (repeatable)",
+        help="write a report; the suffix decides its form: .json, .md, .html, .sarif, .svg or .xml (repeatable)",
     )
     group.addoption("--gym-timeout", metavar="SECONDS", help="how long one request may take (default: 30)")
     group.addoption(
@@ -94,6 +104,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("gym_env", "the same as --gym-env, one a line", type="linelist")
     parser.addini("gym_python", "the same as --gym-python")
     parser.addini("gym_env_set", "the same as --gym-env-set, one a line", type="linelist")
+    parser.addini("gym_launch", "the same as --gym-launch")
     parser.addini("gym_launch_timeout", "the same as --gym-launch-timeout")
     parser.addini("gym_data", "the same as --gym-data, one PATH a line", type="paths")
     parser.addini("gym_strict", "the same as --gym-strict", type="bool", default=False)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gym_conformance.plugin.summary import Tally
+from gym_conformance.plugin.summary import Tally, write_baseline_end
 from gym_conformance.reports.fleet import Line, ordered
 from gym_conformance.reports.report import Outcome
 
@@ -19,7 +19,7 @@ _COLOURS = {
 
 def write_fleet(terminal: Any, tallies: Mapping[str, Tally]) -> None:
     """The table, and how many are fit; what failed stands among pytest's failures."""
-    ran = {name: tally.report("") for name, tally in tallies.items() if tally.found}
+    ran = {name: tally.report("") for name, tally in tallies.items() if tally.found or tally.died}
     if ran:
         terminal.write_sep("=", "gym conformance")
         lines = ordered(ran)
@@ -29,14 +29,20 @@ def write_fleet(terminal: Any, tallies: Mapping[str, Tally]) -> None:
             cells = [cell.ljust(width) for cell, width in zip(_cells(line), widths, strict=True)]
             said = line.first if len(line.first) <= room else line.first[: room - 1] + "…"
             terminal.write_line("  ".join([*cells, said]).rstrip(), **{_COLOURS[line.report.outcome]: True})
+        write_baseline_end(terminal, tallies.values())
         requests = sum(count for tally in tallies.values() for count, _ in tally.effort.values())
         seconds = sum(spent for tally in tallies.values() for _, spent in tally.effort.values())
+        if earlier := sum(tally.earlier for tally in tallies.values()):
+            terminal.write_line(f"{earlier} of them as an earlier run found them (--gym-resume).")
         terminal.write_line(
             f"{len(ran)} of {len(tallies)} servers, {requests} requests, {seconds:.1f} s waiting for them."
         )
         _write_verdict(terminal, tallies, lines)
-    for message in next(iter(tallies.values())).unwritten:
-        terminal.write_line(message, red=True, bold=True)
+    if locked := [tally.locked for tally in tallies.values() if tally.locked]:
+        terminal.write_line(f"{len(locked)} lock{'s are' if len(locked) > 1 else ' is'} written.")
+    for tally in tallies.values():
+        for message in tally.unwritten:
+            terminal.write_line(message, red=True, bold=True)
 
 
 def _cells(line: Line) -> tuple[str, ...]:

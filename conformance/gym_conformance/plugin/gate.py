@@ -13,16 +13,20 @@ from gym_conformance.baseline_toml import BadBaseline, read_baseline
 BASELINE = pytest.StashKey[Baseline]()
 
 
-def load_baseline(path: Path | None) -> Baseline:
-    """The baseline that was asked for; one without entries where none was.
+def load_baseline(path: Path | None, *, several: bool) -> Baseline:
+    """The baseline that was asked for; one without entries where none was. With several servers, each entry names its own.
 
     Raises:
         pytest.UsageError: it cannot be used.
     """
     try:
-        return read_baseline(path) if path else Baseline("")
+        baseline = read_baseline(path) if path else Baseline("")
     except BadBaseline as bad:
         raise pytest.UsageError(f"--gym-baseline: {bad}") from None
+    if several and (unnamed := next((entry for entry in baseline.entries if not entry.server), None)):
+        where = f"{path}, line {unnamed.line}" if unnamed.line else f"{path}, {unnamed.check}"
+        raise pytest.UsageError(f"--gym-baseline: {where}: several servers are judged; say which one: server = ...")
+    return baseline
 
 
 def today() -> date:

@@ -1,35 +1,33 @@
 """The suite inside pytest: loaded only when an option asks for a gym to be judged."""
 
-import os
-from collections.abc import Callable, Generator, Iterable
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gym_conformance.baseline import Stale
-from gym_conformance.baseline_toml import write_baseline
-from gym_conformance.checks.registry import CHECKS, FILES, JUDGES, LAUNCHED
+from gym_conformance.checks.registry import CHECKS, FILES, JUDGES
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here, read_options
+from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here
+from gym_conformance.plugin.command_line import choose_paths, options_of, write_junit
 from gym_conformance.plugin.fleet import write_fleet
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
-from gym_conformance.plugin.items import TARGETS, CheckItem, collect_checks, nodes_of
+from gym_conformance.plugin.items import TARGETS, CheckItem, collect_checks, nodes_of, target_of
 from gym_conformance.plugin.locking import load_lock, write_lock
 from gym_conformance.plugin.mocks import MockPeers, demo_data, serve_demo
+from gym_conformance.plugin.outputs import unwritten, write_outputs
 from gym_conformance.plugin.progress import progress_of
 from gym_conformance.plugin.replays import Replay, collect_replays, read_replay
+from gym_conformance.plugin.resuming import Ledger
 from gym_conformance.plugin.run import Unreachable, ensure_reachable
-from gym_conformance.plugin.scheduling import scheduler
+from gym_conformance.plugin.scheduling import allow_restarts, scheduler
 from gym_conformance.plugin.summary import Tally, write_summary
 from gym_conformance.plugin.target import Target, launched_targets, names_of, running_target
 from gym_conformance.reports.report import Report
-from gym_conformance.reports.writing import write_drift, write_reports
 from gym_conformance.session.printable import printable
 
 
@@ -40,90 +38,15 @@ def activate(config: pytest.Config) -> None:
         pytest.UsageError: an option's value cannot be used.
     """
     try:
-        options = _read_options(config)
+        options = options_of(config)
         replays = tuple(read_replay(path, CHECKS) for path in options.replay)
     except BadOption as bad:
         raise pytest.UsageError(str(bad)) from None
-    config.stash[BASELINE] = load_baseline(options.baseline)
-    _write_junit(config, options)
-    _choose_paths(config, _nodes(options))
+    config.stash[BASELINE] = load_baseline(options.baseline, several=len(options.envs) > 1)
+    write_junit(config, options)
+    choose_paths(config, options)
+    allow_restarts(config, len(options.envs))
     config.pluginmanager.register(Suite(config, options, replays), "gym-conformance-suite")
-
-
-def _read_options(config: pytest.Config) -> Options:
-    """The command line's options, and the ini file's where it is silent."""
-    option = config.option
-    url, demo, envs = option.gym_url, option.gym_demo, option.gym_env
-    if url is None and not demo and not envs:
-        url, demo, envs = config.getini("gym_url") or None, config.getini("gym_demo"), config.getini("gym_env")
-    return read_options(
-        url=url,
-        demo=demo,
-        data=option.gym_data or ([] if option.gym_demo else config.getini("gym_data")),
-        strict=option.gym_strict or config.getini("gym_strict"),
-        reports=option.gym_report or config.getini("gym_report"),
-        timeout=option.gym_timeout or config.getini("gym_timeout"),
-        headers=option.gym_header or config.getini("gym_header"),
-        contract=option.gym_contract or config.getini("gym_contract"),
-        profile=option.gym_profile or config.getini("gym_profile"),
-        seed=option.gym_seed or config.getini("gym_seed"),
-        replay=option.gym_replay or config.getini("gym_replay"),
-        pid=option.gym_pid or config.getini("gym_pid"),
-        in_flight=option.gym_in_flight or config.getini("gym_in_flight"),
-        baseline=option.gym_baseline or _one_path(config, "gym_baseline"),
-        baseline_write=option.gym_baseline_write,
-        drift=option.gym_drift or config.getini("gym_drift"),
-        lock=option.gym_lock or _one_path(config, "gym_lock"),
-        lock_update=option.gym_lock_update,
-        envs=envs or (),
-        python=option.gym_python or config.getini("gym_python"),
-        settings=option.gym_env_set or config.getini("gym_env_set"),
-        launch_timeout=option.gym_launch_timeout or config.getini("gym_launch_timeout"),
-    )
-
-
-def _one_path(config: pytest.Config, name: str) -> Path | None:
-    paths: list[Path] = config.getini(name)
-    if len(paths) > 1:
-        raise BadOption(f"{name}: {len(paths)} paths; give one")
-    return paths[0] if paths else None
-
-
-def _write_junit(config: pytest.Config, options: Options) -> None:
-    """`--gym-report FILE.xml` is `--junitxml FILE.xml`, whose plugin is configured after ours."""
-    for path in options.reports:
-        if path.suffix == ".xml":
-            if getattr(config.option, "xmlpath", None) not in (None, str(path)):
-                raise pytest.UsageError(f"--gym-report '{path}': pytest writes one JUnit file; give one .xml")
-            config.option.xmlpath = str(path)
-
-
-def _nodes(options: Options) -> frozenset[str]:
-    """What can be chosen by node id: a target where there are several, a section, or a check in it."""
-    names = names_of(options)
-    every = (node for check in CHECKS + LAUNCHED for name in names for node in nodes_of(check, name))
-    return frozenset(every)
-
-
-def _choose_paths(config: pytest.Config, nodes: frozenset[str]) -> None:
-    """Asked for a gym and given no path, collect no tests but ours; node ids of ours are no paths."""
-    chosen = {arg: node for arg in config.args if (node := _own_node(config, arg, nodes))}
-    # travels to xdist workers
-    config.option.gym_chosen = [*getattr(config.option, "gym_chosen", []), *chosen.values()]
-    asked = config.option.gym_url or config.option.gym_env or config.option.gym_demo
-    if config.args_source is pytest.Config.ArgsSource.ARGS:
-        config.args = [arg for arg in config.args if arg not in chosen]
-    elif asked:
-        config.args = []
-
-
-def _own_node(config: pytest.Config, arg: str, nodes: frozenset[str]) -> str | None:
-    """The node id that an argument names, if it is one of ours; below the root pytest shows them with `../`."""
-    path, colons, check = arg.partition("::")
-    for node in (path, os.path.relpath(config.invocation_params.dir / path, config.rootpath)):
-        if node + colons + check in nodes:
-            return node + colons + check
-    return None
 
 
 class Suite:
@@ -136,8 +59,9 @@ class Suite:
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         self.checks = FILES + CHECKS + JUDGES if options.envs else CHECKS
         self.tallies = {name: Tally(options, self.checks) for name in names_of(options)}
-        self.tally = next(iter(self.tallies.values()))  # the only one, where a baseline is asked for
+        self.tally = next(iter(self.tallies.values()))
         self.url = options.url or ""
+        self.ledger = Ledger(config.rootpath, options) if len(self.tallies) > 1 else None
         self._started = ExitStack()
 
     def pytest_sessionstart(self) -> None:
@@ -145,16 +69,26 @@ class Suite:
         config = self.config
         if config.option.collectonly:
             return
-        try:
-            lock = load_lock(self.options)
-        except BadOption as bad:
-            raise pytest.UsageError(str(bad)) from None
+        if self.ledger and self.worker is None:
+            with suppress(OSError):  # then nothing can be resumed, and all else works
+                self.ledger.begin(resume=self.options.resume)
         targets = self._launched() if self.options.envs else {"": self._running()}
         config.stash[TARGETS] = targets
         for name, target in targets.items():
-            target.lock, target.progress = lock, None if self.worker else progress_of(config)
+            self._hold_to_lock(target)
+            target.progress = None if self.worker else progress_of(config)
             self._started.callback(target.close)
             self.tallies[name].target = target.target()
+
+    def _hold_to_lock(self, target: Target) -> None:
+        path = self.options.lock_of(target.env)
+        if self.options.lock_update:
+            target.lock_file = path if len(self.tallies) > 1 else None  # one alone is written in the end, once
+            return
+        try:
+            target.lock = load_lock(path)
+        except BadOption as bad:
+            raise pytest.UsageError(str(bad)) from None
 
     def _launched(self) -> dict[str, Target]:
         peers = MockPeers(self._started)
@@ -194,6 +128,12 @@ class Suite:
         """With several targets, each goes to one worker, unless the user says how to distribute."""
         return scheduler(config, log) if len(self.tallies) > 1 and config.option.dist == "load" else None
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str) -> None:
+        """Remember of which check of a target a worker died."""
+        if (tally := self.tallies.get(target_of(crashitem))) is not None:
+            tally.died.append(crashitem.rpartition("::")[2])
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Put the checks first; after this, pytest's own -k, -m and --lf choose among them."""
@@ -208,6 +148,15 @@ class Suite:
             self.tallies[item.target].deselected.add(item.check.id)
         unknown = collect_unknown(session, self.config.stash[BASELINE], {check.id for check in self.checks})
         items[:0] = [*wanted, *([] if chosen else unknown)]
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Where a run is resumed, do not judge again what an earlier one finished."""
+        if self.ledger and self.options.resume:
+            for name, target in session.config.stash.get(TARGETS, {}).items():
+                wanted = {
+                    item.check.id for item in session.items if isinstance(item, CheckItem) and item.target == name
+                }
+                target.earlier = self.ledger.earlier(name, wanted)
 
     def _left_out(self, checks: Iterable[str]) -> None:
         for tally in self.tallies.values():
@@ -236,6 +185,7 @@ class Suite:
                 "target": target.target(),
                 "effort": [self.worker["workerid"] if self.worker else "", effort.requests, effort.seconds],
                 "latency": target.latencies(),
+                "earlier": target.earlier is not None,
                 "own_fault": not item.findings and not _stopped(call.excinfo),
             }
         if isinstance(item, CheckItem | StaleItem) and call.when == "call":
@@ -246,7 +196,11 @@ class Suite:
         """Gather what was found; runs in the controller for every worker's report."""
         if (found := getattr(report, "gym", None)) is not None:
             self.tallies[found["name"]].add(found)
-        self.tally.stale += [Stale(**stale) for stale in getattr(report, "gym_stale", ())]
+            if self.ledger and self.worker is None:
+                with suppress(OSError):
+                    self.ledger.write(found)
+        for stale in getattr(report, "gym_stale", ()):
+            self.tallies.get(stale["server"], self.tally).stale.append(Stale(**stale))
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """A check that passes with a finding below MUST shows as one."""
@@ -280,47 +234,46 @@ class Suite:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take in what an xdist worker left out; one that crashed says nothing."""
-        for name, checks in getattr(node, "workeroutput", {}).get("gym_deselected", {}).items():
+        """Take in what an xdist worker left out, and which locks it wrote; one that crashed says nothing."""
+        said = getattr(node, "workeroutput", {})
+        for name, checks in said.get("gym_deselected", {}).items():
             self.tallies[name].deselected |= set(checks)
+        for name, *lock in said.get("gym_locks", ()):
+            self.tallies[name].take_lock(*lock)
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Stop what was started and write the reports, also when the run was interrupted."""
         if self.worker is None and self.options.lock_update and not self.config.option.collectonly:
-            self._write(session, f"--gym-lock {str(self.options.lock)!r}", self._write_lock)
+            self._write_lock()
         self._started.close()
+        targets = self.config.stash.get(TARGETS, {})
+        locks = [(name, target.locked, target.unwritten) for name, target in targets.items()]
         if self.worker is not None:
             left_out = {name: sorted(tally.deselected) for name, tally in self.tallies.items()}
-            self.config.workeroutput["gym_deselected"] = left_out  # type: ignore[attr-defined]
+            self.config.workeroutput.update(gym_deselected=left_out, gym_locks=locks)  # type: ignore[attr-defined]
             return
         if self.config.option.collectonly:
             return
+        for name, *lock in locks:
+            self.tallies[name].take_lock(*lock)
         if any(tally.own_fault for tally in self.tallies.values()):
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-        reports = self._reports()
-        for path in self.options.reports:
-            if path.suffix != ".xml":
-                self._write(session, f"--gym-report {str(path)!r}", partial(write_reports, path, reports))
-        for path in self.options.drift:
-            self._write(session, f"--gym-drift {str(path)!r}", partial(write_drift, path, *reports.values()))
-        if (new := self.options.baseline_write) and not self.tally.own_fault:
-            breaking = [finding for finding in self.tally.findings if finding.breaks(strict=self.options.strict)]
-            self._write(session, f"--gym-baseline-write {str(new)!r}", partial(write_baseline, new, breaking))
-
-    def _write(self, session: pytest.Session, option: str, write: Callable[[], None]) -> None:
-        try:
-            write()
-        except (OSError, Unreachable) as error:
-            said = error.strerror if isinstance(error, OSError) else error
-            self.tally.unwritten.append(f"{option}: {said}; it was not written")
+        self.tally.unwritten += write_outputs(self.options, self.tallies, self.config.stash[BASELINE].file)
+        if any(tally.unwritten for tally in self.tallies.values()):
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def _write_lock(self) -> None:
-        targets = self.config.stash.get(TARGETS, {})
-        for target in targets.values():
-            if self.options.lock is not None:
-                self.tally.locked = write_lock(self.options.lock, target.tools())
+        """The lock of one alone; of several, each is written when its server is stopped."""
+        path, targets = self.options.lock, self.config.stash.get(TARGETS, {})
+        if path is not None and len(targets) == 1:
+            [target] = targets.values()
+            option = f"--gym-lock {str(path)!r}"
+
+            def write() -> None:
+                self.tally.locked = write_lock(path, target.tools())
+
+            self.tally.take_lock("", unwritten(option, write))
 
     def _reports(self) -> dict[str, Report]:
         baseline = self.config.stash[BASELINE].file

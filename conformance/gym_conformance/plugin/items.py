@@ -58,8 +58,10 @@ class CheckItem(pytest.Item):
                 does not accept it; or the baseline accepts what does not fail.
         """
         target = self.config.stash[TARGETS][self.target]
-        baseline = self.config.stash[BASELINE]
-        found = (keep(self.config, finding, target) for finding in target.judge(self.check, self.schedule))
+        baseline = self.config.stash[BASELINE].of(target.server)
+        found = target.recall(self.check)
+        if found is None:
+            found = [keep(self.config, finding, target) for finding in target.judge(self.check, self.schedule)]
         self.findings = baseline.accept(found, today())
         if statistics := target.statistics(self.check):
             self.hypothesis_statistics = statistics  # Hypothesis's own plugin shows it: --hypothesis-show-statistics

@@ -6,9 +6,8 @@ from shlex import quote
 import pytest
 
 from gym_conformance.findings import Finding
+from gym_conformance.plugin.resuming import FOLDER
 from gym_conformance.plugin.target import Target
-
-_FOLDER = ".gym-conformance"
 
 
 def keep(config: pytest.Config, finding: Finding, target: Target) -> Finding:
@@ -18,11 +17,11 @@ def keep(config: pytest.Config, finding: Finding, target: Target) -> Finding:
     """
     if not finding.replay:
         return finding
-    folder = config.rootpath / _FOLDER / target.name
+    folder = config.rootpath / FOLDER / target.name
     path = folder / f"{finding.check}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (config.rootpath / _FOLDER / ".gitignore").write_text("*\n")
+        (config.rootpath / FOLDER / ".gitignore").write_text("*\n")
         path.write_text(finding.replay)
     except OSError:
         return finding

@@ -3,17 +3,16 @@
 from pathlib import Path
 
 from gym_conformance.drift.lock import BadLock, Lock, parse_lock
-from gym_conformance.options import BadOption, Options
+from gym_conformance.options import BadOption
 
 
-def load_lock(options: Options) -> Lock | None:
-    """The lock to hold the tools to; None where none was given, or where it is to be written anew.
+def load_lock(path: Path | None) -> Lock | None:
+    """The lock to hold the tools to; None where none was given.
 
     Raises:
         BadOption: it cannot be read, or is no lock.
     """
-    path = options.lock
-    if path is None or options.lock_update:
+    if path is None:
         return None
     try:
         return parse_lock(path.read_text("utf-8"))

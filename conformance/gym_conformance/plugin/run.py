@@ -1,7 +1,7 @@
 """One process's part in a run: its event loop, its line to the target, and the judge."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -52,7 +52,9 @@ class Run:
         options: Options,
         dataset: Dataset,
         lock: Lock | None = None,
+        *,
         judges: Judges | None = None,
+        log: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.url = url
         self.lock = lock
@@ -61,6 +63,7 @@ class Run:
         self.dataset = dataset
         self._runner = asyncio.Runner()
         self._judges = judges
+        self._log = log
         self._judge: Judge | None = None
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
@@ -122,7 +125,7 @@ class Run:
         """The judge; the first time this finds out what sort of server it is."""
         if self._judge is None:
             line = make_line(self.url, self.options)
-            memory = Memory(self.options.search, self.options.pid, judges=self._judges)
+            memory = Memory(self.options.search, self.options.pid, judges=self._judges, log=self._log)
             data = self.dataset
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
             self._judge = Judge(await recognise(line, data.rows, data.rollouts, self.options.contract, **known), memory)

@@ -1,6 +1,6 @@
 """What a whole run found, gathered from all processes, and how it is summed up on the terminal."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from gym_conformance.options import Options
 from gym_conformance.reports.clients import Compatibility, Works, compatibilities
 from gym_conformance.reports.groups import alike
 from gym_conformance.reports.latency import Latency
-from gym_conformance.reports.report import Report, drift_of
+from gym_conformance.reports.report import Report, about_training, drift_of
 from gym_conformance.reports.shown import named
 from gym_conformance.reports.text import explain
 from gym_conformance.session.latency import Latencies
@@ -22,7 +22,8 @@ class Tally:
     """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process.
 
     `checks` are all there are, run or not, in their order; `unwritten` says of each report that could not be written why,
-    and `locked` what was written into the lock.
+    and `locked` what was written into the lock; `earlier` where an earlier run found all that;
+    `died` are the checks that an xdist worker died of.
     """
 
     options: Options
@@ -33,6 +34,8 @@ class Tally:
     effort: dict[str, tuple[int, float]] = field(default_factory=dict)
     latencies: Latencies = field(default_factory=Latencies)
     own_fault: bool = False
+    died: list[str] = field(default_factory=list)
+    earlier: bool = False
     unwritten: list[str] = field(default_factory=list)
     locked: str = ""
     stale: list[Stale] = field(default_factory=list)
@@ -47,6 +50,12 @@ class Tally:
         self.effort[process] = (requests, seconds)
         self.latencies.merge(report["latency"])
         self.own_fault |= report["own_fault"]
+        self.earlier |= report["earlier"]
+
+    def take_lock(self, locked: str, unwritten: str) -> None:
+        """What was written into its lock, or why nothing was; both '' where there is none."""
+        self.locked = locked or self.locked
+        self.unwritten += [unwritten] if unwritten else []
 
     def report(self, baseline: str) -> Report:
         """All that was found; `baseline` is its file."""
@@ -67,6 +76,11 @@ class Tally:
         return [finding for check in self.checks for finding in self.found.get(check.id, ())]
 
     @property
+    def breaking(self) -> list[Finding]:
+        """Those that fail the run."""
+        return [finding for finding in self.findings if finding.breaks(strict=self.options.strict)]
+
+    @property
     def complete(self) -> list[Finding]:
         """The findings, with one for each check that did not run, saying why."""
         return [finding for check in self.checks for finding in self.found.get(check.id) or [self._not_run(check)]]
@@ -75,8 +89,13 @@ class Tally:
         if check.id in self.deselected:
             verdict, reason = Verdict.NOT_APPLICABLE, NOT_SELECTED
         else:
-            verdict, reason = Verdict.UNTESTABLE, "the run ended before it"
+            verdict, reason = Verdict.UNTESTABLE, self._cut_short(check)
         return Finding(check.id, check.level.value, check.title, verdict, "server", reason=reason)
+
+    def _cut_short(self, check: Check) -> str:
+        if check.id in self.died:
+            return "a worker that survives it: this check killed its own, out of memory perhaps"
+        return f"workers that survive: {', '.join(self.died)} killed theirs" if self.died else "the run ended before it"
 
 
 def write_summary(terminal: Any, tally: Tally) -> None:
@@ -111,10 +130,16 @@ def _write_gate(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
         terminal.write_line(
             f"accepted: {group.first.check}, {', '.join(named(group.subjects))}: {group.first.accepted}"
         )
-    for stale in tally.stale:
-        terminal.write_line(f"stale: {stale}", red=True)
-    new = tally.options.baseline_write
-    if new and new.exists() and not tally.own_fault:
+    write_baseline_end(terminal, [tally])
+
+
+def write_baseline_end(terminal: Any, tallies: Collection[Tally]) -> None:
+    """The entries that are stale, and that a first baseline is written."""
+    for tally in tallies:
+        for stale in tally.stale:
+            terminal.write_line(f"stale: {stale}", red=True)
+    new = next(iter(tallies)).options.baseline_write
+    if new and new.exists() and not any(tally.own_fault for tally in tallies):
         terminal.write_line(f"{new} is written: fill in each reason, then give it as --gym-baseline.")
 
 
@@ -157,7 +182,7 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
         return "The baseline is stale: mend its entries.", "red"
     if len(tally.found) < len(tally.checks):
         return f"No rule broken, as far as the {len(tally.found)} checks that ran can tell.", "green"
-    if all(finding.check.startswith("live-") for finding in findings if finding.verdict is Verdict.PASS):
+    if not any(map(about_training, findings)):
         return "Nothing here to judge.", "yellow"
     warned = len(
         {

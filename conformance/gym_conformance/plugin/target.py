@@ -1,14 +1,16 @@
 """What is judged in one process: served when its first check runs, stopped after its last."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, Protocol
 
 from gym_conformance.checks.check import Check
+from gym_conformance.checks.drift import drift_definition_unsound
 from gym_conformance.checks.memory import FakeModel, Judges, Memory
 from gym_conformance.checks.registry import FILES
 from gym_conformance.contract.openapi import Api, Kind
@@ -20,22 +22,29 @@ from gym_conformance.judge import Judge
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched, Peers
 from gym_conformance.options import Options
+from gym_conformance.plugin.locking import write_lock
 from gym_conformance.plugin.progress import Progress
+from gym_conformance.plugin.resuming import Earlier
 from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_line
 from gym_conformance.reports.place import relative
 from gym_conformance.trajectories.trajectory import Schedule
 
 _NOTHING = Effort(0, 0.0)
+_NO_ROWS = Dataset()
+
+#: Lines of a log in which the cause of a crash is looked for: nemo-gym prints a traceback twice.
+_SEEN = 400
 
 
 @dataclass(frozen=True)
 class Served:
-    """A target that answers, with its rows. `pid` and `judges` are known where we started it."""
+    """A target that answers, with its rows. `pid`, `judges` and `log`, what it printed, are known where we started it."""
 
     url: str
     dataset: Dataset
     pid: int | None = None
     judges: Judges | None = None
+    log: Callable[[], Sequence[str]] = tuple
 
 
 @dataclass
@@ -50,7 +59,11 @@ class Target:
         known: what reports say of it beforehand: `url`, or `app`.
         env: its files, where it is launched from them.
         lock: the tools that it is held to.
+        lock_file: where its tools are to be written when it is stopped; None where they are not.
+        locked: what was written there.
+        unwritten: why nothing was.
         progress: shows what is under way.
+        earlier: what an earlier run found; where it is given, nothing is judged again.
     """
 
     name: str
@@ -60,18 +73,30 @@ class Target:
     known: Mapping[str, Any]
     env: Env | None = None
     lock: Lock | None = None
+    lock_file: Path | None = None
+    locked: str = ""
+    unwritten: str = ""
     progress: Progress | None = None
+    earlier: Earlier | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _run: Run | None = None
     _refused: NotLaunched | None = None
     _found: dict[str, Any] = field(default_factory=dict)
     _spent: Effort = _NOTHING
     _tools: Lock | None = None
+    _recalled: bool = False
+
+    @property
+    def server(self) -> str:
+        """How a baseline names it: as node ids do where there are several; '' where it is not launched."""
+        return self.name or (self.env.name if self.env else "")
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
         """Run one check, or replay one schedule of it; the first call serves the target."""
         if check in FILES:
             return asyncio.run(self._reader().read(check))
+        if check is drift_definition_unsound and self._refused and (rows := self._readable()):
+            return asyncio.run(self._reader(rows).read(check))
         if self._refused is not None:
             reason = f"the server is not launched: it needs {self._refused.needs}"
             return [_finding(check, Verdict.NOT_APPLICABLE, reason)]
@@ -79,13 +104,18 @@ class Target:
             return self._served().judge(check, schedule)
         except NotLaunched as refused:
             self._refused = refused
+            self._not_locked(f"it needs {refused.needs}")
             return [_finding(check, Verdict.UNTESTABLE, refused.needs, refused.log)]
+
+    def recall(self, check: Check) -> list[Finding] | None:
+        """What an earlier run found, where there is one that is not to be done again."""
+        return None if self.earlier is None else self.earlier.findings[check.id]
 
     def _served(self) -> Run:
         if self._run is None:
             served = self._stack.enter_context(self.serve())
             options = replace(self.options, pid=self.options.pid or served.pid)
-            self._run = Run(served.url, options, served.dataset, self.lock, served.judges)
+            self._run = Run(served.url, options, served.dataset, self.lock, judges=served.judges, log=served.log)
             self._run.progress = self.progress
         return self._run
 
@@ -96,6 +126,8 @@ class Target:
             Unreachable: no resources server answers, or none can be launched.
         """
         try:
+            if self._refused:
+                raise self._refused
             return self._tools or self._served().tools()
         except NotLaunched as refused:
             raise Unreachable(f"it needs {refused.needs}") from None
@@ -106,21 +138,38 @@ class Target:
 
     def latencies(self) -> list[list[Any]]:
         """How long good replies took since this was last asked, as `Run.latencies` has them."""
+        if self.earlier and not self._recalled:
+            self._recalled = True
+            return self.earlier.latency
         return self._run.latencies() if self._run else []
 
-    def _reader(self) -> Judge:
+    def _readable(self) -> Dataset | None:
+        """The rows of a target that is not launched, where they declare tools."""
+        try:
+            data = load(self.options.data or (self.env.data if self.env else ()), recorded=False)
+        except BadData:
+            return None
+        return data if data.definitions else None
+
+    def _reader(self, data: Dataset = _NO_ROWS) -> Judge:
         """A judge of files, who knows no server."""
-        gym = Gym(make_line("http://127.0.0.1", self.options), Api(), Kind.OTHER, "nothing is sent")
-        return Judge(gym, Memory(env=self.env))
+        line = make_line("http://127.0.0.1", self.options)
+        gym = Gym(line, Api(), Kind.OTHER, "nothing is sent", data.rows, declared=data.definitions)
+        python = self.env.interpreter(self.options.python) if self.env else ""
+        return Judge(gym, Memory(env=self.env, python=python))
 
     def target(self) -> dict[str, Any]:
         """The report's `target`, as far as it is known."""
         if self._run:
             self._found = self._run.target()
+        if self.earlier:
+            return dict(self.earlier.target)
         return {"url": self.option, "rows": 0, **self._found, **self.known}
 
     def effort(self) -> Effort:
         """What was spent so far in this process."""
+        if self.earlier:
+            return Effort(self.earlier.requests, self.earlier.seconds)
         now = self._run.effort() if self._run else _NOTHING
         return Effort(self._spent.requests + now.requests, self._spent.seconds + now.seconds)
 
@@ -129,11 +178,20 @@ class Target:
         if self._run:
             self._found, self._spent = self._run.target(), self.effort()
             if self.options.lock_update:
-                with suppress(Unreachable):
-                    self._tools = self._run.tools()
+                self._lock(self.lock_file)
             self._run.close()
             self._run = None
         self._stack.close()
+
+    def _lock(self, path: Path | None) -> None:
+        try:
+            self._tools = self.tools()
+            self.locked = write_lock(path, self._tools) if path else ""
+        except (OSError, Unreachable) as error:
+            self._not_locked(str(error.strerror if isinstance(error, OSError) else error))
+
+    def _not_locked(self, why: str) -> None:
+        self.unwritten = f"--gym-lock {str(self.lock_file)!r}: {why}; it was not written" if self.lock_file else ""
 
 
 @dataclass
@@ -162,7 +220,7 @@ class launched:  # noqa: N801 - a context manager
             self.server.close()
             raise
         judges = Judges(launch.models, self.mocks)
-        return Served(self.server.url, dataset, self.server.pid, judges)
+        return Served(self.server.url, dataset, self.server.pid, judges, partial(self.server.log, _SEEN))
 
     def __exit__(self, *_: object) -> None:
         self.server.close()
@@ -200,7 +258,7 @@ def launched_targets(options: Options, peers: "Mocks") -> list[Target]:
 
 def _launched(name: str, env: Env, options: Options, peers: "Mocks") -> Target:
     def serve() -> launched:
-        launch = Launch(env, peers.addresses, options.python, options.settings, options.launch_timeout)
+        launch = Launch(env, peers.addresses, options.python, options.settings, options.launch_timeout, options.real)
         return launched(LaunchedServer(launch), options, peers)
 
     shown = relative(str(env.folder), Path.cwd()) or "."

@@ -1,12 +1,12 @@
 """The drift report alone, for whoever keeps rows and server in step: `--gym-drift FILE`."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from typing import Any, Final
 
 from gym_conformance.drifting.row import DriftRow
-from gym_conformance.reports.html import document
+from gym_conformance.reports.html import document, table_page
 from gym_conformance.reports.markdown import LIMIT, within
 from gym_conformance.reports.marks import code, fenced, prose
 from gym_conformance.reports.page.drift import drift
@@ -16,6 +16,9 @@ from gym_conformance.reports.shown import named, shown
 
 #: The form of the JSON: the target, and `drift` as in the whole report (`report.schema.json`).
 SCHEMA: Final = "gym-conformance/drift/1"
+
+#: Several servers.
+FLEET_SCHEMA: Final = "gym-conformance-fleet/drift/1"
 
 #: Lines of a difference between schemas.
 _LINES: Final = 80
@@ -29,16 +32,44 @@ def json_drift(report: Report) -> str:
 
 def html_drift(report: Report) -> str:
     """The drift as one HTML document: both schemas of each row side by side."""
-    breaking = any(row.breaks for row in report.drift or ())
     header = element(
         "header",
         element("p", "gym conformance: drift", class_="kicker"),
         element("h1", report.drift_outcome),
         element("p", element("code", str(report.target["url"]))),
-        class_="unfit" if breaking else "neutral" if report.drift is None else "fit",
+        class_=_class(report),
     )
     title = f"{report.drift_outcome}: {report.target['url']}"
     return document(title, header, element("main", None if report.drift is None else drift(report.drift)))
+
+
+def json_drifts(reports: Mapping[str, Report]) -> str:
+    """The drift of several servers as JSON text; `servers` has for each its name and what `json_drift` has."""
+    servers = [{"name": name, **json.loads(json_drift(report))} for name, report in _apart_first(reports)]
+    return json.dumps({"schema": FLEET_SCHEMA, "servers": servers}, indent=2) + "\n"
+
+
+def html_drifts(reports: Mapping[str, Report], folder: str) -> str:
+    """The drift of several servers as one page, which links to each one's own, `folder/NAME.html`."""
+    rows = [(name, (report.drift_outcome,), _class(report)) for name, report in _apart_first(reports)]
+    return table_page("gym conformance: drift", ("",), rows, folder)
+
+
+def markdown_drifts(reports: Mapping[str, Report]) -> str:
+    """The drift of several servers as Markdown: those that have grown apart first, as far as there is room."""
+    return within(LIMIT, [f"# {prose(name)}\n\n{markdown_drift(report)}" for name, report in _apart_first(reports)])
+
+
+def _class(report: Report) -> str:
+    return "unfit" if _apart(report) else "neutral" if report.drift is None else "fit"
+
+
+def _apart(report: Report) -> bool:
+    return any(row.breaks for row in report.drift or ())
+
+
+def _apart_first(reports: Mapping[str, Report]) -> list[tuple[str, Report]]:
+    return sorted(reports.items(), key=lambda pair: not _apart(pair[1]))
 
 
 def markdown_drift(report: Report) -> str:
@@ -47,7 +78,7 @@ def markdown_drift(report: Report) -> str:
 
 
 def _blocks(report: Report) -> Iterator[str]:
-    sign = "❌" if any(row.breaks for row in report.drift or ()) else "⚪" if report.drift is None else "✅"
+    sign = "❌" if _apart(report) else "⚪" if report.drift is None else "✅"
     yield f"## {sign} {report.drift_outcome}"
     yield code(report.target["url"])
     for row in report.drift or ():

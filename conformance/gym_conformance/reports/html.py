@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Final
 from urllib.parse import quote
@@ -50,21 +50,32 @@ def html_report(report: Report) -> str:
 def html_reports(reports: Mapping[str, Report], folder: str) -> str:
     """Several targets as one page, which links to each one's own, `folder/NAME.html`."""
     rows = [
-        element(
-            "tr",
-            element("td", element("a", line.name, href=f"{folder}/{quote(line.name)}.html")),
-            *(element("td", text(cell)) for cell in (line.said, line.kind, line.counts, line.first)),
-            class_=_CLASSES[line.report.outcome],
-        )
+        (line.name, (line.said, line.kind, line.counts, line.first), _CLASSES[line.report.outcome])
         for line in ordered(reports)
     ]
-    heads = ("server", "", "kind", "violations", "mend first")
+    return table_page("gym conformance", ("", "kind", "violations", "mend first"), rows, folder)
+
+
+def table_page(
+    kicker: str, heads: Sequence[str], servers: Sequence[tuple[str, Sequence[str], str]], folder: str
+) -> str:
+    """A page with a line for each server (its name, its cells, its class), which links to `folder/NAME.html`."""
+    rows = [
+        element(
+            "tr",
+            element("td", element("a", name, href=f"{folder}/{quote(name)}.html")),
+            *(element("td", text(cell)) for cell in cells),
+            class_=class_,
+        )
+        for name, cells, class_ in servers
+    ]
+    heads = ("server", *heads)
     table = element(
         "table",
         element("thead", element("tr", *(element("th", head, scope="col") for head in heads))),
         element("tbody", *rows),
     )
-    header = element("header", element("p", "gym conformance", class_="kicker"), element("h1", f"{len(rows)} servers"))
+    header = element("header", element("p", kicker, class_="kicker"), element("h1", f"{len(rows)} servers"))
     return document(f"{len(rows)} servers", header, element("main", table))
 
 

@@ -107,7 +107,7 @@ class Report:
             return Outcome.UNTESTABLE
         if self.stale:
             return Outcome.STALE
-        judged = any(_about_training(finding) for finding in self.findings)
+        judged = any(about_training(finding) for finding in self.findings)
         if not judged:
             return Outcome.NOTHING
         return Outcome.FIT if all(check.selected for check in self.checks) else Outcome.PARTLY
@@ -154,6 +154,6 @@ def drift_of(findings: Iterable[Finding]) -> tuple[DriftRow, ...] | None:
     return tuple(sorted(rows, key=lambda row: (list(Weight).index(row.weight), row.tool, row.argument)))
 
 
-def _about_training(finding: Finding) -> bool:
-    """Whether it speaks for the gym: that it answers at all (section live) does not."""
-    return finding.verdict is Verdict.PASS and not finding.check.startswith("live-")
+def about_training(finding: Finding) -> bool:
+    """Whether it speaks for the gym: that it answers at all (section live), or has its files (env), does not."""
+    return finding.verdict is Verdict.PASS and not finding.check.startswith(("live-", "env-"))

@@ -4,7 +4,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from gym_conformance.reports.drift_alone import html_drift, json_drift, markdown_drift
+from gym_conformance.reports.badge import badge_report, badge_reports
+from gym_conformance.reports.drift_alone import (
+    html_drift,
+    html_drifts,
+    json_drift,
+    json_drifts,
+    markdown_drift,
+    markdown_drifts,
+)
 from gym_conformance.reports.html import html_report, html_reports
 from gym_conformance.reports.json_report import json_report, json_reports
 from gym_conformance.reports.markdown import markdown_report, markdown_reports
@@ -17,6 +25,7 @@ FORMS: Final[Mapping[str, Callable[[Report], str]]] = {
     ".md": markdown_report,
     ".html": html_report,
     ".sarif": sarif_report,
+    ".svg": badge_report,
 }
 
 _FLEETS: Final[Mapping[str, Callable[[Mapping[str, Report]], str]]] = {
@@ -26,11 +35,22 @@ _FLEETS: Final[Mapping[str, Callable[[Mapping[str, Report]], str]]] = {
 }
 
 
+_Page = Callable[[Mapping[str, Report], str], str]
+
+#: Several targets in forms that hold one: these hold them all, and each one's own lies in the folder of that name.
+_PAGES: Final[Mapping[str, _Page]] = {".html": html_reports, ".svg": lambda reports, _: badge_reports(reports)}
+_DRIFT_PAGES: Final[Mapping[str, _Page]] = {".html": html_drifts}
+
 #: The drift report alone, by suffix.
 DRIFT_FORMS: Final[Mapping[str, Callable[[Report], str]]] = {
     ".json": json_drift,
     ".md": markdown_drift,
     ".html": html_drift,
+}
+
+_DRIFT_FLEETS: Final[Mapping[str, Callable[[Mapping[str, Report]], str]]] = {
+    ".json": json_drifts,
+    ".md": markdown_drifts,
 }
 
 
@@ -39,27 +59,36 @@ def write_report(path: Path, report: Report) -> None:
     _write(path, FORMS[path.suffix](report))
 
 
-def write_drift(path: Path, report: Report) -> None:
-    """Write the drift report alone, in the same way."""
-    _write(path, DRIFT_FORMS[path.suffix](report))
-
-
 def write_reports(path: Path, reports: Mapping[str, Report]) -> None:
     """Write what was found on several targets, by name, as one report; of one target alone, its report.
 
-    An HTML report of several is a page of them all; each one's own lies in a folder beside it.
+    An HTML page or a badge of several is of them all; each one's own lies in a folder beside it.
     """
+    _write_each(path, reports, FORMS, _FLEETS, _PAGES)
+
+
+def write_drifts(path: Path, reports: Mapping[str, Report]) -> None:
+    """Write the drift reports alone, in the same way."""
+    _write_each(path, reports, DRIFT_FORMS, _DRIFT_FLEETS, _DRIFT_PAGES)
+
+
+def _write_each(
+    path: Path,
+    reports: Mapping[str, Report],
+    one: Mapping[str, Callable[[Report], str]],
+    several: Mapping[str, Callable[[Mapping[str, Report]], str]],
+    pages: Mapping[str, _Page],
+) -> None:
     if len(reports) == 1:
-        write_report(path, *reports.values())
-        return
-    if path.suffix == ".html":
+        _write(path, one[path.suffix](*reports.values()))
+    elif page := pages.get(path.suffix):
         folder = path.with_name(f"{path.stem}-servers")
         folder.mkdir(exist_ok=True)
         for name, report in reports.items():
-            write_report(folder / f"{name}.html", report)
-        _write(path, html_reports(reports, folder.name))
+            _write(folder / f"{name}{path.suffix}", one[path.suffix](report))
+        _write(path, page(reports, folder.name))
     else:
-        _write(path, _FLEETS[path.suffix](reports))
+        _write(path, several[path.suffix](reports))
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,0 +1,54 @@
+"""Whether verify scores rollouts of a prompt only together: it then hangs alone, by design, and nothing is wrong with it.
+
+Such servers compare the rollouts of a group (`genrm_compare` in nemo-gym 0.4.0 waits for 16). How many they wait for is
+their config's; that they do is seen: alone no rollout is answered, and then several at the same moment.
+"""
+
+import asyncio
+from typing import Final
+
+from gym_conformance.gym import Gym
+from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.exchange import Request
+from gym_conformance.session.fault import ServerFault
+
+#: So many rollouts of one prompt, so many seconds apart: the usual groups are of 4 to 16.
+_MOST: Final = 40
+_GAP: Final = 0.2
+
+#: Seconds that those who waited together may be apart, and the least that one alone is given.
+_MOMENT: Final = 0.5
+_ALONE: Final = 2.0
+
+_OK: Final = 200
+
+
+async def company(gym: Gym, request: Request) -> int:
+    """How many were answered together of a verify that hung alone; 0 where company makes no difference."""
+    hangs = gym.line.hangs.pop(request.path, 0)
+    tasks: list[asyncio.Task[bool]] = []
+    try:
+        while len(tasks) < min(_MOST, gym.line.in_flight) and not any(task.done() for task in tasks):
+            tasks.append(asyncio.create_task(_answered(gym, request)))
+            await asyncio.sleep(_GAP)
+        waited = len(tasks) * _GAP
+        done, _ = await asyncio.wait(tasks, timeout=_MOMENT)
+        together = sum(task.result() for task in done)
+        if together < 2:  # noqa: PLR2004 - company is two
+            return 0
+        tasks.append(asyncio.create_task(_answered(gym, request)))
+        alone, _ = await asyncio.wait(tasks[-1:], timeout=max(_ALONE, 2 * waited))
+        return 0 if any(task.result() for task in alone) else together
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        gym.line.hangs[request.path] = hangs
+
+
+async def _answered(gym: Gym, request: Request) -> bool:
+    try:
+        reply = (await Channel(gym.line).send(request)).reply
+    except (ServerFault, PathHangs):
+        return False
+    return reply is not None and reply.status == _OK

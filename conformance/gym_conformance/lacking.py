@@ -1,0 +1,78 @@
+"""What a server lacks where it runs, by its own words: to be named, and no fault of its code. Pure."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile
+
+from gym_conformance.session.exchange import Exchange
+
+_SERVER_ERROR = 500
+
+#: Lines above an exception in which its innermost frames are.
+_DEEP = 40
+
+#: What nemo-gym answers a crash with is the `repr` of the exception (nemo_gym/server_utils.py, 0.4.0).
+_SAID = re.compile(
+    r"ModuleNotFoundError\(.*?No module named \\?'(?P<module>[\w.]+)"
+    r"|LaunchError\(.(?P<ray>Ray, [^'\"]*)"
+    r"|pip install (?:-U |--upgrade )?['\"\\]*(?P<pip>[A-Za-z0-9][\w.,\[\]-]*)"
+)
+
+#: The `repr` of the exception does not say what was not found, its traceback may.
+_NO_FILE = "FileNotFoundError(2, "
+_NOT_FOUND = re.compile(r"FileNotFoundError: \[Errno 2\] [^:]*(?:: '(?P<name>[^']+)')?$")
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
+
+#: Python's own files, and uvloop's, in which a program is started.
+_STARTING = re.compile(r"(?:^|/)(?:(?:subprocess|unix_events|base_events)\.py|(?:loop|process)\.pyx)$")
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Something that is missing: `needs` stands after "needs ".
+
+    `lasts` where the server may not ask for it again: what it scores afterwards is scored without it.
+    """
+
+    needs: str
+    lasts: bool = False
+
+
+def lack(exchanges: Iterable[Exchange], log: Callable[[], Sequence[str]]) -> Lack | None:
+    """What the server said that it lacks, in replies of 500 and above; `log` is what it printed lately, asked if needed."""
+    said = [exchange.reply.text for exchange in exchanges if exchange.reply and crashed(exchange)]
+    for text in said:
+        if found := _SAID.search(text):
+            return _worded(found)
+        if _NO_FILE in text and (program := _program(log())):
+            return Lack(f"{program}, which is not installed where the server runs")
+    return None
+
+
+def crashed(exchange: Exchange) -> bool:
+    """Whether the reply is of 500 or above."""
+    return exchange.reply is not None and exchange.reply.status >= _SERVER_ERROR
+
+
+def _worded(found: re.Match[str]) -> Lack:
+    if found["ray"]:
+        return Lack(found["ray"], lasts=True)
+    if found["pip"]:
+        return Lack(f"what `pip install {found['pip'].rstrip('.,')}` brings, where the server runs")
+    return Lack(f"the module {found['module']}, which is not installed where the server runs")
+
+
+def _program(log: Sequence[str]) -> str:
+    """The program that could not be started last, or who starts it; '' where what was not found is no program."""
+    for at in range(len(log) - 1, -1, -1):
+        if found := _NOT_FOUND.search(log[at]):
+            frames = [frame for line in reversed(log[max(0, at - _DEEP) : at]) if (frame := _FRAME.search(line))]
+            callers = list(dropwhile(lambda frame: _STARTING.search(frame["file"]), frames))
+            if len(callers) in (0, len(frames)):
+                return ""
+            name = found["name"]
+            return (
+                f"the program {name}" if name else f"the program that {callers[0]['file']}:{callers[0]['line']} starts"
+            )
+    return ""

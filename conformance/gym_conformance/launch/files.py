@@ -1,0 +1,106 @@
+"""What an env's files say of each other, without a launch."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from gym_conformance.launch.env import references
+
+#: Seconds for importing nemo-gym's validator and an env's schema.
+_PATIENCE: Final = 60.0
+
+_SERVERS: Final = ("resources_servers", "responses_api_agents")
+
+
+def missing_references(folder: Path, root: Path) -> list[str]:
+    """What the YAML files of an env's folder name and is not there, each as a line; files that cannot be read are left out.
+
+    `root` is what paths in them are relative to.
+    """
+    configs = {file: _read(file) for file in sorted(folder.glob("configs/*.yaml"))}
+    found = []
+    for file, config in configs.items():
+        named = {name for kind, name in references(config) if kind in _SERVERS and name not in config and name != "???"}
+        unknown = named - set(_elsewhere(config, folder, root)) if named else ()
+        found += [f"{file.name}: the server {name}" for name in sorted(unknown)]
+        found += [f"{file.name}: the dataset {path}" for path in _examples(config) if not _is_there(path, folder, root)]
+    return found
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    try:
+        config = yaml.safe_load(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def _elsewhere(config: Mapping[str, Any], folder: Path, root: Path) -> Iterator[str]:
+    """The servers that are declared in other files: those it takes in, its own env's, and other envs' beside it."""
+    for path in config.get("config_paths") or ():
+        yield from _read(root / str(path))
+    for file in folder.parent.glob("*/configs/*.yaml"):
+        yield from _read(file)
+
+
+def _examples(node: object) -> Iterator[str]:
+    """The paths of all example datasets: others are downloaded."""
+    if isinstance(node, dict):
+        if node.get("type") == "example" and isinstance(node.get("jsonl_fpath"), str):
+            yield node["jsonl_fpath"]
+        for value in node.values():
+            yield from _examples(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _examples(value)
+
+
+def _is_there(path: str, folder: Path, root: Path) -> bool:
+    """Whether a dataset is there: from the root, or, of an env that stands alone, from its folder."""
+    alone = path.removeprefix(f"resources_servers/{folder.name}/")
+    if alone == "data/example.jsonl":
+        return True  # whether it is, `env-examples` says
+    return "${" in path or any(
+        (base / name).is_file() for base, name in ((root, path), (folder, path), (folder, alone))
+    )
+
+
+async def hold_to_task_data(python: str, folder: Path, root: Path, rows: Path) -> Mapping[str, Any]:
+    """What `task_rows.py` answers in the env's interpreter; `broken` where it does not."""
+    script = Path(__file__).with_name("task_rows.py")
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(
+            python,
+            script,
+            folder,
+            root,
+            rows,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return {"unknown": f"an interpreter that runs: {python}: {error.strerror}"}
+    try:
+        answer, said = await asyncio.wait_for(process.communicate(), _PATIENCE)
+    except TimeoutError:
+        return {"broken": f"it is not imported within {_PATIENCE:g} s"}
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+    try:
+        found: Mapping[str, Any] = json.loads(answer)
+    except ValueError:
+        last = (said.decode(errors="replace").strip().splitlines() or ["nothing"])[-1]
+        return {"broken": f"the validator ends with: {last}"}
+    return found

@@ -1,0 +1,38 @@
+"""What a run leaves behind as files, written at its end, each whole or not at all."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from gym_conformance.baseline_toml import write_baseline
+from gym_conformance.options import Options
+from gym_conformance.plugin.run import Unreachable
+from gym_conformance.plugin.summary import Tally
+from gym_conformance.reports.writing import write_drifts, write_reports
+
+
+def write_outputs(options: Options, tallies: Mapping[str, Tally], baseline: str) -> list[str]:
+    """Write the reports, and a first baseline unless the suite itself failed; `baseline` is the file of the given one.
+
+    Returns:
+        For each that could not be written, a line that says why.
+    """
+    reports = {name: tally.report(baseline) for name, tally in tallies.items()}
+    work: dict[str, Callable[[], None]] = {}
+    for path in options.reports:
+        if path.suffix != ".xml":
+            work[f"--gym-report {str(path)!r}"] = partial(write_reports, path, reports)
+    for path in options.drift:
+        work[f"--gym-drift {str(path)!r}"] = partial(write_drifts, path, reports)
+    if (new := options.baseline_write) and not any(tally.own_fault for tally in tallies.values()):
+        breaking = {name: tally.breaking for name, tally in tallies.items()}
+        work[f"--gym-baseline-write {str(new)!r}"] = partial(write_baseline, new, breaking)
+    return [said for option, write in work.items() if (said := unwritten(option, write))]
+
+
+def unwritten(option: str, write: Callable[[], None]) -> str:
+    """Write; why it could not be done, '' where it was."""
+    try:
+        write()
+    except (OSError, Unreachable) as error:
+        return f"{option}: {error.strerror if isinstance(error, OSError) else error}; it was not written"
+    return ""

@@ -1,0 +1,115 @@
+"""What a run of several servers has found so far, on disk: what is finished need not be judged again.
+
+`.gym-conformance/fleet.jsonl` below the root has a line for each check, appended as it ends, so that whatever ends the
+run leaves all lines before. A server is finished where one run has a line for each check that is wanted of it now, and
+neither its own files nor the options have changed since.
+"""
+
+import json
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from gym_conformance import __version__
+from gym_conformance.findings import Finding
+from gym_conformance.launch.env import Env
+from gym_conformance.options import Options
+
+FOLDER: Final = ".gym-conformance"
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What an earlier run found on one server: findings by check, and, as reports have them, target, effort, latency."""
+
+    findings: Mapping[str, list[Finding]]
+    target: Mapping[str, Any]
+    requests: int
+    seconds: float
+    latency: list[list[Any]]
+
+
+class Ledger:
+    """The file. Many may read it; the process that gathers what is found writes it."""
+
+    def __init__(self, root: Path, options: Options) -> None:
+        self.path = root / FOLDER / "fleet.jsonl"
+        self._run = time.time_ns()
+        self._marks = {env.name: _mark(env, options) for env in options.envs}
+        self._lines: list[dict[str, Any]] | None = None
+
+    def begin(self, *, resume: bool) -> None:
+        """Make ready to write; unless resumed, what an earlier run found is dropped.
+
+        Raises:
+            OSError: nothing can be written there.
+        """
+        self.path.parent.mkdir(exist_ok=True)
+        self.path.with_name(".gitignore").write_text("*\n")
+        if not resume:
+            self.path.unlink(missing_ok=True)
+        elif self.path.exists():
+            with self.path.open("a") as file:
+                file.write("\n")  # the last line may have no end
+
+    def write(self, found: Mapping[str, Any]) -> None:
+        """Append what one check found, as it travels with pytest's report; our own failure is not kept."""
+        if found["own_fault"]:
+            return
+        line = json.dumps({"run": self._run, "mark": self._marks[found["name"]], **found})
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def earlier(self, name: str, wanted: Collection[str]) -> Earlier | None:
+        """What was found on a server by the last run that has all checks that are wanted; None where none has."""
+        if self._lines is None:
+            self._lines = list(_lines(self.path))
+        runs: dict[int, list[dict[str, Any]]] = {}
+        for line in self._lines:
+            if (line["name"], line["mark"]) == (name, self._marks[name]):
+                runs.setdefault(line["run"], []).append(line)
+        whole = (lines for lines in reversed(runs.values()) if set(wanted) <= set(map(_check, lines)))
+        lines = next(whole, None)
+        return _earlier(lines) if lines and wanted else None
+
+
+def _earlier(lines: list[dict[str, Any]]) -> Earlier:
+    effort = {process: (requests, seconds) for process, requests, seconds in (line["effort"] for line in lines)}
+    return Earlier(
+        {_check(line): [replace(Finding.from_json(one), accepted="") for one in line["findings"]] for line in lines},
+        lines[-1]["target"],
+        sum(requests for requests, _ in effort.values()),
+        sum(seconds for _, seconds in effort.values()),
+        [sample for line in lines for sample in line["latency"]],
+    )
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines that are whole: the run may have ended in the middle of the last one."""
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8") as file:
+        for text in file:
+            try:
+                line: dict[str, Any] = json.loads(text)
+            except ValueError:
+                continue
+            yield line
+
+
+def _check(line: Mapping[str, Any]) -> str:
+    return str(line["findings"][0]["check"])
+
+
+def _mark(env: Env, options: Options) -> str:
+    """Changes with whatever would change what is found: our version, the options, the env's own files."""
+    shown = replace(
+        options, envs=(), reports=(), drift=(), baseline=None, baseline_write=None, strict=False, resume=False
+    )
+    files = sorted({*env.folder.glob("*.py"), *env.folder.glob("configs/*.yaml"), *env.data})
+    stats = [(str(file), stat.st_mtime_ns, stat.st_size) for file in files if (stat := file.stat())]
+    facts = (__version__, repr(shown), sorted(options.headers.items()), repr(env), stats)
+    return sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest()

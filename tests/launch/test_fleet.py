@@ -1,0 +1,135 @@
+"""What several servers share: a baseline, a drift report, and a second run of what failed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+_FINE = """
+import os
+from pathlib import Path
+from gym_mocks.reference import ReferenceServer, reference_app
+app = reference_app()
+Path(f"{__name__}-{os.getpid()}").touch()
+"""
+
+#: Breaks seed-replies-object.
+_BAD = """
+class Bad(ReferenceServer):
+    async def seed(self, session_id, row):
+        await super().seed(session_id, row)
+app = Bad()
+"""
+
+_FEW = ["-k", "live-root or seed-replies-object"]
+
+
+@pytest.fixture(autouse=True)
+def servers(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(fine=_FINE, bad=_FINE + _BAD)
+
+
+def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    envs = ["--gym-env", "fine:app", "--gym-env", "bad:app"]
+    return pytester.runpytest_subprocess(*envs, *arguments, timeout=120)
+
+
+def test_a_baseline_names_the_server_of_each_entry(pytester: pytest.Pytester) -> None:
+    """It is written, accepted once its reasons are there, also for that server alone, and stale in another's place."""
+    run = _run(pytester, *_FEW, "--gym-baseline-write", "b.toml")
+    assert run.ret == pytest.ExitCode.TESTS_FAILED
+    written = Path("b.toml").read_text()
+    assert written.count("[[accepted]]") == written.count('server = "bad.app"\ncheck = "seed-replies-object"\n') == 1
+
+    Path("b.toml").write_text(written.replace('reason = ""', 'reason = "known"'))
+    given = [*_FEW, "--gym-baseline", "b.toml", "--gym-report", "r.json"]
+    assert _run(pytester, *given, "-n", "2").ret == pytest.ExitCode.OK
+    assert pytester.runpytest_subprocess("--gym-env", "bad:app", *given, timeout=60).ret == pytest.ExitCode.OK
+
+    Path("b.toml").write_text(Path("b.toml").read_text().replace("bad.app", "fine.app"))
+    run = _run(pytester, *given)
+    assert run.ret == pytest.ExitCode.TESTS_FAILED
+    run.stdout.fnmatch_lines(
+        ["fine.app *stale baseline*", "stale: b.toml:*: fine.app: seed-replies-object, server: it*"]
+    )
+    stale = {
+        one["name"]: one["report"]["baseline"]["stale"] for one in json.loads(Path("r.json").read_text())["servers"]
+    }
+    assert [entry["server"] for entry in stale["fine.app"]] == ["fine.app"]
+    assert stale["bad.app"] == []
+
+
+def test_an_entry_that_names_no_server_is_one_line(pytester: pytest.Pytester) -> None:
+    Path("b.toml").write_text('[[accepted]]\ncheck = "verify-floor"\nreason = "known"\n')
+    run = _run(pytester, "--gym-baseline", "b.toml")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(["ERROR: --gym-baseline: b.toml, line 1: several servers are judged; say which one: *"])
+
+
+def test_one_drift_report_holds_all(pytester: pytest.Pytester) -> None:
+    files = [argument for suffix in ("json", "md", "html") for argument in ("--gym-drift", f"d.{suffix}")]
+    _run(pytester, "-k", "drift-routed or live-root", *files)
+    found = json.loads(Path("d.json").read_text())
+    assert found["schema"] == "gym-conformance-fleet/drift/1"
+    assert {server["name"] for server in found["servers"]} == {"fine.app", "bad.app"}
+    assert {path.name for path in Path("d-servers").iterdir()} == {"fine.app.html", "bad.app.html"}
+    assert "d-servers/fine.app.html" in Path("d.html").read_text()
+    assert r"# fine\.app" in Path("d.md").read_text()
+
+
+def test_only_what_failed_runs_again(pytester: pytest.Pytester) -> None:
+    _run(pytester, *_FEW, "-n", "2")
+    _run(pytester, "--lf", "-n", "2").assert_outcomes(failed=1)
+    assert [len(list(pytester.path.glob(f"{name}-*"))) for name in ("fine", "bad")] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--gym-lock", "gym.lock"], "--gym-lock: fine:app has no folder of its own, beside other servers"),
+        (["--gym-lock", "locks/gym.lock"], "--gym-lock 'locks/gym.lock': of several servers, give a name, *"),
+        (["--gym-data", "rows.jsonl"], "--gym-data: it is about one server,*"),
+        (["--gym-pid", "1"], "--gym-pid: it is about one server,*"),
+        (["--gym-replay", "x.json"], "--gym-replay: it is about one server,*"),
+    ],
+)
+def test_what_is_about_one_server_is_refused(pytester: pytest.Pytester, arguments: list[str], said: str) -> None:
+    run = pytester.runpytest_inprocess("--gym-env", "fine:app", "--gym-env", "bad:app", *arguments)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines([f"ERROR: {said}"])
+
+
+def test_an_interrupted_run_is_resumed(pytester: pytest.Pytester) -> None:
+    """What is finished is not launched again, and stands in exit status, table and report as if it had been."""
+    checks = ["-k", "live or seed-replies-object"]
+    pytester.makeconftest(
+        """
+        import os
+        def pytest_runtest_logstart(nodeid):
+            if "fine.app/live::live-endpoints" in nodeid and "CRASH" in os.environ:
+                os._exit(1)
+        """
+    )
+    envs = ["--gym-env", "bad:app", "--gym-env", "fine:app", *checks]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CRASH", "1")
+        pytester.runpytest_subprocess(*envs, timeout=60)
+    run = pytester.runpytest_subprocess(*envs, "--gym-resume", "--gym-report", "r.json", "-n", "2", timeout=60)
+    assert run.ret == pytest.ExitCode.TESTS_FAILED
+    run.stdout.fnmatch_lines(["*seed_session MUST reply with a JSON object*", "1 of them as an earlier run found*"])
+    assert [len(list(pytester.path.glob(f"{name}-*"))) for name in ("bad", "fine")] == [1, 2]
+    resumed = json.loads(Path("r.json").read_text())
+
+    pytester.runpytest_subprocess(*envs, "--gym-report", "r.json", timeout=60)
+    assert [len(list(pytester.path.glob(f"{name}-*"))) for name in ("bad", "fine")] == [2, 3]
+    anew = json.loads(Path("r.json").read_text())
+    for report in (resumed, anew):
+        for server in report["servers"]:
+            server["report"].pop("latency")
+            server["report"]["findings"] = [
+                (one["check"], one["subject"], one["verdict"], one["reason"]) for one in server["report"]["findings"]
+            ]
+    assert resumed == anew
+    assert pytester.runpytest_inprocess("--gym-demo", "--gym-resume").ret == pytest.ExitCode.USAGE_ERROR
