@@ -1,4 +1,4 @@
-"""What tox.ini cannot say: where interpreters and certificates are; no interpreter is ever downloaded."""
+"""What tox.ini cannot say: where interpreters and certificates are, how many workers; no interpreter is downloaded."""
 
 import os
 import re
@@ -23,7 +23,7 @@ def system_has_certificates() -> bool:
 
 
 def prepare(environ: MutableMapping[str, str]) -> None:
-    """Set what uv reads, without overriding what the user has set.
+    """Set what uv and pytest-xdist read, without overriding what the user has set.
 
     With pyenv, `python3.12` on PATH is a shim that refuses to start unless that version is selected; uv
     passes it over and looks on. The real interpreters come last, so that they only fill gaps.
@@ -32,6 +32,8 @@ def prepare(environ: MutableMapping[str, str]) -> None:
     environ["PATH"] = os.pathsep.join([*filter(None, [environ.get("PATH")]), *pyenv_bins(root)])
     # With "manual" uv names a missing interpreter and the command that gets it, and stops there.
     environ.setdefault("UV_PYTHON_DOWNLOADS", "manual")
+    # The tests wait half of the time, for servers and for pytest runs of their own.
+    environ.setdefault("PYTEST_XDIST_AUTO_NUM_WORKERS", str((os.cpu_count() or 2) * 3 // 2))
     # As pip does, trust what the system trusts: behind a proxy with its own authority nothing else works.
     if system_has_certificates():
         environ.setdefault("UV_SYSTEM_CERTS", "1")

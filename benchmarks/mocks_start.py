@@ -1,18 +1,23 @@
-"""Time to ready, policy answers, memory and threads of the mocks: `python benchmarks/mocks_start.py`.
+"""Time to ready, policy answers, memory and threads of the mocks: `python benchmarks/mocks_start.py [--own]`.
 
 Each figure stands beside what it is compared with, in the same run: bare uvicorn and FastAPI
-applications; and, where nemo-gym is installed, one of its servers, alone and without Ray, which is far less than
-its own start does.
+applications; and, where nemo-gym is installed, one of its servers, alone and without Ray. `--own` also has nemo-gym
+start its own stack (`gym env start`: head, agent, model, resources server, Ray), twice: the second time with the
+virtual environments of the first. It needs uv and the network.
 """
 
 import asyncio
 import os
 import resource
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import urllib.request
+from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -68,6 +73,38 @@ def first_answer(*arguments: str) -> float:
     return taken
 
 
+def own_start(folder: Path) -> float:
+    """Seconds until `gym env start` says that all servers are ready; its whole process group is ended then."""
+    bundle = Path(str(find_spec("nemo_gym").origin)).parents[1]  # type: ignore[union-attr]
+    configs = (
+        "resources_servers/example_single_tool_call/configs/example_single_tool_call.yaml",
+        "responses_api_models/openai_model/configs/openai_model.yaml",
+    )
+    command = [
+        str(Path(sys.executable).with_name("gym")),
+        *("env", "start", f"+config_paths=[{','.join(str(bundle / config) for config in configs)}]"),
+        *(f"+uv_venv_dir={folder}", "+skip_venv_if_present=true", "+policy_model_name=mock"),
+        *("+policy_base_url=http://127.0.0.1:1/v1", "+policy_api_key=mock"),
+    ]
+    start = perf_counter()
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        try:
+            said: deque[str] = deque(maxlen=20)
+            for line in process.stdout or ():
+                said.append(line)
+                if "servers ready!" in line:
+                    return perf_counter() - start
+            raise RuntimeError("".join(said))
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
 def starts() -> None:
     """From nothing to ready."""
     print("from the start of the process to the first answer, median of 5:")
@@ -81,6 +118,10 @@ def starts() -> None:
     if find_spec("nemo_gym"):
         seconds = median(first_answer("-c", STOCK, str(REPOSITORY)) for _ in range(3))
         print(f"  {seconds:.3f} s  nemo-gym's example_single_tool_call alone, without Ray, head, agent and model")
+    if "--own" in sys.argv:
+        with tempfile.TemporaryDirectory() as folder:
+            for state in ("its virtual environments made", "its virtual environments kept"):
+                print(f"  {own_start(Path(folder)):.3f} s  nemo-gym's own stack, {state}")
     times = []
     for _ in range(20):
         start = perf_counter()
