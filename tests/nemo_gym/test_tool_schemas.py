@@ -22,7 +22,7 @@ from gym_conformance.values.reading import read
 from gym_conformance.values.soundness import sound, subschemas
 from tests.values.drawing import drawn
 
-EXAMPLES = 25
+EXAMPLES = 12
 pytestmark = pytest.mark.nemo_gym
 
 Schemas = dict[str, tuple[str, Any]]

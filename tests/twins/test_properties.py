@@ -30,7 +30,7 @@ def judge(url: str, seed: int, profile: Profile, checks: frozenset[str]) -> dict
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name.replace(" ", "-"))
 def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
     with serve(twin.make()) as url:
-        findings = judge(url, 1, Profile("tests", 1000, 12.0), twin.fails)
+        findings = judge(url, 1, Profile("tests", 1000, 8.0), twin.fails)
     for check in twin.fails:
         (finding,) = findings[check]
         assert finding.verdict is Verdict.FAIL, f"{check}: {finding.verdict} {finding.reason}"
@@ -63,5 +63,5 @@ def test_every_property_has_a_twin() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_reference_has_no_fault_whatever_the_seed(seed: int) -> None:
     with serve(reference_app()) as url:
-        findings = judge(url, seed, Profile("tests", 16, 0.3), frozenset())
+        findings = judge(url, seed, Profile("tests", 16, 0.15), frozenset())
     assert [f for found in findings.values() for f in found if f.verdict in (Verdict.FAIL, Verdict.UNTESTABLE)] == []
