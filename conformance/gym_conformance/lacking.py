@@ -7,7 +7,7 @@ from itertools import dropwhile
 
 from gym_conformance.session.exchange import Exchange
 
-_SERVER_ERROR = 500
+_REFUSED, _SERVER_ERROR = 400, 500
 
 #: Lines above an exception in which its innermost frames are.
 _DEEP = 40
@@ -40,8 +40,8 @@ class Lack:
 
 
 def lack(exchanges: Iterable[Exchange], log: Callable[[], Sequence[str]]) -> Lack | None:
-    """What the server said that it lacks, in replies of 500 and above; `log` is what it printed lately, asked if needed."""
-    said = [exchange.reply.text for exchange in exchanges if exchange.reply and crashed(exchange)]
+    """What the server said that it lacks, in replies of 400 and above; `log` is what it printed lately, asked if needed."""
+    said = [reply.text for exchange in exchanges if (reply := exchange.reply) and reply.status >= _REFUSED]
     for text in said:
         if found := _SAID.search(text):
             return _worded(found)

@@ -119,3 +119,10 @@ def test_a_program_is_named_by_the_traceback(log: list[str], needs: str) -> None
     exchanges = [Exchange(1, Request("POST", "/verify"), Reply(500, (), body, 0.1))]
     found = lack(exchanges, lambda: log)
     assert found == (Lack(needs) if needs else None)
+
+
+def test_a_refusal_may_say_that_a_module_is_missing() -> None:
+    """As nemo-gym 0.4.0's tales does, with status 400."""
+    body = b'{"detail": "Could not load \'textworld\': ModuleNotFoundError(\\"No module named \'tales\'\\")"}'
+    found = lack([Exchange(1, Request("POST", "/reset"), Reply(400, (), body, 0.1))], list)
+    assert found == Lack("the module tales, which is not installed where the server runs")
