@@ -9,6 +9,7 @@ from gym_conformance.checks.memory import Memory
 from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.company import company
+from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.wire import LIVENESS, VERIFY
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym import Gym
@@ -41,7 +42,8 @@ class Judge:
     """Runs checks on one gym.
 
     `silent` says since when the server no longer answers, '' while it does; `needs` what its verify cannot do without,
-    once that is known; `looked` whether it was seen what a verify that hangs waits for.
+    once that is known; `looked` whether it was seen what a verify that hangs waits for, and `judge_tried` what becomes
+    of one that asks a judge.
     """
 
     gym: Gym
@@ -49,6 +51,7 @@ class Judge:
     silent: str = ""
     needs: str = ""
     looked: bool = False
+    judge_tried: bool = False
     asked: dict[str, tuple[Verdict, str] | None] = field(default_factory=dict)
 
     async def judge(self, check: Check) -> list[Finding]:
@@ -134,7 +137,9 @@ class Judge:
             found = lack(trial.channel.exchanges, self.memory.log)
         if found and found.lasts:
             self.needs = found.needs
-        needs = found.needs if found else self.needs if _verified(trial) else ""
+        if found is None and trial.judged and any(map(crashed, trial.channel.exchanges)):
+            await self._look_for_judge()
+        needs = (self.needs if _verified(trial) else "") or (found.needs if found else "")
         if needs:
             return self._finding(check, subject, Verdict.UNTESTABLE, needs)
         return self._violation(check, subject, violation, trial)
@@ -149,6 +154,21 @@ class Judge:
             self.needs = (
                 f"all rollouts of a prompt at the same time: /verify answers none alone, and {together} together; "
                 "set its number of rollouts to 1"
+            )
+
+    async def _look_for_judge(self) -> None:
+        """Where verify crashed for the first time after it asked a judge, see whether it can score anything at all."""
+        if self.needs or self.judge_tried:
+            return
+        self.judge_tried = True
+        trial = Trial(self.gym, self.memory)
+        try:
+            await trial.verify(await trial.open(), DO_NOTHING.response)
+        except (Untestable, PathHangs, ServerFault):
+            return
+        if trial.judged and crashed(trial.channel.exchanges[-1]):
+            self.needs = (
+                "a judge that answers in the form which it asks for: it can score nothing with what our mock says"
             )
 
     async def _afterwards(self, check: Check) -> list[Finding]:
