@@ -14,7 +14,7 @@ from gym_conformance.contract.wire import LIVENESS, VERIFY
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym import Gym
 from gym_conformance.lacking import crashed, lack
-from gym_conformance.session.channel import PathHangs
+from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.fault import Fault, ServerFault
@@ -111,7 +111,7 @@ class Judge:
         rows = redact(json.dumps([row.as_json() for row in trial.drift]), self.gym.line.secrets)
         return replace(finding, drift=tuple(json.loads(rows)), readings=tuple(map(asdict, trial.readings)))
 
-    async def _ended(self, check: Check, subject: object, trial: Trial) -> Finding:
+    async def _ended(self, check: Check, subject: object, trial: Trial, *, again: bool = False) -> Finding:
         try:
             await check.body(trial, subject)
         except Violation as violation:
@@ -126,6 +126,10 @@ class Judge:
                 self.silent = f"it stopped answering in {check.id}"
             elif fault.fault is Fault.HANG:
                 await self._look_for_company(trial)
+                if not again and not self.needs and await self._answers_now(trial):
+                    trial.channel.exchanges.clear()
+                    trial.note = "no answer came in time, and then it did, to the same: the machine was busy"
+                    return await self._ended(check, subject, trial, again=True)
             return await self._unless_lacking(check, subject, self._as_violation(fault), trial)
         return self._finding(check, subject, Verdict.PASS, trial.note)
 
@@ -155,6 +159,17 @@ class Judge:
                 f"all rollouts of a prompt at the same time: /verify answers none alone, and {together} together; "
                 "set its number of rollouts to 1"
             )
+
+    async def _answers_now(self, trial: Trial) -> bool:
+        """Whether a request that hung is answered now, sent alone: what holds the server up is no fault of this one."""
+        request = next(exchange.request for exchange in reversed(trial.channel.exchanges) if exchange.reply is None)
+        hangs = self.gym.line.hangs.pop(request.path, 0)
+        try:
+            await Channel(self.gym.line).send(request)
+        except (ServerFault, PathHangs):
+            self.gym.line.hangs[request.path] = hangs
+            return False
+        return True
 
     async def _look_for_judge(self) -> None:
         """Where verify crashed for the first time after it asked a judge, see whether it can score anything at all."""

@@ -172,3 +172,18 @@ def test_a_refusal_may_say_that_a_module_is_missing() -> None:
     body = b'{"detail": "Could not load \'textworld\': ModuleNotFoundError(\\"No module named \'tales\'\\")"}'
     found = lack([Exchange(1, Request("POST", "/reset"), Reply(400, (), body, 0.1))], list)
     assert found == Lack("the module tales, which is not installed where the server runs")
+
+
+def test_a_hang_that_does_not_come_again_is_the_machine_s() -> None:
+    class Busy(ReferenceServer):
+        busy = True
+
+        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+            if self.busy:
+                self.busy = False
+                await asyncio.sleep(60)
+            return await super().score(session_id, row, response)
+
+    with serve(Busy()) as url:
+        found = judge(url, dataset(), timeout=1.0, checks=["verify-scores-rows"])["verify-scores-rows"]
+    assert {one.verdict for one in found} == {Verdict.PASS}
