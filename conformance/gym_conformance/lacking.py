@@ -62,7 +62,7 @@ def lack(exchanges: Iterable[Exchange], log: Callable[[], Sequence[str]]) -> Lac
             return _worded(found)
         if _NO_FILE in text and (program := _program(log())):
             return Lack(f"{program}, which is not installed where the server runs")
-        if needs := _crashed_for(exchange) or _refused_for(exchange):
+        if needs := _crashed_for(exchange, log) or _refused_for(exchange):
             return Lack(needs)
     return None
 
@@ -72,15 +72,18 @@ def crashed(exchange: Exchange) -> bool:
     return exchange.reply is not None and exchange.reply.status >= _SERVER_ERROR
 
 
-def _crashed_for(exchange: Exchange) -> str:
+def _crashed_for(exchange: Exchange, log: Callable[[], Sequence[str]]) -> str:
     if not crashed(exchange) or exchange.reply is None:
         return ""
     text = exchange.reply.text
     if NETWORK.search(text):
         return f"the network: {exchange.request.path} answers {text[:_CUT]}"
-    if exchange.request.path in _OPENING and (found := _OWN_FILE.search(text)):
+    if exchange.request.path not in _OPENING:
+        return ""
+    if found := _OWN_FILE.search(text):
         return f"the file {found['file'][:_CUT]}"
-    return ""
+    printed = next(filter(None, map(_NOT_FOUND.search, reversed(log()))), None) if _NO_FILE in text else None
+    return f"the file {printed['name']}" if printed and printed["name"] else ""
 
 
 def _refused_for(exchange: Exchange) -> str:

@@ -141,6 +141,13 @@ def test_a_verify_that_waits_for_the_rest_of_its_group_is_no_violation(
         assert reasons.pop().startswith("all rollouts of a prompt at the same time: /verify answers none alone, and ")
 
 
+def test_a_row_s_file_is_named_by_the_log() -> None:
+    body = b"\"FileNotFoundError(2, 'No such file or directory')\""
+    exchanges = [Exchange(1, Request("POST", "/seed_session"), Reply(500, (), body, 0.1))]
+    log = ["FileNotFoundError: [Errno 2] No such file or directory: '/envs/a/data/tasks'", "INFO: 500"]
+    assert lack(exchanges, lambda: log) == Lack("the file /envs/a/data/tasks")
+
+
 _CALLER = [
     "Traceback (most recent call last):",
     'File "app.py", line 830, in _pull',
