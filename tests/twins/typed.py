@@ -10,7 +10,7 @@ from gym_mocks.resources import TypedSessions
 from gym_mocks.resources.typed import ResourcesCloseSessionRequest, ResourcesSeedSessionRequest
 from gym_mocks.wire import Refused, Reply, Request
 from gym_mocks.wire.client import ASGIApp
-from tests.twins.twin import Json, Twin, twin
+from tests.twins.twin import Json, Twin, dataset, twin
 
 
 class TypedReference(TypedSessions, ReferenceServer):
@@ -162,6 +162,15 @@ class SeedsEmpty(TypedReference):
         return await super().seed_typed(asked.model_copy(update={"task_data": {"stock": []}}))
 
 
+class KnowsItsTask(TypedReference):
+    """Holds the task's id to what the row says it is, as 0.7.0's swebench_pro does."""
+
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        if asked.task_id.task_id != asked.task_data.get("instance_id", asked.task_id.task_id):
+            raise ValueError("TaskId does not match the instance_id")
+        return await super().seed_typed(asked)
+
+
 AFTER_SEED = """typed-seed-repeat typed-seed-foreign typed-refusal-status typed-close typed-close-final typed-close-busy
     typed-seed-race typed-seed-strict typed-odd-ids"""
 
@@ -173,6 +182,7 @@ def typed(name: str, fails: str, make: Callable[[], ASGIApp], **more: Any) -> Tw
 
 TWINS = (
     typed("all is well", "", TypedReference),
+    typed("the task is the row's", "", KnowsItsTask, data=dataset(lambda row: row.update(instance_id="stock-7"))),
     typed("no id in the reply", "typed-seed", RepliesNothing, untestable=AFTER_SEED),
     typed("no cookie", "typed-seed", SetsNoCookie, untestable=AFTER_SEED),
     typed("a repeated seed starts anew", "typed-seed-repeat", SeedsAnew),

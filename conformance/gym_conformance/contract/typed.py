@@ -12,8 +12,18 @@ from uuid import uuid4
 #: What a server that knows typed sessions declares of its seed's body.
 SESSION_ID: Final = "resources_session_id"
 
-#: Sessions of one run share a taskset; a row's place in its file is the task.
+#: Sessions of one run share a taskset.
 _TASKSET: Final = "gym-conformance"
+
+
+#: Where a row may name its task, as nemo_gym/task_materialization.py (0.7.0) looks for it.
+_TASK_IDS: Final = ("task_id", "problem_id", "instance_id")
+
+
+def task_id_of(data: Mapping[str, Any], index: int) -> str:
+    """The id of a row's task: its own where it names one, else its index in the file, from 0."""
+    named = (data[key] for key in _TASK_IDS if data.get(key) is not None)
+    return str(next(named, index))
 
 
 def _session_id() -> str:

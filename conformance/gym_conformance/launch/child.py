@@ -123,7 +123,7 @@ def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     for name in sorted(names):
         declared = _dict(_dict(own.get(name)).get(_MODELS))
         filled = {inner: dict(unset(_dict(entry)), **spec["policy"]) for inner, entry in declared.items()}
-        config[name] = {_MODELS: filled or {"mock_model": {"entrypoint": "app.py", **spec["policy"]}}}
+        config[name] = {_MODELS: filled or {"vllm_model": {"entrypoint": "app.py", **spec["policy"]}}}
         for key in _PLAIN.findall(json.dumps(declared, default=str)):
             if key not in own:
                 config.setdefault(key, "none")

@@ -75,7 +75,8 @@ class Run:
         known: dict[str, Any] = {"url": self.url, "rows": self.dataset.read}
         if self._judge:
             gym = self._judge.gym
-            known |= {"kind": gym.kind.value, "evidence": gym.evidence, "contract": gym.contracts}
+            over_mcp = f"; {len(gym.offer.tools)} tools over MCP" if gym.offer.tools else ""
+            known |= {"kind": gym.kind.value, "evidence": gym.evidence + over_mcp, "contract": gym.contracts}
         return known
 
     def statistics(self, check: Check) -> str:
