@@ -39,14 +39,14 @@ def real() -> Iterator[httpx.Client]:
 
 
 @pytest.mark.parametrize("probe", ALL)
-def test_it_answers_as_isknown(real: httpx.Client, ours: httpx.Client, probe: str) -> None:
+def test_it_answers_as_is_known(real: httpx.Client, ours: httpx.Client, probe: str) -> None:
     mine, theirs = (seen(ask(client, ALL[probe])) for client in (ours, real))
     difference = None if approximately(mine) == theirs else _told(theirs)
     assert difference == known("probes", probe, difference)
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_bundled_servers_are_found_to_be_as_isknown(name: str, real_server: Callable[[str], RealServer]) -> None:
+def test_bundled_servers_are_found_to_be_as_is_known(name: str, real_server: Callable[[str], RealServer]) -> None:
     server = real_server(name)
     run = Run(server.url, Options(timeout=20), load([server.rows]))
     try:
