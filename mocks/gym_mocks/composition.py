@@ -9,6 +9,9 @@ from gym_mocks.head import Instance, merged
 from gym_mocks.head.server import Kind
 from gym_mocks.wire.client import ASGIApp
 
+AGENTS: Kind = "responses_api_agents"
+ENVIRONMENTS: Kind = "environment_servers"
+
 
 @dataclass(frozen=True)
 class Registered:
@@ -36,7 +39,8 @@ class Registered:
 def compose(files: Mapping[str, Any], servers: Iterable[Registered]) -> tuple[dict[str, Any], tuple[Instance, ...]]:
     """The global configuration and the instances.
 
-    Files are kept as they are, interpolations unresolved; `host` and `port` of what runs are set.
+    Files are kept as they are, interpolations unresolved; `host` and `port` of what runs are set. Each agent has an
+    environment server.
     """
     config: dict[str, Any] = dict(files)
     instances: list[Instance] = []
@@ -50,4 +54,41 @@ def compose(files: Mapping[str, Any], servers: Iterable[Registered]) -> tuple[di
         address = {server.name: {server.kind: {inner: instance.address}}}
         config = merged(merged(mine, config), address)
         instances.append(instance)
-    return config, tuple(instances)
+    agents = {each.process_name: each.address for each in instances if each.server_type == AGENTS}
+    served = {each.process_name for each in instances}
+    fronts = {name: kinds for name, kinds in _fronts(config, agents).items() if name not in served}
+    return merged(config, fronts), tuple(instances)
+
+
+def _fronts(config: Mapping[str, Any], agents: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The environment servers through which alone nemo-gym 0.7.0 reaches an agent (rollout_collection.py).
+
+    Each has its agent's own address: nemo-gym's relay hands `/run` and `/aggregate_metrics` on as they come
+    (environment_servers/legacy_agent/app.py). An agent that no file gives one gets a relay, as there
+    (`_front_agents_without_environment_server` of global_config.py).
+
+    Args:
+        config: files and servers.
+        agents: addresses by name.
+    """
+    fronts: dict[str, Any] = {}
+    fronted: set[str] = set()
+    for name, kinds in config.items():
+        servers = (kinds.get(ENVIRONMENTS) if isinstance(kinds, Mapping) else None) or {}
+        for inner, server in servers.items():
+            for agent in filter(agents.__contains__, _named(server)):
+                fronted.add(agent)
+                fronts.setdefault(name, {ENVIRONMENTS: {inner: agents[agent]}})
+    for agent in sorted(agents.keys() - fronted):
+        relay = {"entrypoint": "app.py", "agent_server": {"type": AGENTS, "name": agent}, **agents[agent]}
+        fronts[f"{agent}_environment_server"] = {ENVIRONMENTS: {"legacy_agent": relay}}
+    return fronts
+
+
+def _named(server: Mapping[str, Any]) -> list[str]:
+    """The agents that an environment server's configuration refers to."""
+    return [
+        value["name"]
+        for key, value in server.items()
+        if isinstance(value, Mapping) and value.get("type", AGENTS if key == "agent_server" else "") == AGENTS
+    ]

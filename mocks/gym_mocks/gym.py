@@ -129,6 +129,17 @@ class MockGym:
         agent = app or MockAgent(name, peers, max_steps=max_steps)
         return self._add(name, "responses_api_agents", "simple_agent", agent, refs)
 
+    def add_environment_server(self, name: str, app: ASGIApp, *, agent: str, resources: str) -> str:
+        """Serve an environment server of nemo-gym 0.7.0 before an agent; its base URL.
+
+        Without one, the head names the agent's own address for it, and `/run` of the agent is what clients get.
+        """
+        refs = {
+            "agent_server": {"type": "responses_api_agents", "name": agent},
+            "resources_server": {"type": "resources_servers", "name": resources},
+        }
+        return self._add(name, "environment_servers", "single_agent_turn", app, refs)
+
     def add_config(self, path: Path) -> None:
         """Take up an env's own `configs/*.yaml`.
 

@@ -32,6 +32,27 @@ def add_simple_agent(
     return url
 
 
+def add_environment_server(gym: MockGym, name: str, *, agent: str, resources: str) -> str:
+    """Serve nemo-gym 0.7.0's environment server, which opens typed sessions with both for each row; its base URL."""
+    from environment_servers.single_agent_turn.app import SingleAgentTurnEnvironmentServerConfig  # noqa: PLC0415
+    from environment_servers.single_agent_turn_legacy.app import (  # noqa: PLC0415
+        SingleAgentTurnLegacyEnvironmentServer,
+    )
+
+    config = SingleAgentTurnEnvironmentServerConfig(
+        host="127.0.0.1",
+        port=1,
+        name=name,
+        entrypoint="app.py",
+        resources_server={"type": "resources_servers", "name": resources},
+        agent_server={"type": "responses_api_agents", "name": agent},
+        resources_tool_transports=["direct_http"],
+        cleanup_timeout_seconds=60,
+    )
+    server = SingleAgentTurnLegacyEnvironmentServer(config=config, server_client=_client(gym))
+    return gym.add_environment_server(name, asgi_app(server), agent=agent, resources=resources)
+
+
 def add_openai_model(gym: MockGym, name: str, upstream: str) -> str:
     """Serve nemo-gym's `openai_model` server, with an OpenAI base URL behind it; its base URL."""
     from responses_api_models.openai_model.app import (  # noqa: PLC0415
@@ -74,8 +95,9 @@ def asgi_app(server: Any) -> ASGIApp:
     from nemo_gym import server_utils  # noqa: PLC0415
 
     app = server.setup_webserver()
-    server.setup_liveness(app)
-    server.setup_exception_middleware(app)
+    for step in ("setup_liveness", "setup_exception_middleware", "setup_cancellation_middleware"):
+        if hasattr(server, step):  # 0.2.1 knows no liveness, and 0.7.0 was the first to cancel
+            getattr(server, step)(app)
     inner = app.router.lifespan_context
 
     @asynccontextmanager

@@ -131,6 +131,29 @@ def test_an_envs_own_config_is_composed_in(gym: MockGym, tmp_path: Path) -> None
     assert rollout["reward"] == 1.0
 
 
+def test_each_agent_has_an_environment_server_at_its_own_address(gym: MockGym, tmp_path: Path) -> None:
+    """nemo-gym 0.7.0 reaches agents in no other way; the file's own is taken where it has one."""
+    path = tmp_path / "env.yaml"
+    agent = {
+        "resources_server": {"type": "resources_servers", "name": "weather"},
+        "model_server": {"type": "responses_api_models", "name": "policy_model"},
+    }
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "theirs": {"responses_api_agents": {"simple_agent": agent}},
+                "front": {"environment_servers": {"legacy_agent": {"agent_server": {"name": "theirs"}}}},
+            }
+        )
+    )
+    gym.add_config(path)
+    config = global_config(gym)
+    fronts = {name: kinds["environment_servers"] for name, kinds in config.items() if "environment_servers" in kinds}
+    assert fronts.keys() == {"front", "weather_simple_agent_environment_server"}
+    for server in (kinds["legacy_agent"] for kinds in fronts.values()):
+        assert f"http://{server['host']}:{server['port']}" == gym.url(server["agent_server"]["name"])
+
+
 def test_the_written_config_goes_with_the_gym(tmp_path: Path) -> None:
     with MockGym() as gym:
         gym.add_env(weather.server(), weather.ROWS)

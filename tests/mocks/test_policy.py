@@ -221,3 +221,11 @@ def test_a_request_that_is_none_is_refused_as_openai_does(client: httpx.Client) 
         reply = client.post("/v1/responses", content=body, headers={"content-type": "application/json"})
         assert reply.status_code in {400, 422}
         assert isinstance(reply.json()["error"]["message"], str)
+
+
+@pytest.mark.parametrize("rollout", ["/ng-rollout/3-0-a1", "/ng-rollout/r1/training-token-capture"])
+def test_the_rollout_before_the_path_is_passed_over(client: httpx.Client, rollout: str) -> None:
+    """Agents of nemo-gym 0.5.1 and later say there which rollout a call is for."""
+    reply = client.post(f"{rollout}/v1/responses", json={"input": "Hello."})
+    assert reply.json()["output"][0]["content"][0]["text"] == "Hello."
+    assert client.post("/ng-rollout/v1/responses", json={"input": "Hello."}).status_code == 404

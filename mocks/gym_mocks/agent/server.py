@@ -5,7 +5,7 @@ from typing import Any
 from gym_mocks.agent.loop import Cookies, InnerError, Peers, checked, cookies_of, play
 from gym_mocks.resources.cookies import SignedCookie
 from gym_mocks.resources.models import validated
-from gym_mocks.resources.rows import CreateParams, Row
+from gym_mocks.resources.rows import CreateParams, LaterCreateParams, Row
 from gym_mocks.wire import App, Reply, Request, json_body
 
 DEADLINE = 3600.0  # seconds for one rollout: a model may take its time at every turn
@@ -78,7 +78,7 @@ class MockAgent(App):
 
     async def _responses(self, request: Request) -> Reply:
         params = json_body(request)
-        validated(CreateParams, params)
+        validated(LaterCreateParams, params)
         response, cookies = await play(self.peers, params, _cookies(request), self.max_steps)
         set_cookies = (("set-cookie", f"{k}={v}; Path=/; SameSite=lax") for k, v in cookies.items())
         return Reply.json(response).plus(*set_cookies)

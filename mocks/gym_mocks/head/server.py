@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from gym_mocks.head.config import to_yaml
 from gym_mocks.wire import App, Reply, Request
 
-Kind = Literal["resources_servers", "responses_api_agents", "responses_api_models"]
+Kind = Literal["resources_servers", "responses_api_agents", "responses_api_models", "environment_servers"]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     import respx
 
 PATHS: dict[str, Api] = {"/responses": "responses", "/chat/completions": "chat", "/messages": "messages"}
+# The rollout that a call is for, which agents of nemo-gym 0.5.1 and later put before the path
+# (nemo_gym/base_responses_api_model.py strips it).
+ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/[A-Za-z0-9][A-Za-z0-9._-]*(/training-token-capture)?(?=/)")
 EVENT_STREAM = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
 
 
@@ -98,7 +103,8 @@ class FakePolicy(App):
     async def dispatch(self, request: Request) -> Reply:
         """Answer; refusals have the shape that OpenAI's clients read."""
         try:
-            return await self.find(request)(request)
+            asked = replace(request, path=ROLLOUT_PREFIX.sub("", request.path))
+            return await self.find(asked)(asked)
         except Refused as refused:
             return _error(refused.status, refused.detail, refused.headers)
 

@@ -10,7 +10,7 @@ from gym_mocks.resources.models import Text
 
 
 class CreateParams(BaseModel):
-    """A row's `responses_create_params`: a Responses API request, with nothing unknown in it."""
+    """A Responses API request as nemo-gym 0.2.1 to 0.5.1 know it, with nothing unknown in it."""
 
     model_config = ConfigDict(extra="forbid", defer_build=True)
 
@@ -39,12 +39,24 @@ class CreateParams(BaseModel):
     stream: bool | None = None
 
 
+class LaterCreateParams(CreateParams):
+    """A row's `responses_create_params`: with what nemo-gym 0.6.0 added, whose agents send all of it, as nulls."""
+
+    context_management: list[dict[str, Any]] | None = None
+    conversation: Text | dict[str, Any] | None = None
+    moderation: dict[str, Any] | None = None
+    prompt_cache_key: Text | None = None
+    prompt_cache_retention: Text | None = None
+    safety_identifier: Text | None = None
+    stream_options: dict[str, Any] | None = None
+
+
 class Row(BaseModel):
     """A dataset row. Subclass it to type the fields that `verify` needs; other fields are kept."""
 
     model_config = ConfigDict(extra="allow", defer_build=True)
 
-    responses_create_params: CreateParams
+    responses_create_params: LaterCreateParams
 
 
 class PolicyResponse(BaseModel):

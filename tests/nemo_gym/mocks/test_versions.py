@@ -1,9 +1,7 @@
 """The version of nemo-gym that is installed answers as `versions.json` says; GYM_RECORD=1 writes it anew."""
 
 import json
-import os
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from typing import Any
 
 import httpx
@@ -18,12 +16,11 @@ from gym_mocks.serving import serve
 from tests.nemo_gym.conftest import RealServer
 from tests.nemo_gym.mocks.conftest import notes_env
 from tests.nemo_gym.mocks.probes import AGGREGATES, JSON, PROBES, approximately, ask, seen
-from tests.nemo_gym.mocks.versions import SEEN
+from tests.nemo_gym.mocks.versions import known
 
 #: What nemo-gym warns of is its own affair: as errors its warnings would be replies of status 500.
 pytestmark = [pytest.mark.nemo_gym, pytest.mark.filterwarnings("ignore")]
 
-VERSION = version("nemo-gym")
 SERVERS = ("example_single_tool_call", "example_session_state_mgmt", "example_multi_step")
 LEVELS = ("MUST", "SHOULD")
 
@@ -41,23 +38,11 @@ def real() -> Iterator[httpx.Client]:
         yield client
 
 
-def _known(part: str, name: str, found: Any) -> Any:
-    """What is written down for this version, which is `found` itself where it is to be written anew."""
-    everything = json.loads(SEEN.read_text())
-    ours = everything.setdefault(VERSION, {"probes": {}, "findings": {}})[part]
-    if os.environ.get("GYM_RECORD"):
-        ours.pop(name, None)
-        ours |= {} if found is None else {name: found}
-        numbers = sorted(everything, key=lambda each: tuple(map(int, each.split("."))))
-        SEEN.write_text(json.dumps({number: everything[number] for number in numbers}, indent=1) + "\n")
-    return ours.get(name)
-
-
 @pytest.mark.parametrize("probe", ALL)
 def test_it_answers_as_is_known(real: httpx.Client, ours: httpx.Client, probe: str) -> None:
     mine, theirs = (seen(ask(client, ALL[probe])) for client in (ours, real))
     difference = None if approximately(mine) == theirs else _told(theirs)
-    assert difference == _known("probes", probe, difference)
+    assert difference == known("probes", probe, difference)
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -69,7 +54,7 @@ def test_bundled_servers_are_found_to_be_as_is_known(name: str, real_server: Cal
         failed = {f.check for check in checks for f in run.judge(check) if f.verdict is Verdict.FAIL}
     finally:
         run.close()
-    assert sorted(failed) == _known("findings", name, sorted(failed))
+    assert sorted(failed) == known("findings", name, sorted(failed))
 
 
 def _told(reply: dict[str, Any]) -> str:
