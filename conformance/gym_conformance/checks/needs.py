@@ -18,7 +18,7 @@ from gym_conformance.session.stepping import SteppingSession
 
 
 async def _resources_server(gym: Gym) -> None:
-    if gym.kind is Kind.GYMNASIUM:
+    if gym.kind in (Kind.GYMNASIUM, Kind.ENVIRONMENT):
         raise NotApplicable(f"a {gym.kind} ({gym.evidence}): it has another contract")
     if gym.kind is Kind.OTHER:
         raise Untestable(f"a resources server: {gym.evidence}")
@@ -27,6 +27,11 @@ async def _resources_server(gym: Gym) -> None:
 async def _gymnasium(gym: Gym) -> None:
     if gym.kind is not Kind.GYMNASIUM:
         raise NotApplicable(f"a {gym.kind}, and no gymnasium-style one")
+
+
+async def _environment(gym: Gym) -> None:
+    if gym.kind is not Kind.ENVIRONMENT:
+        raise NotApplicable(f"a {gym.kind}, and no environment server")
 
 
 async def _resets(gym: Gym) -> None:
@@ -103,6 +108,7 @@ async def _stateless(gym: Gym) -> None:
 
 RESOURCES_SERVER: Final = Need("resources server", _resources_server)
 GYMNASIUM: Final = Need("gymnasium-style server", _gymnasium)
+ENVIRONMENT: Final = Need("environment server", _environment)
 RESETS: Final = Need("an episode", _resets)
 SCORE: Final = Need("score", _score)
 TOOLS: Final = Need("tools", _tools)

@@ -13,7 +13,7 @@ from uuid import uuid4
 SESSION_ID: Final = "resources_session_id"
 
 #: Sessions of one run share a taskset; a row's place in its file is the task.
-_TASKSET: Final = "gym-conformance"
+TASKSET: Final = "gym-conformance"
 
 
 def _session_id() -> str:
@@ -44,7 +44,7 @@ class Identity:
         return {
             SESSION_ID: self.session_id,
             "episode_id": self.episode,
-            "task_id": {"taskset": _TASKSET, "task_id": self.task_id},
+            "task_id": {"taskset": TASKSET, "task_id": self.task_id},
             "task_data": task,
         }
 

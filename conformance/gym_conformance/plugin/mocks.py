@@ -73,6 +73,8 @@ class MockPeers:
         said = _SAID.get(saying, _SAID[Saying.NO])  # not the echo: judges' prompts hold every verdict
         self._policy.default = lambda _: Say(said)
         self._policy.faults.clear()
+        if saying is Saying.BROKEN:
+            self._policy.fail(Fault("invalid_json"))
         if saying is Saying.FAILURE:
             self._policy.fail(Fault("status", status=500))
         if saying is Saying.NOTHING:

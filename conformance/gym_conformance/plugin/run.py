@@ -110,7 +110,7 @@ class Run:
             Unreachable: no resources server answers, so that half of it is not known.
         """
         gym = self._within(self._ready()).gym
-        if gym.kind is Kind.OTHER:
+        if gym.kind in (Kind.OTHER, Kind.ENVIRONMENT):
             raise Unreachable(f"no resources server: {gym.evidence}")
         return gym.tools_now
 
