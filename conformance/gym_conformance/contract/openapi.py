@@ -29,6 +29,12 @@ class Kind(StrEnum):
     OTHER = "no resources server"
 
 
+def phrase(kind: str) -> str:
+    """A kind with its article."""
+    article = "" if kind.startswith("no ") else "an " if kind[:1] in "aeiou" else "a "
+    return article + kind
+
+
 @dataclass(frozen=True)
 class Api:
     """The POST routes of a server. `known` is False where it serves no readable OpenAPI document."""

@@ -75,7 +75,8 @@ class Run:
         known: dict[str, Any] = {"url": self.url, "rows": self.dataset.read}
         if self._judge:
             gym = self._judge.gym
-            known |= {"kind": gym.kind.value, "evidence": gym.evidence, "contract": gym.contracts}
+            known |= {"kind": gym.kind.value, "evidence": gym.evidence}
+            known |= {} if gym.kind is Kind.ENVIRONMENT else {"contract": gym.contracts}
         return known
 
     def statistics(self, check: Check) -> str:
