@@ -46,7 +46,7 @@ class Options:
     """What to judge and how.
 
     `url` is None for the demo and for `envs`, which are launched, each with `python` if given, and `settings`,
-    `real` as NeMo Gym does; it has no trailing slash. `timeout` is in seconds.
+    `real` as NeMo Gym does, on the cluster `ray` if given; it has no trailing slash. `timeout` is in seconds.
     """
 
     url: str | None = None
@@ -71,6 +71,7 @@ class Options:
     launch_timeout: float = LAUNCH_TIMEOUT
     real: bool = False
     resume: bool = False
+    ray: str = ""
 
     def lock_of(self, env: Env | None) -> Path | None:
         """The lock of one server: of several, each has its own in its folder."""
@@ -103,6 +104,7 @@ def read_options(
     launch_timeout: str | float | None = None,
     launch: str | None = None,
     resume: bool = False,
+    ray: str | None = None,
 ) -> Options:
     """Check what was given.
 
@@ -120,6 +122,8 @@ def read_options(
         _refuse_for_many({"--gym-data": data, "--gym-replay": replay, "--gym-pid": pid})
     elif resume:
         raise BadOption("--gym-resume: it is about several servers; give several with --gym-env")
+    if ray is not None and not (ray and found):
+        raise BadOption("--gym-ray: give a cluster's address, such as 10.0.0.1:6379, and envs to launch with --gym-env")
     read_url = None if demo or found else _read_url(url or "")
     return Options(
         url=read_url,
@@ -144,6 +148,7 @@ def read_options(
         launch_timeout=_read_timeout(launch_timeout, "--gym-launch-timeout", LAUNCH_TIMEOUT),
         real=_read_launch(launch, found) if launch else False,
         resume=resume,
+        ray=ray or "",
     )
 
 

@@ -101,6 +101,22 @@ def test_what_is_about_one_server_is_refused(pytester: pytest.Pytester, argument
     run.stderr.fnmatch_lines([f"ERROR: {said}"])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--gym-demo", "--gym-ray", "auto"], "--gym-ray: give a cluster's address, such as * and envs to launch *"),
+        (["--gym-env", "fine:app", "--gym-ray", ""], "--gym-ray: give a cluster's address, such as *"),
+        (["--gym-env", "fine:app", "--gym-ray", "auto", "-n", "2"], "--gym-ray and -n: *; leave out -n, or give -n0"),
+        (["--gym-env", "fine:app", "--gym-ray", "auto"], "--gym-ray auto: Ray is not installed here; *"),
+    ],
+)
+def test_a_cluster_that_cannot_be_used_is_one_line(pytester: pytest.Pytester, arguments: list[str], said: str) -> None:
+    pytester.makeconftest("import sys\nsys.modules['ray'] = None")
+    run = pytester.runpytest_subprocess(*arguments, timeout=60)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines([f"ERROR: {said}"])
+
+
 def test_an_interrupted_run_is_resumed(pytester: pytest.Pytester) -> None:
     """What is finished is not launched again, and stands in exit status, table and report as if it had been."""
     checks = ["-k", "live or seed-replies-object"]

@@ -42,6 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--gym-launch-timeout", metavar="SECONDS", help="how long a launched server may take to answer (default: 120)"
     )
     group.addoption(
+        "--gym-ray", metavar="ADDRESS", help="judge envs as tasks of this Ray cluster, such as 10.0.0.1:6379 or auto"
+    )
+    group.addoption(
         "--gym-resume",
         action="store_true",
         help="of several servers, judge only those that the last run did not finish",

@@ -46,6 +46,7 @@ def options_of(config: pytest.Config) -> Options:
         launch_timeout=option.gym_launch_timeout or config.getini("gym_launch_timeout"),
         launch=option.gym_launch or config.getini("gym_launch"),
         resume=option.gym_resume,
+        ray=option.gym_ray,
     )
 
 

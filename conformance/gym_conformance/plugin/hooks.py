@@ -19,6 +19,7 @@ from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.items import TARGETS, CheckItem, collect_checks, nodes_of, target_of
 from gym_conformance.plugin.locking import load_lock, write_lock
 from gym_conformance.plugin.mocks import MockPeers, demo_data, serve_demo
+from gym_conformance.plugin.on_ray import OnRay
 from gym_conformance.plugin.outputs import unwritten, write_outputs
 from gym_conformance.plugin.progress import progress_of
 from gym_conformance.plugin.replays import Replay, collect_replays, read_replay
@@ -26,7 +27,7 @@ from gym_conformance.plugin.resuming import Ledger
 from gym_conformance.plugin.run import Unreachable, ensure_reachable
 from gym_conformance.plugin.scheduling import allow_restarts, scheduler
 from gym_conformance.plugin.summary import Tally, write_summary
-from gym_conformance.plugin.target import Target, launched_targets, names_of, running_target
+from gym_conformance.plugin.target import Target, launched_targets, names_of, running_target, travelling
 from gym_conformance.reports.report import Report
 from gym_conformance.session.printable import printable
 
@@ -46,7 +47,10 @@ def activate(config: pytest.Config) -> None:
     write_junit(config, options)
     choose_paths(config, options)
     allow_restarts(config, len(options.envs))
-    config.pluginmanager.register(Suite(config, options, replays), "gym-conformance-suite")
+    suite = Suite(config, options, replays)
+    config.pluginmanager.register(suite, "gym-conformance-suite")
+    if options.ray:
+        config.pluginmanager.register(OnRay(config, options.ray, suite.tallies), "gym-conformance-ray")
 
 
 class Suite:
@@ -176,18 +180,13 @@ class Suite:
         """Let the findings travel with pytest's report, also from an xdist worker."""
         report = yield
         if isinstance(item, CheckItem) and call.when == "call":
-            target = self.config.stash[TARGETS][item.target]
             findings = item.findings or [_cut_off(item, call.excinfo)]
-            effort = target.effort()
-            report.gym = {  # type: ignore[attr-defined]
-                "findings": [finding.as_json() for finding in findings],
-                "name": item.target,
-                "target": target.target(),
-                "effort": [self.worker["workerid"] if self.worker else "", effort.requests, effort.seconds],
-                "latency": target.latencies(),
-                "earlier": target.earlier is not None,
-                "own_fault": not item.findings and not _stopped(call.excinfo),
-            }
+            report.gym = travelling(  # type: ignore[attr-defined]
+                self.config.stash[TARGETS][item.target],
+                findings,
+                self.worker["workerid"] if self.worker else "",
+                own_fault=not item.findings and not _stopped(call.excinfo),
+            )
         if isinstance(item, CheckItem | StaleItem) and call.when == "call":
             report.gym_stale = [asdict(stale) for stale in item.stale]  # type: ignore[attr-defined]
         return report

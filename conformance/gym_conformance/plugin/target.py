@@ -239,6 +239,20 @@ class launched:  # noqa: N801 - a context manager
             raise NotLaunched(f"rows that can be read: {bad}") from None
 
 
+def travelling(target: Target, findings: Sequence[Finding], process: str, *, own_fault: bool = False) -> dict[str, Any]:
+    """What one check found and cost in a process, as it travels with pytest's report: JSON."""
+    effort = target.effort()
+    return {
+        "findings": [finding.as_json() for finding in findings],
+        "name": target.name,
+        "target": target.target(),
+        "effort": [process, effort.requests, effort.seconds],
+        "latency": target.latencies(),
+        "earlier": target.earlier is not None,
+        "own_fault": own_fault,
+    }
+
+
 def names_of(options: Options) -> tuple[str, ...]:
     """The targets' names, as node ids have them; one target alone needs none."""
     return tuple(env.name for env in options.envs) if len(options.envs) > 1 else ("",)
