@@ -1,26 +1,30 @@
 """Environment servers whose model fails: one that says so in form, and twins that do not, each seen by its own check only."""
 
+import asyncio
 import itertools
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import httpx
 import pytest
 
 from gym_conformance.checks.memory import Judges
 from gym_conformance.checks.registry import JUDGES
+from gym_conformance.checks.run import run_isolation
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.run import Run
+from gym_mocks.agent.loop import body_of
 from gym_mocks.serving import serve
 from gym_mocks.wire import Reply, Request
+from gym_mocks.wire.client import Client
 from tests.twins.judging import ended
 from tests.twins.run import EpisodeRequest, Playing, Relaying
 from tests.twins.twin import Json, unrecorded
 
-OF_MODELS = [check for check in JUDGES if check.section == "model"]
+OF_MODELS = [check for check in JUDGES if check.section == "model"] + [run_isolation]
 
 
 @pytest.fixture
@@ -39,13 +43,24 @@ class _Asking(Playing):
         self.policy = "http://{}:{}/v1/responses".format(*mocks.addresses.policy)
 
     async def play(self, task: Json) -> Json:
-        async with httpx.AsyncClient(timeout=self.patience) as client:
-            reply = await client.post(self.policy, json={"input": "What now?"})
-        return await super().play(task) | {"said": self.read(reply)}
+        client = Client()
+        try:
+            async with asyncio.timeout(self.patience):
+                asked = {"content-type": "application/json"}
+                reply = await client.request("POST", self.policy, b'{"input":"What now?"}', asked)
+        finally:
+            client.close()
+        return await super().play(task) | {"said": self.read(reply.status, body_of(reply))}
 
-    def read(self, reply: httpx.Response) -> Any:
-        """What the policy said."""
-        return reply.raise_for_status().json()["output"]
+    def read(self, status: int, said: bytes) -> Any:
+        """What the policy said.
+
+        Raises:
+            OSError: it said that it failed.
+        """
+        if status != 200:
+            raise OSError(f"the model answers {status}")
+        return json.loads(said)["output"]
 
 
 class _LetsItOut(_Asking):
@@ -54,8 +69,8 @@ class _LetsItOut(_Asking):
 
 
 class _ScoresAnOutage(_Asking):
-    def read(self, reply: httpx.Response) -> Any:
-        return super().read(reply) if reply.is_success else []
+    def read(self, status: int, said: bytes) -> Any:
+        return super().read(status, said) if status == 200 else []
 
 
 class _Waits(_Asking):
@@ -71,6 +86,17 @@ class _DrawsLots(_Asking):
         return await super().play(task) | {"reward": float(next(self.lots) % 2)}
 
 
+class _MixesRewards(_Asking):
+    """Says whose row it is, and earns what another one does."""
+
+    stock: list[Any]
+
+    async def play(self, task: Json) -> Json:
+        self.stock = task["stock"]
+        result = await super().play(task)
+        return result | {"reward": len(self.stock) / 8}
+
+
 class _Relaying(_Asking, Relaying):
     """Takes rows, and hands on what went wrong, as agents do: `repr` of the error and 500."""
 
@@ -79,7 +105,7 @@ class _Nulls(_Relaying):
     async def _run(self, request: Request) -> Reply:
         try:
             return await super()._run(request)
-        except (httpx.HTTPError, ValueError):
+        except (OSError, ValueError):
             return Reply.json(None)
 
 
@@ -102,6 +128,7 @@ def _judge(server: Playing, judges: Judges | None) -> dict[str, list[Finding]]:
         (_Nulls, {"model-fails"}),
         (_ScoresAnOutage, {"model-unscored"}),
         (_DrawsLots, {"model-repeat"}),
+        (_MixesRewards, {"run-isolation"}),
     ],
 )
 def test_a_twin_fails_exactly_its_own(server: type[_Asking], fails: set[str], mocks: MockPeers) -> None:
@@ -116,6 +143,8 @@ def test_a_twin_fails_exactly_its_own(server: type[_Asking], fails: set[str], mo
 def test_without_a_model_of_ours_it_does_not_apply(mocks: MockPeers) -> None:
     assert mocks.addresses
     for judges in (None, Judges((), mocks)):
-        assert ended(_judge(Playing(), judges), Verdict.NOT_APPLICABLE) == {check.id for check in OF_MODELS}
+        found = _judge(_MixesRewards(mocks), judges)
+        assert ended(found, Verdict.NOT_APPLICABLE) == {check.id for check in OF_MODELS} - {"run-isolation"}
+        assert ended(found, Verdict.PASS) == {"run-isolation"}, "its policy may sample, for all that is known"
     found = _judge(Playing(), Judges(("policy",), mocks))
     assert ended(found, Verdict.NOT_APPLICABLE) == {"model-fails", "model-unscored"}, "it asks none"

@@ -24,7 +24,7 @@ _EPISODES = 4
 
 
 def _failing(_gym: Gym) -> Iterable[Saying]:
-    return (Saying.BROKEN, Saying.FAILURE, Saying.NOTHING)
+    return (Saying.GARBAGE, Saying.BROKEN, Saying.FAILURE, Saying.NOTHING)
 
 
 @check(
@@ -36,7 +36,7 @@ def _failing(_gym: Gym) -> Iterable[Saying]:
     subjects=_failing,
 )
 async def model_fails(trial: Trial, saying: Saying) -> None:
-    """Plays an episode while the model answers what is no JSON, 500, or nothing: a result or a failure, in form.
+    """Plays an episode while the model answers garbage, no JSON, 500, or nothing: a result or a failure, in form.
 
     Asked of launched servers only, and only where an episode does ask a model. Where rows are taken, a 5xx will do: agents
     know no other form of failure. Nothing is held against one that waits for a silent model: its own limit, such as

@@ -163,50 +163,54 @@ async def _result(trial: Trial, row: Row) -> dict[str, Any]:
     needs=[ENVIRONMENT, EPISODE],
 )
 async def run_isolation(trial: Trial, _: object) -> None:
-    """Plays three rows three times each at once: each answer bears its own episode, and is as that row's are alone.
+    """Plays three rows three times each at once: each answer bears its own episode, and echoes its own row.
 
-    What differs already between runs alone, such as what a policy that samples says, is not compared.
+    Where the model is ours, on a launched server, the rest of it is as that row's is alone, too, but for what differs
+    already between runs alone. Of a policy that may sample nothing else is known.
 
     Source: `validate_response_identity` in nemo_gym/base_environment_server.py, and `_run_examples_with_metadata` in
     nemo_gym/rollout_collection.py, which runs very many at once (0.7.0).
     """
-    rows = each_row(trial.gym)[:_ROWS]
-    alone = {row: [_outcome(await _apart(trial.gym, row)) for _ in range(_ALONE)] for row in rows}
+    gym, rows = trial.gym, each_row(trial.gym)[:_ROWS]
+    whole = bool(trial.memory.judges and trial.memory.judges.names)
+    alone = {row: [await _apart(gym, row) for _ in range(_ALONE)] for row in rows}
     for again in (False, True):
         trial.channel.exchanges.clear()
-        together = await asyncio.gather(
-            *(played(trial.gym, trial.channel, episode_of(trial.gym, row)) for row in rows * _TIMES)
-        )
-        mixed = next(filter(None, (_mixed(found, alone[found.episode.row]) for found in together)), None)
-        if mixed is None:
+        together = await asyncio.gather(*(played(gym, trial.channel, episode_of(gym, row)) for row in rows * _TIMES))
+        mixed = [found for found in together if _mixed(found, alone[found.episode.row], whole=whole)]
+        if not mixed:
             return
-        if again:
-            expected, actual = mixed
+        alone[mixed[0].episode.row] += [await _apart(gym, mixed[0].episode.row) for _ in range(2 * _ALONE)]
+        if again and (difference := _mixed(mixed[0], alone[mixed[0].episode.row], whole=whole)):
             hint = "What belongs to an episode is kept on the server object, or in a module: keep it in run()."
-            raise Violation(expected, f"{actual}, while other episodes run", hint)
-        for row in rows:
-            alone[row].append(_outcome(await _apart(trial.gym, row)))
+            raise Violation(difference[0], f"{difference[1]}, while other episodes run", hint)
 
 
 async def _apart(gym: Gym, row: Row) -> Played:
     return await played(gym, Channel(gym.line), episode_of(gym, row))
 
 
-def _outcome(found: Played) -> Outcome:
-    return Outcome((StepOutcome(RUN, found.reply.status, found.reply.said),))
-
-
-def _mixed(found: Played, alone: list[Outcome]) -> tuple[str, str] | None:
-    """What was expected of an answer, and what it has instead."""
+def _mixed(found: Played, alone: list[Played], *, whole: bool) -> tuple[str, str] | None:
+    """What was expected of an answer, and what it has instead: of the whole of it, or of its echo alone."""
     said = found.reply.said
     ours = found.episode.identity.episode
     if found.episode.typed and isinstance(said, dict) and said.get("episode_id", ours) != ours:
         return f"episode_id {ours!r}", f"{said['episode_id']!r}"
-    mask = frozenset().union(*(volatile(alone[0], other) for other in alone[1:]))
-    for difference in differences(alone[0], _outcome(found), mask):
-        place = ".".join(map(str, difference.place[2:])) or "status"
+    ended = [one for one in alone if not one.failed]
+    if found.failed or not ended:
+        return None  # under load an episode may fail
+    first, *others = (_outcome(one, whole=whole) for one in ended)
+    mask = frozenset().union(*(volatile(first, other) for other in others))
+    for difference in differences(first, _outcome(found, whole=whole), mask):
+        place = ".".join(map(str, difference.place[2:])) or "the answer"
         return f"{difference.expected!r} at {place}, as alone", f"{difference.actual!r}"
     return None
+
+
+def _outcome(found: Played, *, whole: bool) -> Outcome:
+    result = found.ended.result if found.ended else None
+    echo = result.get("responses_create_params") if isinstance(result, dict) else None
+    return Outcome((StepOutcome(RUN, found.reply.status, found.reply.said if whole else echo),))
 
 
 @check(
