@@ -5,6 +5,8 @@ their config's; that they do is seen: alone no rollout is answered, and then sev
 """
 
 import asyncio
+import json
+from dataclasses import replace
 from typing import Final
 
 from gym_conformance.gym import Gym
@@ -22,6 +24,9 @@ _ALONE: Final = 2.0
 
 _OK: Final = 200
 
+#: What rollout collection numbers the rollouts of a prompt with.
+_ROLLOUT: Final = "_ng_rollout_index"
+
 
 async def company(gym: Gym, request: Request) -> int:
     """How many were answered together of a verify that hung alone; 0 where company makes no difference."""
@@ -29,14 +34,14 @@ async def company(gym: Gym, request: Request) -> int:
     tasks: list[asyncio.Task[bool]] = []
     try:
         while len(tasks) < min(_MOST, gym.line.in_flight) and not any(task.done() for task in tasks):
-            tasks.append(asyncio.create_task(_answered(gym, request)))
+            tasks.append(asyncio.create_task(_answered(gym, _numbered(request, len(tasks)))))
             await asyncio.sleep(_GAP)
         waited = len(tasks) * _GAP
         done, _ = await asyncio.wait(tasks, timeout=_MOMENT)
         together = sum(task.result() for task in done)
         if together < 2:  # noqa: PLR2004 - company is two
             return 0
-        tasks.append(asyncio.create_task(_answered(gym, request)))
+        tasks.append(asyncio.create_task(_answered(gym, _numbered(request, len(tasks)))))
         alone, _ = await asyncio.wait(tasks[-1:], timeout=max(_ALONE, 2 * waited))
         return 0 if any(task.result() for task in alone) else together
     finally:
@@ -44,6 +49,14 @@ async def company(gym: Gym, request: Request) -> int:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         gym.line.hangs[request.path] = hangs
+
+
+def _numbered(request: Request, number: int) -> Request:
+    """As the rollout of that number, if the request says which it is: 0.7.0's genrm_compare waits for different ones."""
+    body = json.loads(request.body or b"null")
+    if not isinstance(body, dict) or _ROLLOUT not in body:
+        return request
+    return replace(request, body=json.dumps({**body, _ROLLOUT: number}).encode())
 
 
 async def _answered(gym: Gym, request: Request) -> bool:

@@ -9,11 +9,12 @@ from gym_conformance.checks.memory import Memory
 from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.company import company
+from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.wire import LIVENESS, VERIFY
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym import Gym
 from gym_conformance.lacking import crashed, lack
-from gym_conformance.session.channel import PathHangs
+from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.fault import Fault, ServerFault
@@ -41,7 +42,8 @@ class Judge:
     """Runs checks on one gym.
 
     `silent` says since when the server no longer answers, '' while it does; `needs` what its verify cannot do without,
-    once that is known; `looked` whether it was seen what a verify that hangs waits for.
+    once that is known; `looked` whether it was seen what a verify that hangs waits for, and `judge_tried` what becomes
+    of one that asks a judge.
     """
 
     gym: Gym
@@ -49,6 +51,7 @@ class Judge:
     silent: str = ""
     needs: str = ""
     looked: bool = False
+    judge_tried: bool = False
     asked: dict[str, tuple[Verdict, str] | None] = field(default_factory=dict)
 
     async def judge(self, check: Check) -> list[Finding]:
@@ -108,7 +111,7 @@ class Judge:
         rows = redact(json.dumps([row.as_json() for row in trial.drift]), self.gym.line.secrets)
         return replace(finding, drift=tuple(json.loads(rows)), readings=tuple(map(asdict, trial.readings)))
 
-    async def _ended(self, check: Check, subject: object, trial: Trial) -> Finding:
+    async def _ended(self, check: Check, subject: object, trial: Trial, *, again: bool = False) -> Finding:
         try:
             await check.body(trial, subject)
         except Violation as violation:
@@ -123,6 +126,10 @@ class Judge:
                 self.silent = f"it stopped answering in {check.id}"
             elif fault.fault is Fault.HANG:
                 await self._look_for_company(trial)
+                if not again and not self.needs and await self._answers_now(trial):
+                    trial.channel.exchanges.clear()
+                    trial.note = "no answer came in time, and then it did, to the same: the machine was busy"
+                    return await self._ended(check, subject, trial, again=True)
             return await self._unless_lacking(check, subject, self._as_violation(fault), trial)
         return self._finding(check, subject, Verdict.PASS, trial.note)
 
@@ -134,7 +141,9 @@ class Judge:
             found = lack(trial.channel.exchanges, self.memory.log)
         if found and found.lasts:
             self.needs = found.needs
-        needs = found.needs if found else self.needs if _verified(trial) else ""
+        if found is None and trial.judged and any(map(crashed, trial.channel.exchanges)):
+            await self._look_for_judge()
+        needs = (self.needs if _verified(trial) else "") or (found.needs if found else "")
         if needs:
             return self._finding(check, subject, Verdict.UNTESTABLE, needs)
         return self._violation(check, subject, violation, trial)
@@ -149,6 +158,32 @@ class Judge:
             self.needs = (
                 f"all rollouts of a prompt at the same time: /verify answers none alone, and {together} together; "
                 "set its number of rollouts to 1"
+            )
+
+    async def _answers_now(self, trial: Trial) -> bool:
+        """Whether a request that hung is answered now, sent alone: what holds the server up is no fault of this one."""
+        request = next(exchange.request for exchange in reversed(trial.channel.exchanges) if exchange.reply is None)
+        hangs = self.gym.line.hangs.pop(request.path, 0)
+        try:
+            await Channel(self.gym.line).send(request)
+        except (ServerFault, PathHangs):
+            self.gym.line.hangs[request.path] = hangs
+            return False
+        return True
+
+    async def _look_for_judge(self) -> None:
+        """Where verify crashed for the first time after it asked a judge, see whether it can score anything at all."""
+        if self.needs or self.judge_tried:
+            return
+        self.judge_tried = True
+        trial = Trial(self.gym, self.memory)
+        try:
+            await trial.verify(await trial.open(), DO_NOTHING.response)
+        except (Untestable, PathHangs, ServerFault):
+            return
+        if trial.judged and crashed(trial.channel.exchanges[-1]):
+            self.needs = (
+                "a judge that answers in the form which it asks for: it can score nothing with what our mock says"
             )
 
     async def _afterwards(self, check: Check) -> list[Finding]:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
+from gym_conformance.contract.wire import RESET, SEED_SESSION
+from gym_conformance.launch.reasons import NETWORK
 from gym_conformance.session.exchange import Exchange
 
 _REFUSED, _SERVER_ERROR = 400, 500
@@ -12,10 +14,14 @@ _REFUSED, _SERVER_ERROR = 400, 500
 #: Lines above an exception in which its innermost frames are.
 _DEEP = 40
 
+#: Characters of a reply that are shown.
+_CUT = 200
+
 #: What nemo-gym answers a crash with is the `repr` of the exception (nemo_gym/server_utils.py, 0.4.0).
 _SAID = re.compile(
     r"ModuleNotFoundError\(.*?No module named \\?'(?P<module>[\w.]+)"
     r"|LaunchError\(.(?P<ray>Ray, [^'\"]*)"
+    r"|reference '(?P<reference>[^']+)' is not defined in the merged config"
     r"|pip install (?:-U |--upgrade )?['\"\\]*(?P<pip>[A-Za-z0-9][\w.,\[\]-]*)"
 )
 
@@ -23,6 +29,13 @@ _SAID = re.compile(
 _NO_FILE = "FileNotFoundError(2, "
 _NOT_FOUND = re.compile(r"FileNotFoundError: \[Errno 2\] [^:]*(?:: '(?P<name>[^']+)')?$")
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
+
+#: Made by the server itself, where a row needs a file: only while it opens a session, since a call may name any file.
+_OWN_FILE = re.compile(r"FileNotFoundError\([\\'\"]+(?P<file>[^'\"]+)")
+_OPENING = (SEED_SESSION, RESET)
+
+#: What only nemo-gym's own rollout collection adds to a row.
+_ROLLOUT_KEY = re.compile(r"\b_ng_(?:rollout|task)_index\b")
 
 #: Python's own files, and uvloop's, in which a program is started.
 _STARTING = re.compile(r"(?:^|/)(?:(?:subprocess|unix_events|base_events)\.py|(?:loop|process)\.pyx)$")
@@ -41,12 +54,16 @@ class Lack:
 
 def lack(exchanges: Iterable[Exchange], log: Callable[[], Sequence[str]]) -> Lack | None:
     """What the server said that it lacks, in replies of 400 and above; `log` is what it printed lately, asked if needed."""
-    said = [reply.text for exchange in exchanges if (reply := exchange.reply) and reply.status >= _REFUSED]
-    for text in said:
+    for exchange in exchanges:
+        if exchange.reply is None or exchange.reply.status < _REFUSED:
+            continue
+        text = exchange.reply.text
         if found := _SAID.search(text):
             return _worded(found)
         if _NO_FILE in text and (program := _program(log())):
             return Lack(f"{program}, which is not installed where the server runs")
+        if needs := _crashed_for(exchange, log) or _refused_for(exchange):
+            return Lack(needs)
     return None
 
 
@@ -55,9 +72,33 @@ def crashed(exchange: Exchange) -> bool:
     return exchange.reply is not None and exchange.reply.status >= _SERVER_ERROR
 
 
+def _crashed_for(exchange: Exchange, log: Callable[[], Sequence[str]]) -> str:
+    if not crashed(exchange) or exchange.reply is None:
+        return ""
+    text = exchange.reply.text
+    if NETWORK.search(text):
+        return f"the network: {exchange.request.path} answers {text[:_CUT]}"
+    if exchange.request.path not in _OPENING:
+        return ""
+    if found := _OWN_FILE.search(text):
+        return f"the file {found['file'][:_CUT]}"
+    printed = next(filter(None, map(_NOT_FOUND.search, reversed(log()))), None) if _NO_FILE in text else None
+    return f"the file {printed['name']}" if printed and printed["name"] else ""
+
+
+def _refused_for(exchange: Exchange) -> str:
+    """The key that is asked for, where the request has none, since no other client sends it either."""
+    found = _ROLLOUT_KEY.search(exchange.reply.text) if exchange.reply else None
+    if found is None or found[0].encode() in (exchange.request.body or b""):
+        return ""
+    return f"{found[0]}, which nemo-gym's own rollout collection adds to a row, and no other client"
+
+
 def _worded(found: re.Match[str]) -> Lack:
     if found["ray"]:
         return Lack(found["ray"], lasts=True)
+    if found["reference"]:
+        return Lack(f"{found['reference']} in the config that it is started with")
     if found["pip"]:
         return Lack(f"what `pip install {found['pip'].rstrip('.,')}` brings, where the server runs")
     return Lack(f"the module {found['module']}, which is not installed where the server runs")

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from gym_conformance.checks.memory import Judges
-from gym_conformance.checks.registry import JUDGES
-from gym_conformance.findings import Verdict
+from gym_conformance.checks.registry import CHECKS, JUDGES
+from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.run import Run
@@ -56,6 +56,14 @@ class _TakesItForGranted(_Judged):
         assert text.startswith(("Yes", "No", "Is it"))
 
 
+class _WantsItsOwn(_Judged):
+    """Scores nothing with what no judge of its own has said, as 0.7.0's bbq does."""
+
+    def read(self, reply: httpx.Response) -> None:
+        text = reply.json()["output"][0]["content"][0]["text"]
+        raise ValueError(f"the judge did not return one JSON object: {text}")
+
+
 class _Waits(_Judged):
     patience = 60.0
 
@@ -87,3 +95,37 @@ def test_without_a_judge_it_does_not_apply(mocks: MockPeers) -> None:
     for judges in (None, Judges((), mocks), Judges(("judge",), mocks)):
         found = _judge(ReferenceServer(), judges)
         assert ended(found, Verdict.NOT_APPLICABLE) == {check.id for check in OF_JUDGES}
+
+
+def _found(server: ReferenceServer, mocks: MockPeers, check: str) -> list[Finding]:
+    with serve(server) as url:
+        run = Run(url, Options(url=url, timeout=3.0), dataset(), judges=Judges(("judge",), mocks))
+        try:
+            return run.judge(next(one for one in CHECKS if one.id == check))
+        finally:
+            run.close()
+
+
+def test_a_judge_of_its_own_is_named_as_missing(mocks: MockPeers) -> None:
+    """It is not where the crash has another cause, and the mock's answers would do."""
+
+    class Crashes(_Judged):
+        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+            score = await super().score(session_id, row, response)
+            return score if response["output"] else Score(1 / 0)
+
+    own = _found(_WantsItsOwn(mocks), mocks, "verify-scores-rows")
+    assert {finding.verdict for finding in own} == {Verdict.UNTESTABLE}
+    assert own[0].reason.startswith("a judge that answers in the form which it asks for")
+    crashes = _found(Crashes(mocks), mocks, "verify-degenerate")
+    assert [one.subject for one in crashes if one.verdict is Verdict.FAIL] == ["empty output"]
+
+
+def test_a_recorded_reward_is_not_held_against_a_mock_judge(mocks: MockPeers) -> None:
+    class Doubts(_Judged):
+        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+            await super().score(session_id, row, response)
+            return Score(0.125)
+
+    found = _found(Doubts(mocks), mocks, "repeat-recorded")
+    assert {finding.verdict for finding in found} == {Verdict.NOT_APPLICABLE}

@@ -11,6 +11,7 @@ from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Row, Score
 from gym_mocks.serving import serve
+from gym_mocks.wire import Refused
 from tests.twins.judging import judge
 from tests.twins.twin import dataset
 
@@ -28,6 +29,11 @@ class LaunchError(Exception):
             RuntimeError("Japanese needs more.\n\n    pip install sacrebleu[ja]\n"),
             "what `pip install sacrebleu[ja]` brings",
         ),
+        (
+            ValueError("Sandbox provider reference 'sandbox' is not defined in the merged config. Define a block."),
+            "sandbox in the config that it is started with",
+        ),
+        (ConnectionError("HTTPSConnectionPool: NameResolutionError: no such host"), "the network: /verify answers "),
     ],
 )
 def test_it_is_named(error: Exception, needs: str) -> None:
@@ -39,6 +45,29 @@ def test_it_is_named(error: Exception, needs: str) -> None:
         found = judge(url, dataset(), checks=["verify-scores-rows"])["verify-scores-rows"]
     assert {finding.verdict for finding in found} == {Verdict.UNTESTABLE}
     assert all(finding.reason.startswith(needs) for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "needs"),
+    [
+        (
+            "/seed_session",
+            "\"FileNotFoundError('/envs/a/db.json not found. Fetch it')\"",
+            "the file /envs/a/db.json not ",
+        ),
+        ("/read_file", "\"FileNotFoundError('notes.txt')\"", ""),
+        ("/verify", '{"detail":"_ng_rollout_index is required"}', "_ng_rollout_index, which nemo-gym's own "),
+    ],
+)
+def test_only_what_opens_a_session_may_want_a_file(path: str, body: str, needs: str) -> None:
+    """And a key that the request has is not missing."""
+    for sent in (b"{}", b'{"_ng_rollout_index": 0}'):
+        found = lack([Exchange(1, Request("POST", path, sent), Reply(500, (), body.encode(), 0.1))], list)
+        if needs and not (path == "/verify" and sent != b"{}"):
+            assert found
+            assert found.needs.startswith(needs)
+        else:
+            assert found is None
 
 
 def test_what_ray_is_asked_for_once_is_missing_for_good() -> None:
@@ -82,7 +111,24 @@ class _Hangs(ReferenceServer):
         return await super().score(session_id, row, response)
 
 
-@pytest.mark.parametrize(("server", "verdict"), [(_Group, Verdict.UNTESTABLE), (_Hangs, Verdict.FAIL)])
+class _NumberedGroup(_Group):
+    """Counts a rollout once, and refuses one that does not say which it is, as 0.7.0's genrm_compare does."""
+
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        number = row.model_dump().get("_ng_rollout_index")
+        if number is None:
+            raise Refused(422, "_ng_rollout_index is required for cohort comparison")
+        seen: set[int] = vars(self).setdefault("seen", set())
+        if number in seen:
+            await asyncio.sleep(60)
+        seen.add(number)
+        return await super().score(session_id, row, response)
+
+
+@pytest.mark.parametrize(
+    ("server", "verdict"),
+    [(_Group, Verdict.UNTESTABLE), (_NumberedGroup, Verdict.UNTESTABLE), (_Hangs, Verdict.FAIL)],
+)
 def test_a_verify_that_waits_for_the_rest_of_its_group_is_no_violation(
     server: type[ReferenceServer], verdict: Verdict
 ) -> None:
@@ -93,6 +139,13 @@ def test_a_verify_that_waits_for_the_rest_of_its_group_is_no_violation(
         reasons = {finding.reason for findings in found.values() for finding in findings}
         assert len(reasons) == 1
         assert reasons.pop().startswith("all rollouts of a prompt at the same time: /verify answers none alone, and ")
+
+
+def test_a_row_s_file_is_named_by_the_log() -> None:
+    body = b"\"FileNotFoundError(2, 'No such file or directory')\""
+    exchanges = [Exchange(1, Request("POST", "/seed_session"), Reply(500, (), body, 0.1))]
+    log = ["FileNotFoundError: [Errno 2] No such file or directory: '/envs/a/data/tasks'", "INFO: 500"]
+    assert lack(exchanges, lambda: log) == Lack("the file /envs/a/data/tasks")
 
 
 _CALLER = [
@@ -126,3 +179,18 @@ def test_a_refusal_may_say_that_a_module_is_missing() -> None:
     body = b'{"detail": "Could not load \'textworld\': ModuleNotFoundError(\\"No module named \'tales\'\\")"}'
     found = lack([Exchange(1, Request("POST", "/reset"), Reply(400, (), body, 0.1))], list)
     assert found == Lack("the module tales, which is not installed where the server runs")
+
+
+def test_a_hang_that_does_not_come_again_is_the_machine_s() -> None:
+    class Busy(ReferenceServer):
+        busy = True
+
+        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+            if self.busy:
+                self.busy = False
+                await asyncio.sleep(60)
+            return await super().score(session_id, row, response)
+
+    with serve(Busy()) as url:
+        found = judge(url, dataset(), timeout=1.0, checks=["verify-scores-rows"])["verify-scores-rows"]
+    assert {one.verdict for one in found} == {Verdict.PASS}

@@ -1,14 +1,17 @@
 """Servers that differ from the reference and break no rule: a check that fails one of them cries wolf."""
 
 import base64
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
+from gym_conformance.dataset import Dataset
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Row, Score
+from gym_mocks.resources import Row, Score, Session
 from gym_mocks.wire import Refused, Reply, Request
+from tests.twins.reward import Items, paying
 from tests.twins.tools import declare
-from tests.twins.twin import Twin, edited, twin, unrecorded
+from tests.twins.twin import Twin, dataset, edited, twin, unrecorded
 
 
 class OldServer(ReferenceServer):
@@ -42,6 +45,23 @@ class CatchAll(ReferenceServer):
 
     async def _unknown(self, request: Request) -> Reply:
         return Reply.json({"error": f"no tool {unquote(request.path[1:])}"})
+
+
+class EndsOnUnknown(CatchAll):
+    """An unknown tool ends the episode, by design; it is answered with 200, as nemo-gym 0.7.0's conversations are."""
+
+    async def _unknown(self, request: Request) -> Reply:
+        self.sessions.put(request.session_id, Session(None, b"over"))
+        return await super()._unknown(request)
+
+    async def call(self, session_id: str, *rest: Any) -> Any:
+        session = self.sessions.get(session_id)
+        return "it is over" if session and session.seed == b"over" else await super().call(session_id, *rest)
+
+    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        session = self.sessions.get(session_id)
+        over = session is not None and session.seed == b"over"
+        return Score(0.0, {}) if over else await super().score(session_id, row, response)
 
 
 class SingleTurn(ReferenceServer):
@@ -111,6 +131,24 @@ class OrdersAnswers(ReferenceServer):
         return {"answer": await super().call(*call), "number": self.count}
 
 
+def thinks_of_it(output: Items) -> bool:
+    """Looks at the reasoning, which its recorded rollouts hold: one more item of it is something else."""
+    return [item["type"] for item in output].count("reasoning") > 1
+
+
+def thoughtful() -> Dataset:
+    """The rows with their rollouts, in each of which the policy has thought first."""
+    found = dataset()
+    thought = {"type": "reasoning", "id": "rs_0", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    outputs = [
+        {**each.data["response"], "output": [thought, *each.data["response"]["output"]]} for each in found.rollouts
+    ]
+    rollouts = [
+        replace(one, data={**one.data, "response": new}) for one, new in zip(found.rollouts, outputs, strict=True)
+    ]
+    return replace(found, rollouts=tuple(rollouts))
+
+
 class ToolAnswers404(ReferenceServer):
     """A tool that is routed answers 404 for its own reasons."""
 
@@ -127,6 +165,8 @@ TWINS: tuple[Twin, ...] = (
     twin("as before 0.3.0", "", OldServer),
     twin("no OpenAPI document", "", WithoutDocument),
     twin("catch-all", "", CatchAll),
+    twin("an unknown tool ends the episode", "", EndsOnUnknown),
+    twin("scores what the policy thought", "", paying(thinks_of_it, 0.5), data=thoughtful()),
     twin("single-turn", "", SingleTurn, data=unrecorded()),
     twin("404 for a row without a task", "", KnowsItsTasks),
     twin("400 without a session", "", RefusesStrangers),

@@ -21,7 +21,7 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
 
     Raises:
         Violation: a tool's output or the reward is not as recorded.
-        NotApplicable: the server refuses the record, made by an older version.
+        NotApplicable: the server refuses the record, made by an older version, or asks a judge, who is our mock.
     """
     rollout = trial.gym.recorded[row][0]
     recorded = _recorded(rollout)
@@ -30,6 +30,8 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
     now, again = await _run(trial, row, rollout), await _run(trial, row, rollout)
     if now.steps[-1].status != OK:
         raise NotApplicable(f"/verify answers {now.steps[-1].status} to it, recorded by an older version")
+    if trial.judged:
+        raise NotApplicable("its reward is a judge's opinion, and the judge here is a mock")
     mask = volatile(now, again)
     for number, (was, now_is) in enumerate(zip(recorded.steps, now.steps, strict=True)):
         if was.name == VERIFY:

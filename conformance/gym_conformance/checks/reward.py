@@ -54,6 +54,9 @@ def _rewritten(item: Item, write: Callable[[Any], str]) -> Item:
 
 
 def _insert_reasoning(output: list[Item]) -> list[Item]:
+    """Only where none is recorded: a scorer that is used to reasoning may score it (0.7.0's lc_niah does)."""
+    if any(item.get("type") == "reasoning" for item in output):
+        return output
     return [reasoning("Let me think about that."), *output]
 
 

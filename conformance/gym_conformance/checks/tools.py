@@ -208,12 +208,15 @@ async def tool_undeclared(trial: Trial, _: object) -> None:
 async def tool_refused_call(trial: Trial, _: object) -> None:
     """Replays a recorded rollout with refused calls before each step, and compares with a plain replay.
 
-    They are an unknown tool, a malformed call, and recorded calls with one argument spoilt, if those are refused (4xx).
+    They are an unknown tool, a malformed call, and recorded calls with one argument spoilt, as far as the server refuses
+    them (4xx): what it answers with 200 it has taken, and may have ended the episode for it.
     What differs already between two plain replays is not compared.
     Source: simple_agent/app.py (0.4.0) goes on after any error reply.
     """
     calls = trial.gym.recorded_calls[0][1]
-    disturb = (Call(NO_SUCH_TOOL, {}), Call(calls[0].name, [1, 2]), *await _refused(trial, calls))
+    disturb = await _refused(trial, [Call(NO_SUCH_TOOL, {}), Call(calls[0].name, [1, 2]), *_spoilt(calls)])
+    if not disturb:
+        raise NotApplicable("it refuses no call")
     client = Client.COLLECTING  # whatever the server does to the others is not this check's matter
     plain, again = await replay(trial, client), await replay(trial, client)
     disturbed = await replay(trial, client, disturb)
@@ -226,19 +229,20 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
         )
 
 
-async def _refused(trial: Trial, calls: Iterable[Call]) -> list[Call]:
-    """Calls of a few of these tools with the last argument spoilt, as far as the server refuses them."""
+def _spoilt(calls: Iterable[Call]) -> list[Call]:
+    """A call of a few of these tools, with the last argument spoilt."""
     spoilt = {
         call.name: Call(call.name, {**call.arguments, list(call.arguments)[-1]: {"unexpected": []}})
         for call in calls
         if call.arguments
     }
-    refused = []
-    for call in list(spoilt.values())[:_SPOILT]:
-        exchange = await (await trial.open()).call(call)
-        if reply_of(exchange).status in _REFUSALS:
-            refused.append(call)
-    return refused
+    return list(spoilt.values())[:_SPOILT]
+
+
+async def _refused(trial: Trial, calls: Iterable[Call]) -> tuple[Call, ...]:
+    """Those that the server refuses in a session of their own."""
+    statuses = [(call, reply_of(await (await trial.open()).call(call)).status) for call in calls]
+    return tuple(call for call, status in statuses if status in _REFUSALS)
 
 
 @check(

@@ -39,6 +39,15 @@ class Trial:
         self.schedule: Schedule | None = None
         self.drift: list[DriftRow] = []
         self.readings: list[Reading] = []
+        self._asked = self._judge_was_asked()
+
+    @property
+    def judged(self) -> bool:
+        """Whether our mock in the place of a judge was asked since the trial began: a reward may be its opinion."""
+        return self._judge_was_asked() > self._asked
+
+    def _judge_was_asked(self) -> int:
+        return self.memory.judges.model.asked if self.memory.judges else 0
 
     async def send(self, request: Request) -> Reply:
         """Send any request as it stands."""

@@ -72,7 +72,8 @@ def serve_env(spec: dict[str, Any], serve: Callable[..., None], become: Callable
     vars(importlib.import_module("uvicorn"))["run"] = run
     vars(importlib.import_module("nemo_gym.server_utils"))["initialize_ray"] = lambda: None
     vars(importlib.import_module("ray"))["init"] = refuse_ray
-    space = runpy.run_path(spec["entrypoint"], run_name="__main__")
+    # an absolute path, as `__file__` has it in `python app.py`
+    space = runpy.run_path(str(folder / spec["entrypoint"]), run_name="__main__")
     if not served:
         server_class(space, spec["group"]).run_webserver()
 

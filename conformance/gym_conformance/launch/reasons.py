@@ -10,9 +10,10 @@ from gym_conformance.launch.env import Env
 _KEYS = re.compile(r"^\s*-\s+(\S+)\s*$", re.MULTILINE)
 _INTERPOLATION = re.compile(r"Interpolation key '([^']+)'|\$\{([A-Za-z_][\w.]*)\}")
 _MISSING_FIELD = re.compile(r"^(\S+)\n\s+Field required", re.MULTILINE)
-_NETWORK = re.compile(
+#: What is said of a network that is not there.
+NETWORK = re.compile(
     r"Connection refused|Max retries exceeded|Name or service not known|Temporary failure in name resolution"
-    r"|Network is unreachable|Could not connect|couldn't connect|ConnectError|Tunnel connection failed"
+    r"|Network is unreachable|NameResolutionError|Could not connect|couldn't connect|ConnectError|Tunnel connection failed"
     r"|offline mode|LocalEntryNotFoundError",
     re.IGNORECASE,
 )
@@ -42,7 +43,7 @@ def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: P
             return f"the file {failure['file'] or first}"
         case "SystemExit":
             return f"an app.py that does not exit ({first})"
-    if bases & _NETWORK_TYPES or _NETWORK.search(message):
+    if bases & _NETWORK_TYPES or NETWORK.search(message):
         return f"the network, or what it would fetch there beforehand: {kind}: {first}"
     return _config(kind, message, first) or f"to start: {kind}: {first}"
 

@@ -15,8 +15,8 @@ from gym_conformance.values.reading import Reading, read
 
 _NOTHING_MINED: Mined = {}
 
-#: How deep nesting goes: well below what the standard library's encoder takes (about 1,000 levels).
-_DEPTHS = (20, 100, 400)
+#: How deep nesting goes: below the 255 levels that pydantic writes, as when FastAPI repeats in a 422 what it refuses.
+_DEPTHS = (20, 100, 200)
 _LENGTHS = (256, 5_000, 70_000)
 
 
@@ -62,7 +62,7 @@ def hostile_arguments(schema: Parameters, mined: Mined = _NOTHING_MINED) -> Sear
     """Valid arguments with one hostile value at one place, or with a hostile property more.
 
     Strings may hold lone surrogates: send them as JSON escapes (`json.dumps` does), not as UTF-8. Nothing is nested
-    deeper than 400 levels or longer than 70,000 characters. Empty where no valid value is known.
+    deeper than 200 levels or longer than 70,000 characters. Empty where no valid value is known.
     """
     right = valid_arguments(schema, mined)
     return st.nothing() if right.is_empty else _hostile(right, _sites(read(schema)))
