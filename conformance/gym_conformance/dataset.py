@@ -134,10 +134,21 @@ def _read_line(line: bytes, source: Source, reader: Repeats) -> Row | Rollout:
         raise _bad_line(error, f"{source.path}, line {source.line}") from None
     if not isinstance(data, dict):
         raise BadData(f"{source.path}, line {source.line}: not a JSON object; each line must be one row")
+    if isinstance(data.get("task_id"), dict) and isinstance(data.get("task_input"), dict):
+        return Row(_flat(data["task_input"]), source, data)
     if not isinstance(data.get("responses_create_params"), dict):
         what = "the row has no responses_create_params; give rows as `gym eval run` takes them"
         raise BadData(f"{source.path}, line {source.line}: {what}")
     return Rollout(data, source) if _is_rollout(data) else Row(data, source)
+
+
+def _flat(task_input: dict[str, Any]) -> dict[str, Any]:
+    """The flat row of a materialized task (`accept_flat_task_input` of nemo_gym/single_agent_turn_types.py, 0.7.0)."""
+    nested = task_input.get("task_data")
+    fields = {key: value for key, value in task_input.items() if key != "task_data"}
+    flat = fields | nested if isinstance(nested, dict) else dict(task_input)
+    asked = flat.get("responses_create_params")
+    return flat | {"responses_create_params": asked if isinstance(asked, dict) else {"input": []}}
 
 
 def _input(rollout: Rollout) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from gym_conformance.agents import Agent
 from gym_conformance.contract.openapi import AUTO, Api, Kind, read_openapi
 from gym_conformance.contract.rows import Call, Rollout, Row, Source, Tool
-from gym_conformance.contract.wire import OPENAPI, SEED_SESSION, tool_path
+from gym_conformance.contract.wire import OPENAPI, RESPONSES, RUN, SEED_SESSION, tool_path
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.drift import Drift
 from gym_conformance.drift.drift import Kind as DriftKind
@@ -226,6 +226,9 @@ def _describe(api: Api) -> str:
             return "its OpenAPI document lists no tool route"
         case Kind.GYMNASIUM:
             return "its OpenAPI document lists /reset and /step, but neither /seed_session nor /verify"
+        case Kind.ENVIRONMENT:
+            taken = "episode requests" if api.episodes else "rows"
+            return f"its OpenAPI document lists /run, which takes {taken}, but neither /verify nor /v1/responses"
         case _:
             return "its OpenAPI document lists neither /seed_session nor /verify"
 
@@ -244,6 +247,8 @@ async def _probe(line: Line, rows: tuple[Row, ...]) -> tuple[Kind, str]:
                 Kind.GYMNASIUM,
                 "it has no OpenAPI document and answers /reset and /step, but not /seed_session",
             )
+        if await routed(RUN) and not await routed(RESPONSES):
+            return Kind.ENVIRONMENT, "it has no OpenAPI document and answers /run, but not /v1/responses"
         return Kind.OTHER, "it has no OpenAPI document and does not serve /seed_session"
     if await routed(tool_path(NO_SUCH_TOOL)):
         return Kind.CATCH_ALL, "it has no OpenAPI document and answers a tool that nobody serves"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
-from gym_conformance.contract.wire import RESET, SEED_SESSION
+from gym_conformance.contract.wire import RESET, RUN, SEED_SESSION
 from gym_conformance.launch.reasons import NETWORK
 from gym_conformance.session.exchange import Exchange
 
@@ -87,9 +87,12 @@ def _crashed_for(exchange: Exchange, log: Callable[[], Sequence[str]]) -> str:
 
 
 def _refused_for(exchange: Exchange) -> str:
-    """The key that is asked for, where the request has none, since no other client sends it either."""
+    """The key that is asked for, where the request has none, since no other client sends it either.
+
+    `/run` has no client but rollout collection, and gets its keys.
+    """
     found = _ROLLOUT_KEY.search(exchange.reply.text) if exchange.reply else None
-    if found is None or found[0].encode() in (exchange.request.body or b""):
+    if found is None or exchange.request.path == RUN or found[0].encode() in (exchange.request.body or b""):
         return ""
     return f"{found[0]}, which nemo-gym's own rollout collection adds to a row, and no other client"
 

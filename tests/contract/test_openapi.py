@@ -24,7 +24,11 @@ def document(*posts: str) -> dict[str, Any]:
         ((*CORE, "/items/{id}"), Kind.SINGLE_TURN),
         (("/seed_session",), Kind.SINGLE_TURN),
         (("/reset", "/step", "/aggregate_metrics"), Kind.GYMNASIUM),
+        (("/run", "/aggregate_metrics"), Kind.ENVIRONMENT),
+        (("/run", "/aggregate_metrics", "/v1/responses"), Kind.OTHER),
         (("/run", "/v1/responses"), Kind.OTHER),
+        ((*CORE, "/run"), Kind.TOOLS),
+        (("/run", "/reset", "/step"), Kind.GYMNASIUM),
         ((), Kind.OTHER),
     ],
 )
@@ -71,3 +75,12 @@ def test_typed_seeds_are_read_from_the_seed_s_body(body: Any, closes: bool, type
     found["components"] = {"schemas": {"ResourcesSeedSessionRequest": {"properties": {"resources_session_id": {}}}}}
     api = read_openapi(found)
     assert (api.typed, api.typed_only) == (typed, only)
+
+
+@pytest.mark.parametrize(("fields", "episodes"), [({"episode_id", "task"}, True), ({"task"}, False), (set(), False)])
+def test_episode_requests_are_read_from_the_body_of_run(fields: set[str], *, episodes: bool) -> None:
+    found = document("/run")
+    assert not read_openapi(found).episodes
+    schema: dict[str, Any] = {"properties": {key: {} for key in fields}}
+    found["paths"]["/run"]["post"]["requestBody"] = {"content": {"application/json": {"schema": schema}}}
+    assert read_openapi(found).episodes is episodes

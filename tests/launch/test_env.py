@@ -70,6 +70,38 @@ def test_an_instance_of_another_name(tmp_path: Path) -> None:
     assert find_instance(folder).name == "mine"
 
 
+_PLAYS = (
+    "plays:\n  environment_servers:\n    {inner}:\n      entrypoint: app.py\n"
+    "      agent_server:\n        type: responses_api_agents\n        name: ???\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("parent", "others", "inner", "name"),
+    [
+        ("environment_servers", "", "env", "plays"),
+        ("environment_servers", _SERVER.format(name="mine", inner="env"), "env", "plays"),
+        ("resources_servers", _SERVER.format(name="mine", inner="env"), "env", "mine"),
+        ("resources_servers", _SERVER.format(name="mine", inner="env"), "legacy_agent", "mine"),
+        ("repo", _SERVER.format(name="mine", inner="other"), "legacy_agent", "mine"),
+        ("repo", "", "env", "plays"),
+    ],
+)
+def test_environment_servers_beside_resources_servers(
+    tmp_path: Path, parent: str, others: str, inner: str, name: str
+) -> None:
+    """The YAML of most resources servers of 0.7.0 declares an environment server that relays to their agent."""
+    folder = _env(tmp_path / parent / "env", env=_PLAYS.format(inner=inner) + others)
+    instance = find_instance(folder)
+    assert (instance.name, instance.group) == (
+        name,
+        "environment_servers" if name == "plays" else "resources_servers",
+    )
+    assert instance.models == (("???",) if name == "plays" else ()), "whom it asks is a mock"
+    root = tmp_path if parent.endswith("servers") else folder
+    assert find_envs([str(folder)], tmp_path)[0].root == root
+
+
 @pytest.mark.parametrize(
     ("configs", "needs"),
     [

@@ -19,6 +19,8 @@ from gym_mocks.serving import serve
 from tests.twins.judging import ended
 from tests.twins.twin import dataset
 
+OF_JUDGES = [check for check in JUDGES if check.section == "judge"]
+
 
 @pytest.fixture
 def mocks() -> Iterator[MockPeers]:
@@ -70,7 +72,7 @@ def _judge(server: ReferenceServer, judges: Judges | None) -> dict[str, Any]:
     with serve(server) as url:
         run = Run(url, Options(url=url, timeout=3.0), dataset(), judges=judges)
         try:
-            return {check.id: run.judge(check) for check in JUDGES}
+            return {check.id: run.judge(check) for check in OF_JUDGES}
         finally:
             run.close()
 
@@ -82,7 +84,7 @@ def _judge(server: ReferenceServer, judges: Judges | None) -> dict[str, Any]:
 def test_a_twin_fails_exactly_its_own(server: type[_Judged], fails: set[str], mocks: MockPeers) -> None:
     found = _judge(server(mocks), Judges(("judge",), mocks))
     assert ended(found, Verdict.FAIL) == fails
-    assert ended(found, Verdict.PASS) == {check.id for check in JUDGES} - fails
+    assert ended(found, Verdict.PASS) == {check.id for check in OF_JUDGES} - fails
     if fails == {"judge-answers"}:
         subjects = {finding.subject for finding in found["judge-answers"] if finding.verdict is Verdict.FAIL}
         assert subjects == {"garbage", "500"}
@@ -92,7 +94,7 @@ def test_without_a_judge_it_does_not_apply(mocks: MockPeers) -> None:
     assert mocks.addresses
     for judges in (None, Judges((), mocks), Judges(("judge",), mocks)):
         found = _judge(ReferenceServer(), judges)
-        assert ended(found, Verdict.NOT_APPLICABLE) == {check.id for check in JUDGES}
+        assert ended(found, Verdict.NOT_APPLICABLE) == {check.id for check in OF_JUDGES}
 
 
 def _found(server: ReferenceServer, mocks: MockPeers, check: str) -> list[Finding]:

@@ -57,6 +57,7 @@ def test_it_is_named(error: Exception, needs: str) -> None:
         ),
         ("/read_file", "\"FileNotFoundError('notes.txt')\"", ""),
         ("/verify", '{"detail":"_ng_rollout_index is required"}', "_ng_rollout_index, which nemo-gym's own "),
+        ("/run", "\"KeyError('_ng_task_index')\"", ""),  # its one client sends it
     ],
 )
 def test_only_what_opens_a_session_may_want_a_file(path: str, body: str, needs: str) -> None:

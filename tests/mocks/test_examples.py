@@ -20,7 +20,7 @@ from tests.twins.judging import ended, failures, judge
 NOT_TOLD = {
     *("drift-lock", "resources-kept", "repeat-declares-stateless"),  # no lock, no process, no /reverify_mode
     "resources-closed",
-    *(check.id for check in CHECKS if check.section in ("typed", "step", "mcp") and not check.attempt),
+    *(check.id for check in CHECKS if check.section in ("typed", "step", "run", "mcp") and not check.attempt),
 }
 ONE_PART = {"verify-reward-components"}
 NO_TOOLS = {

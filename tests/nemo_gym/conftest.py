@@ -16,7 +16,8 @@ import pytest
 
 collect_ignore_glob = [] if importlib.util.find_spec("nemo_gym") else ["**/test_*.py"]
 if collect_ignore_glob or importlib.util.find_spec("nemo_gym.testing") is None:
-    collect_ignore_glob.append("test_session_helpers.py")  # nemo-gym 0.7.0 was the first to have them
+    # nemo-gym 0.7.0 was the first to have them
+    collect_ignore_glob += ["test_session_helpers.py", "test_environment_servers.py", "test_verifier_fixture.py"]
 
 START_SECONDS = 180.0  # nemo-gym's imports take 10 s of processor time; a dead server is noticed at once
 LOG_LINES = 30

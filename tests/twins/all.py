@@ -8,6 +8,7 @@ from tests.twins import (
     repeat,
     resources,
     reward,
+    run,
     seed,
     step,
     tools,
@@ -17,5 +18,20 @@ from tests.twins import (
 )
 from tests.twins.twin import Twin
 
-_MODULES = (seed, cookies, tools, drift, verify, repeat, reward, typed, step, resources, metrics, whatever, innocent)
+_MODULES = (
+    seed,
+    cookies,
+    tools,
+    drift,
+    verify,
+    repeat,
+    reward,
+    typed,
+    step,
+    run,
+    resources,
+    metrics,
+    whatever,
+    innocent,
+)
 TWINS: tuple[Twin, ...] = tuple(twin for module in _MODULES for twin in module.TWINS)

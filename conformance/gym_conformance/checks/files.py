@@ -6,6 +6,7 @@ Source: `_validate_data_single` in nemo_gym/cli/env.py (0.4.0, 0.7.0; `+should_v
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import yaml
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.trial import Trial
-from gym_conformance.launch.env import BadConfig, find_instance
+from gym_conformance.launch.env import ENVIRONMENT, BadConfig, find_instance
 from gym_conformance.launch.files import hold_to_task_data, missing_references
 
 _EXAMPLES: Final = 5
@@ -36,6 +37,8 @@ def _folder(trial: Trial) -> Path:
 async def env_config(trial: Trial, _: object) -> None:
     """Reads `configs/*.yaml`: one declares the folder's server, gives it a domain, and names a file to run.
 
+    Environment servers have no domain.
+
     Source: `validate_domain_for_resources_server` in nemo_gym/config_types.py (0.4.0).
     """
     folder = _folder(trial)
@@ -43,13 +46,28 @@ async def env_config(trial: Trial, _: object) -> None:
         instance = find_instance(folder)
     except BadConfig as bad:
         raise Violation(str(bad), "no such file", "NeMo Gym knows a server only by its YAML.") from None
-    entry = yaml.safe_load(instance.path.read_text("utf-8"))[instance.name]["resources_servers"][instance.inner]
-    if not entry.get("domain"):
+    entry = yaml.safe_load(instance.path.read_text("utf-8"))[instance.name][instance.group][instance.inner]
+    if instance.group != ENVIRONMENT and not entry.get("domain"):
         raise Violation(f"a domain in {instance.path.name}", "none", "Add `domain: agent`, or another of its Domain.")
     if not (folder / instance.entrypoint).is_file():
         raise Violation(
             f"the file {instance.entrypoint}", "no such file", "`entrypoint` is relative to the env's folder."
         )
+
+
+def _expect_data(trial: Trial) -> Path:
+    """The env's folder, where it is to have data: rows are about resources servers.
+
+    Raises:
+        NotApplicable: it is an environment server's.
+    """
+    folder = _folder(trial)
+    group = folder.parent.name
+    with suppress(BadConfig):
+        group = find_instance(folder).group
+    if group == ENVIRONMENT:
+        raise NotApplicable("an environment server plays the rows of others")
+    return folder
 
 
 def _lines(path: Path) -> int:
@@ -65,7 +83,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _expect_five(trial: Trial, name: str, count: Callable[[Path], int], hint: str) -> None:
-    path = _folder(trial) / "data" / name
+    path = _expect_data(trial) / "data" / name
     if not path.is_file():
         raise Violation(f"{_EXAMPLES} examples in data/{name}", "no such file", hint)
     found = count(path)

@@ -99,7 +99,7 @@ async def _verified(trial: Trial, saying: Saying) -> Reply:
     Raises:
         NotApplicable: the server asks no model.
     """
-    judges = _judges(trial)
+    judges = judges_of(trial)
     session = await trial.open(_row(trial.gym))
     before = judges.model.asked
     judges.model.says(saying)
@@ -112,7 +112,12 @@ async def _verified(trial: Trial, saying: Saying) -> Reply:
     return reply
 
 
-def _judges(trial: Trial) -> Judges:
+def judges_of(trial: Trial) -> Judges:
+    """The model servers that the server may ask, all of them ours.
+
+    Raises:
+        NotApplicable: they are not, or there is none.
+    """
     judges = trial.memory.judges
     if judges is None:
         raise NotApplicable("only of a server that the suite launches, with a judge of its own, is this known")

@@ -31,7 +31,7 @@ async def live_root(trial: Trial, _: object) -> None:
 
 
 def _endpoints(gym: Gym) -> tuple[str, ...]:
-    return () if gym.kind is Kind.GYMNASIUM else (SEED_SESSION, VERIFY)
+    return () if gym.kind in (Kind.GYMNASIUM, Kind.ENVIRONMENT) else (SEED_SESSION, VERIFY)
 
 
 @check(
@@ -45,7 +45,8 @@ async def live_endpoints(trial: Trial, path: str) -> None:
     """Posts an empty object to `/seed_session` and `/verify`: neither 404 nor 405 from one that no OpenAPI document names.
 
     One that is named may answer 404 for reasons of its own, such as a row without a task.
-    Gymnasium-style servers have another contract (`/reset` and `/step`), and are not held to this one.
+    Gymnasium-style servers (`/reset` and `/step`) and environment servers (`/run`) have other contracts, and are not held
+    to this one.
     Source: `SimpleResourcesServer.setup_webserver` in nemo_gym/base_resources_server.py (every version).
     """
     reply = await trial.send(post(path, {}))

@@ -17,6 +17,7 @@ class Saying(StrEnum):
     YES = "yes"
     NO = "no"
     GARBAGE = "garbage"
+    BROKEN = "what is no JSON"
     FAILURE = "500"
     NOTHING = "nothing, for long"
 

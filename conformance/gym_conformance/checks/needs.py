@@ -6,7 +6,7 @@ from typing import Any, Final
 from gym_conformance.checks.check import Need
 from gym_conformance.checks.outcome import NotApplicable, Untestable
 from gym_conformance.checks.trial import OK, Trial, refuse_made_up
-from gym_conformance.contract.openapi import Kind
+from gym_conformance.contract.openapi import Kind, phrase
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.rows import Row, Tool
 from gym_conformance.contract.wire import REVERIFY_MODE
@@ -18,15 +18,20 @@ from gym_conformance.session.stepping import SteppingSession
 
 
 async def _resources_server(gym: Gym) -> None:
-    if gym.kind is Kind.GYMNASIUM:
-        raise NotApplicable(f"a {gym.kind} ({gym.evidence}): it has another contract")
+    if gym.kind in (Kind.GYMNASIUM, Kind.ENVIRONMENT):
+        raise NotApplicable(f"{phrase(gym.kind)} ({gym.evidence}): it has another contract")
     if gym.kind is Kind.OTHER:
         raise Untestable(f"a resources server: {gym.evidence}")
 
 
 async def _gymnasium(gym: Gym) -> None:
     if gym.kind is not Kind.GYMNASIUM:
-        raise NotApplicable(f"a {gym.kind}, and no gymnasium-style one")
+        raise NotApplicable(f"{phrase(gym.kind)}, and no gymnasium-style one")
+
+
+async def _environment(gym: Gym) -> None:
+    if gym.kind is not Kind.ENVIRONMENT:
+        raise NotApplicable(f"{phrase(gym.kind)}, and no environment server")
 
 
 async def _resets(gym: Gym) -> None:
@@ -103,6 +108,7 @@ async def _stateless(gym: Gym) -> None:
 
 RESOURCES_SERVER: Final = Need("resources server", _resources_server)
 GYMNASIUM: Final = Need("gymnasium-style server", _gymnasium)
+ENVIRONMENT: Final = Need("environment server", _environment)
 RESETS: Final = Need("an episode", _resets)
 SCORE: Final = Need("score", _score)
 TOOLS: Final = Need("tools", _tools)

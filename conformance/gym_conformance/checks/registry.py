@@ -16,9 +16,11 @@ from gym_conformance.checks import (
     mcp_calls,
     mcp_tokens,
     metrics,
+    model,
     repeat,
     resources,
     reward,
+    run,
     seed,
     step,
     tools,
@@ -35,7 +37,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 _MODULES = (
     *(live, seed, cookies, tools, drift, mcp, mcp_calls, mcp_tokens),
-    *(verify, echo, calls, isolation, repeat, reward, typed, typed_close, step, resources),
+    *(verify, echo, calls, isolation, repeat, reward, typed, typed_close, step, run, resources),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )
 
@@ -44,8 +46,9 @@ CHECKS: Final[tuple[Check, ...]] = tuple(found for module in _MODULES for found 
 #: About an env's folder: nothing is sent, and no server need be there.
 FILES: Final[tuple[Check, ...]] = _checks(files)
 
-#: What a verify makes of its judge's words, tried after all others where the suite is the judge.
-JUDGES: Final[tuple[Check, ...]] = _checks(judges)
+#: What a verify makes of its judge's words, and an episode of its model's, tried after all others where the suite is
+#: judge and model.
+JUDGES: Final[tuple[Check, ...]] = _checks(judges) + _checks(model)
 
 #: Tried only on envs that the suite launches itself.
 LAUNCHED: Final[tuple[Check, ...]] = FILES + JUDGES

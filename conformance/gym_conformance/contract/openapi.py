@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from gym_conformance.contract.episode import EPISODE_FIELDS
 from gym_conformance.contract.typed import SESSION_ID
-from gym_conformance.contract.wire import CLOSE_SESSION, RESERVED, SEED_SESSION, VERIFY
+from gym_conformance.contract.wire import CLOSE_SESSION, RESERVED, RESPONSES, RUN, SEED_SESSION, VERIFY
 
 #: `/{path}` and `/{path:path}`: one route for every tool.
 _CATCH_ALL = re.compile(r"/\{[^/{}]+\}")
@@ -24,7 +25,14 @@ class Kind(StrEnum):
     CATCH_ALL = "catch-all server"
     SINGLE_TURN = "single-turn server"
     GYMNASIUM = "gymnasium-style server"
+    ENVIRONMENT = "environment server"
     OTHER = "no resources server"
+
+
+def phrase(kind: str) -> str:
+    """A kind with its article."""
+    article = "" if kind.startswith("no ") else "an " if kind[:1] in "aeiou" else "a "
+    return article + kind
 
 
 @dataclass(frozen=True)
@@ -47,18 +55,22 @@ class Api:
     @property
     def typed(self) -> bool:
         """Whether it says that it takes typed seeds, and closes sessions."""
-        return CLOSE_SESSION in self.posts and any(SESSION_ID in fields for fields in self._seeds)
+        return CLOSE_SESSION in self.posts and any(SESSION_ID in fields for fields in self._bodies(SEED_SESSION))
 
     @property
     def typed_only(self) -> bool:
         """Whether no other seed is taken."""
-        return self.typed and all(SESSION_ID in fields for fields in self._seeds)
+        return self.typed and all(SESSION_ID in fields for fields in self._bodies(SEED_SESSION))
 
     @property
-    def _seeds(self) -> list[Mapping[str, Any]]:
-        """The fields of a seed's body, in each form that it may have."""
+    def episodes(self) -> bool:
+        """Whether it says that `/run` takes episode requests, and no flat rows."""
+        return any(fields.keys() >= EPISODE_FIELDS for fields in self._bodies(RUN))
+
+    def _bodies(self, path: str) -> list[Mapping[str, Any]]:
+        """The fields of a path's body, in each form that it may have."""
         try:
-            operation = self.document["paths"][SEED_SESSION]["post"]
+            operation = self.document["paths"][path]["post"]
             schema = operation["requestBody"]["content"]["application/json"]["schema"]
             return [self._component(form).get("properties", {}) for form in schema.get("anyOf", [schema])]
         except (KeyError, TypeError, AttributeError):
@@ -83,7 +95,10 @@ class Api:
     def kind(self) -> Kind:
         """The kind of server that these routes make; only to be asked where the document is known."""
         if not {SEED_SESSION, VERIFY} & self.posts:
-            return Kind.GYMNASIUM if self.posts >= _GYMNASIUM else Kind.OTHER
+            if self.posts >= _GYMNASIUM:
+                return Kind.GYMNASIUM
+            # an agent serves /run too, and what the policy says beside it
+            return Kind.ENVIRONMENT if RUN in self.posts and RESPONSES not in self.posts else Kind.OTHER
         if self.catch_all:
             return Kind.CATCH_ALL
         return Kind.TOOLS if self.tools else Kind.SINGLE_TURN

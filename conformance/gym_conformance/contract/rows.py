@@ -43,10 +43,15 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One task: what `seed_session` gets, and `verify` gets together with the response."""
+    """One task: what `seed_session` gets, and `verify` gets together with the response.
+
+    `task` is the row as it was read where it is a materialized task (nemo_gym/task_materialization.py, 0.7.0), with its
+    `task_id` and `task_input`; `data` is then what its flat row would be.
+    """
 
     data: Mapping[str, Any] = field(repr=False)
     source: Source
+    task: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
         return str(self.source)

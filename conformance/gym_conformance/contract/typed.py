@@ -9,21 +9,25 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
+from gym_conformance.contract.rows import Row
+
 #: What a server that knows typed sessions declares of its seed's body.
 SESSION_ID: Final = "resources_session_id"
 
 #: Sessions of one run share a taskset.
 _TASKSET: Final = "gym-conformance"
 
-
 #: Where a row may name its task, as nemo_gym/task_materialization.py (0.7.0) looks for it.
 _TASK_IDS: Final = ("task_id", "problem_id", "instance_id")
 
 
-def task_id_of(data: Mapping[str, Any], index: int) -> str:
-    """The id of a row's task: its own where it names one, else its index in the file, from 0."""
-    named = (data[key] for key in _TASK_IDS if data.get(key) is not None)
-    return str(next(named, index))
+def task_of(row: Row) -> Mapping[str, Any]:
+    """The `task_id` of requests about a row: its own where it is materialized or names one, else by its line, from 0."""
+    if row.task:
+        materialized: Mapping[str, Any] = row.task["task_id"]
+        return materialized
+    named = (row.data[key] for key in _TASK_IDS if row.data.get(key) is not None)
+    return {"taskset": _TASKSET, "task_id": str(next(named, max(0, row.source.line - 1)))}
 
 
 def _session_id() -> str:

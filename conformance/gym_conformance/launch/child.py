@@ -8,7 +8,8 @@ of JSON answers it: `{"pid", "config"}` where the server is about to accept, or 
 The env's own entry point is run as `gym env start` runs it (nemo-gym 0.4.0 to 0.7.0, `nemo_gym/cli/env.py`): as
 `__main__`, in its folder, with its config in the environment, resolved by nemo-gym's own parser. So its own
 `run_webserver()` builds the app, with every middleware and handler in nemo-gym's order. What differs: Ray is not
-started; the socket is given; there is one worker; each model server that the config names is one mock.
+started; the socket is given; there is one worker; each model server that the config names is one mock, and so is, for
+an environment server (0.7.0), every server that it names.
 
 `real` in the specification leaves it at the mocks and the address: this process becomes `python app.py`, as
 `run_command` of nemo_gym/cli/setup_command.py (0.4.0) starts it, and starts Ray itself. Our socket then only keeps the
@@ -28,6 +29,12 @@ from pathlib import Path
 from typing import Any
 
 _MODELS = "responses_api_models"
+_ENVIRONMENT = "environment_servers"
+_BASES = {  # by the key of the YAML: module, class, and what authors extend
+    "resources_servers": ("base_resources_server", "BaseResourcesServer", "SimpleResourcesServer"),
+    _ENVIRONMENT: ("base_environment_server", "BaseEnvironmentServer", "BaseEnvironmentServer"),
+}
+_PEERS = ("resources_servers", "responses_api_agents")
 _UNSET = "???"  # OmegaConf's own
 _PLAIN = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 
@@ -68,7 +75,7 @@ def serve_env(spec: dict[str, Any], serve: Callable[..., None], become: Callable
     # an absolute path, as `__file__` has it in `python app.py`
     space = runpy.run_path(str(folder / spec["entrypoint"]), run_name="__main__")
     if not served:
-        server_class(space).run_webserver()
+        server_class(space, spec["group"]).run_webserver()
 
 
 def refuse_ray(*_: Any, **__: Any) -> None:
@@ -80,17 +87,18 @@ def refuse_ray(*_: Any, **__: Any) -> None:
     raise LaunchError("Ray, which is not started here: --gym-launch real")
 
 
-def server_class(space: dict[str, Any]) -> Any:
-    """The one resources server of a module that does not run it by itself.
+def server_class(space: dict[str, Any], group: str) -> Any:
+    """The one server of this kind of a module that does not run it by itself.
 
     Raises:
         LaunchError: there is none, or more than one.
     """
-    base = importlib.import_module("nemo_gym.base_resources_server").BaseResourcesServer
+    module, name, extended = _BASES[group]
+    base = vars(importlib.import_module(f"nemo_gym.{module}"))[name]
     own = [value for value in space.values() if isinstance(value, type) and issubclass(value, base)]
     own = [value for value in own if value.__module__ == "__main__"]
     if not own:
-        raise LaunchError("a server class: app.py defines no SimpleResourcesServer, and runs none")
+        raise LaunchError(f"a server class: app.py defines no {extended}, and runs none")
     if len(own) > 1:
         names = ", ".join(sorted(value.__name__ for value in own))
         raise LaunchError(f"to know its server class: app.py defines {names} and runs none of them")
@@ -118,8 +126,12 @@ def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         "head_server": spec["head"],
         "policy_base_url": "http://{host}:{port}/v1".format(**spec["policy"]),
         **dict.fromkeys(("policy_api_key", "policy_model_name"), "none"),
-        spec["instance"]: {"resources_servers": {spec["inner"]: server}},
+        spec["instance"]: {spec["group"]: {spec["inner"]: server}},
     }
+    if spec["group"] == _ENVIRONMENT:
+        for key, kind, name in peers(own[spec["instance"]][_ENVIRONMENT][spec["inner"]]):
+            server[key] = {"name": name}
+            config[name] = {kind: peer(kind, _dict(_dict(own.get(name)).get(kind)), spec["policy"])}
     for name in sorted(names):
         declared = _dict(_dict(own.get(name)).get(_MODELS))
         filled = {inner: dict(unset(_dict(entry)), **spec["policy"]) for inner, entry in declared.items()}
@@ -128,6 +140,21 @@ def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
             if key not in own:
                 config.setdefault(key, "none")
     return config
+
+
+def peers(entry: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The agents and resources servers that an environment server refers to: key, kind, and name, ours where it is unset."""
+    for key, reference in entry.items():
+        kind, name = (_dict(reference).get(part) for part in ("type", "name"))
+        if kind in _PEERS and isinstance(name, str):
+            yield key, kind, f"mock_{key}" if name == _UNSET else name
+
+
+def peer(kind: str, declared: dict[str, Any], address: dict[str, Any]) -> dict[str, Any]:
+    """A server that an environment server refers to, as it is declared, or else just one of its kind, at our address."""
+    entries = {inner: dict(unset(_dict(entry)), **address) for inner, entry in declared.items()}
+    domain = {"domain": "other"} if kind == "resources_servers" else {}
+    return entries or {"mock_peer": {"entrypoint": "app.py", **domain, **address}}
 
 
 def references(node: Any) -> Iterator[str]:

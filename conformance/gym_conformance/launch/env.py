@@ -16,6 +16,10 @@ _APPLICATION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 #: Where a virtual environment keeps its interpreter, as `gym env start` makes it (nemo_gym/cli/setup_command.py, 0.4.0).
 _PYTHON = Path(".venv", "bin", "python")
 
+#: What the folders of servers are called that can be judged, and so the keys under which a YAML declares them; environment
+#: servers since nemo-gym 0.7.0.
+RESOURCES, ENVIRONMENT = "resources_servers", "environment_servers"
+
 
 class NoEnv(Exception):
     """What was given names no environment; the message says why."""
@@ -46,7 +50,7 @@ class Env:
     @property
     def root(self) -> Path:
         """Where `gym env start` is run, and what paths in its YAML are relative to."""
-        inside = self.folder.parent.name == "resources_servers"
+        inside = self.folder.parent.name in (RESOURCES, ENVIRONMENT)
         return self.folder.parent.parent if inside else self.folder
 
     def interpreter(self, chosen: str = "") -> str:
@@ -68,7 +72,9 @@ class Instance:
         inner: the third level.
         path: the YAML.
         entrypoint: the file to run, relative to the folder.
-        models: names of the model servers that it refers to, such as a judge's.
+        models: names of the model servers that it refers to, such as a judge's; of an environment server, names of all
+            servers that it refers to, for it asks its model by way of an agent.
+        group: the second level, the kind of server.
     """
 
     name: str
@@ -76,6 +82,7 @@ class Instance:
     path: Path
     entrypoint: str
     models: tuple[str, ...]
+    group: str = RESOURCES
 
 
 def find_envs(patterns: Iterable[str], cwd: Path) -> tuple[Env, ...]:
@@ -143,11 +150,11 @@ def find_instance(folder: Path) -> Instance:
         BadConfig: there is none, or a file cannot be read.
     """
     files = sorted(folder.glob("configs/*.yaml"), key=lambda file: (file.stem != folder.name, file.name))
+    group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
     declared = [instance for file in files for instance in _instances(file)]
-    own = [instance for instance in declared if instance.inner == folder.name]
-    if not (own or declared):
-        raise BadConfig(f"a YAML in configs/ that declares resources_servers.{folder.name}; {_count(files)}")
-    return (own or declared)[0]
+    if not declared:
+        raise BadConfig(f"a YAML in configs/ that declares {group}.{folder.name}; {_count(files)}")
+    return min(declared, key=lambda instance: (instance.inner != folder.name, instance.group != group))
 
 
 def _count(files: list[Path]) -> str:
@@ -161,17 +168,19 @@ def _instances(file: Path) -> list[Instance]:
         raise BadConfig(f"a YAML that can be read; {file.name} cannot: {str(error).splitlines()[0]}") from None
     found = []
     for name, kinds in (config or {}).items() if isinstance(config, dict | None) else ():
-        servers = kinds.get("resources_servers") if isinstance(kinds, dict) else None
-        for inner, entry in servers.items() if isinstance(servers, dict) else ():
-            if isinstance(entry, dict):
-                entrypoint = str(entry.get("entrypoint") or "app.py")
-                found.append(Instance(str(name), str(inner), file, entrypoint, tuple(_models(entry))))
+        for group in (RESOURCES, ENVIRONMENT) if isinstance(kinds, dict) else ():
+            servers = kinds.get(group)
+            for inner, entry in servers.items() if isinstance(servers, dict) else ():
+                if isinstance(entry, dict):
+                    entrypoint = str(entry.get("entrypoint") or "app.py")
+                    models = tuple(_models(entry, group))
+                    found.append(Instance(str(name), str(inner), file, entrypoint, models, group))
     return found
 
 
-def _models(entry: Mapping[str, Any]) -> Iterable[str]:
-    """Names of the model servers that an entry refers to."""
-    return (name for kind, name in references(entry) if kind == "responses_api_models")
+def _models(entry: Mapping[str, Any], group: str) -> Iterable[str]:
+    """Names of the servers that an entry refers to and that a mock of ours stands for."""
+    return (name for kind, name in references(entry) if kind == "responses_api_models" or group == ENVIRONMENT)
 
 
 def references(node: object) -> Iterator[tuple[str, str]]:

@@ -100,6 +100,7 @@ class Launch:
             "root": str(env.root),
             "config": str(instance.path),
             "instance": instance.name,
+            "group": instance.group,
             "inner": instance.inner,
             "entrypoint": instance.entrypoint,
             "settings": list(self.settings),

@@ -51,6 +51,7 @@ class MockPeers:
         """Where they are."""
         if self._peers is None:
             from gym_mocks.head import Head  # noqa: PLC0415 - only launching needs them
+            from gym_mocks.participants import Participants  # noqa: PLC0415
             from gym_mocks.policy import FakePolicy  # noqa: PLC0415
             from gym_mocks.serving import Host  # noqa: PLC0415
 
@@ -58,7 +59,7 @@ class MockPeers:
             self._started.callback(host.close)
             self._head, self._policy = Head({}), FakePolicy()
             self.says(Saying.USUAL)
-            self._peers = Peers(_address(host.serve(self._head)), _address(host.serve(self._counted())))
+            self._peers = Peers(_address(host.serve(self._head)), _address(host.serve(Participants(self._counted()))))
         return self._peers
 
     @property
@@ -73,6 +74,8 @@ class MockPeers:
         said = _SAID.get(saying, _SAID[Saying.NO])  # not the echo: judges' prompts hold every verdict
         self._policy.default = lambda _: Say(said)
         self._policy.faults.clear()
+        if saying is Saying.BROKEN:
+            self._policy.fail(Fault("invalid_json"))
         if saying is Saying.FAILURE:
             self._policy.fail(Fault("status", status=500))
         if saying is Saying.NOTHING:

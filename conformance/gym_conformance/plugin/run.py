@@ -76,7 +76,8 @@ class Run:
         if self._judge:
             gym = self._judge.gym
             over_mcp = f"; {len(gym.offer.tools)} tools over MCP" if gym.offer.tools else ""
-            known |= {"kind": gym.kind.value, "evidence": gym.evidence + over_mcp, "contract": gym.contracts}
+            known |= {"kind": gym.kind.value, "evidence": gym.evidence + over_mcp}
+            known |= {} if gym.kind is Kind.ENVIRONMENT else {"contract": gym.contracts}
         return known
 
     def statistics(self, check: Check) -> str:
@@ -111,7 +112,7 @@ class Run:
             Unreachable: no resources server answers, so that half of it is not known.
         """
         gym = self._within(self._ready()).gym
-        if gym.kind is Kind.OTHER:
+        if gym.kind in (Kind.OTHER, Kind.ENVIRONMENT):
             raise Unreachable(f"no resources server: {gym.evidence}")
         return gym.tools_now
 

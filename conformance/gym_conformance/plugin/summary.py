@@ -6,6 +6,7 @@ from typing import Any
 
 from gym_conformance.baseline import Stale
 from gym_conformance.checks.check import Check
+from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import NOT_SELECTED, Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.reports.clients import Compatibility, Works, compatibilities
@@ -157,10 +158,9 @@ def _write_clients(terminal: Any, clients: Iterable[Compatibility]) -> None:
 def _write_target(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
     target = tally.target
     if "kind" in target:
-        known = not target["kind"].startswith("no ")
-        what = f"a {target['kind']}" if known else target["kind"]
+        known = "contract" in target and not target["kind"].startswith("no ")
         sessions = f", {target['contract']} sessions" if known else ""
-        terminal.write_line(f"{target['url']} is {what} ({target['evidence']}){sessions}.")
+        terminal.write_line(f"{target['url']} is {phrase(target['kind'])} ({target['evidence']}){sessions}.")
     if len(tally.found) == len(tally.checks):
         _write_clients(terminal, compatibilities(findings))
     requests = sum(count for count, _ in tally.effort.values())

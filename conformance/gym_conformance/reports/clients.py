@@ -49,7 +49,8 @@ _AGENT: Final = (
 
 #: Sources: responses_api_agents/simple_agent/app.py and nemo_gym/rollout_collection.py (0.2.1 to 0.7.0); the NeMo Gym
 #: taskset of verifiers 0.3.0 and 0.4.0; NeMo RL's and verl's NeMo Gym integrations; Unsloth's NeMo Gym notebook;
-#: environment_servers/single_agent_turn/app.py (0.7.0); responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
+#: environment_servers/single_agent_turn/app.py (0.7.0); responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0);
+#: nemo_gym/rollout_collection.py (0.7.0).
 CLIENTS: Final = (
     Client("nemo-gym's simple_agent (0.2.1 to 0.7.0)", _AGENT),
     Client("gym eval run (0.3.0 to 0.7.0)", (*_AGENT, "metrics-shape", "metrics-empty")),
@@ -64,6 +65,7 @@ CLIENTS: Final = (
     Client("Unsloth's notebook", ("live-root", "verify-without-session", "verify-scores-rows")),
     Client("environment servers (0.7.0)", ("typed-seed", "typed-seed-repeat", "typed-close", "typed-close-busy")),
     Client("gymnasium_agent (0.4.0 to 0.7.0)", ("step-resets", "step-answers")),
+    Client("gym eval run, of environment servers (0.7.0)", ("run-answers", "run-rewards", "run-aggregates")),
 )
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import quote
 
 from gym_conformance import __version__
+from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import Verdict
 from gym_conformance.reports.fleet import ordered
 from gym_conformance.reports.page.clients import clients
@@ -116,7 +117,7 @@ def _hash(content: str) -> str:
 
 def _verdict(report: Report) -> Markup:
     target = report.target
-    what = [" is a ", target["kind"], ": ", str(target["evidence"]), "."] if "kind" in target else []
+    what = [f" is {phrase(target['kind'])}: ", str(target["evidence"]), "."] if "kind" in target else []
     rows = f" {target['rows']:,} dataset rows read." if target.get("rows") else ""
     return element(
         "header",

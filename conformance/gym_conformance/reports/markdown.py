@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from gym_conformance.contract.openapi import phrase
 from gym_conformance.drifting.row import DriftRow
 from gym_conformance.findings import Verdict
 from gym_conformance.reports.clients import Compatibility
@@ -102,7 +103,7 @@ def _target(report: Report) -> str:
     counts = Counter(finding.verdict for finding in report.findings)
     ran = sum(check.selected for check in report.checks)
     accepted = sum(bool(finding.accepted) for finding in report.findings)
-    what = f" is a {prose(target['kind'])} ({prose(target['evidence'])})" if "kind" in target else ""
+    what = f" is {prose(phrase(target['kind']))} ({prose(target['evidence'])})" if "kind" in target else ""
     said = [f"{counts[verdict]:,} {verdict.replace('_', ' ')}" for verdict in Verdict if counts[verdict]]
     said += [f"{accepted:,} of them accepted"] if accepted else []
     return f"{code(target['url'])}{what}. {ran} of {len(report.checks)} checks: {', '.join(said)}."

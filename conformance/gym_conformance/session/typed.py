@@ -6,7 +6,7 @@ Source: environment_servers/single_agent_turn/app.py, 0.7.0: tools and verify go
 from dataclasses import replace
 
 from gym_conformance.contract.rows import Row
-from gym_conformance.contract.typed import Identity, task_id_of
+from gym_conformance.contract.typed import Identity, task_of
 from gym_conformance.contract.wire import CLOSE_SESSION, SEED_SESSION
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, CookieSession, post
@@ -54,5 +54,4 @@ class TypedContract:
 
     def session(self, channel: Channel, row: Row, client: Client = Client.REPLACING) -> TypedSession:
         """A session of a new id that is not seeded yet."""
-        index = max(0, row.source.line - 1)
-        return TypedSession(channel, row, client, Identity(task_id=task_id_of(row.data, index)))
+        return TypedSession(channel, row, client, Identity(task_id=task_of(row)["task_id"]))

@@ -1,0 +1,116 @@
+"""What `/run` of a launched environment server makes of its model, which is our mock.
+
+Source throughout: `BaseEnvironmentServer.run_request` in nemo_gym/base_environment_server.py, and its client,
+nemo_gym/rollout_collection.py (0.7.0).
+"""
+
+from collections.abc import Iterable
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.judges import judges_of
+from gym_conformance.checks.memory import Saying
+from gym_conformance.checks.needs import ENVIRONMENT
+from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.run import EPISODE, episode_of, expect_answer, played
+from gym_conformance.checks.trial import Trial
+from gym_conformance.gym import Gym
+from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.running import Played, play
+
+_SERVER_ERROR = 500
+
+#: Fresh episodes that must earn the same.
+_EPISODES = 4
+
+
+def _failing(_gym: Gym) -> Iterable[Saying]:
+    return (Saying.GARBAGE, Saying.BROKEN, Saying.FAILURE, Saying.NOTHING)
+
+
+@check(
+    "model-fails",
+    Level.MUST,
+    "Whatever its model answers, /run MUST answer in form",
+    why="models fail for minutes under load: an answer that is none ends the whole collection, and not one rollout.",
+    needs=[ENVIRONMENT, EPISODE],
+    subjects=_failing,
+)
+async def model_fails(trial: Trial, saying: Saying) -> None:
+    """Plays an episode while the model answers garbage, no JSON, 500, or nothing: a result or a failure, in form.
+
+    Asked of launched servers only, and only where an episode does ask a model. Where rows are taken, a 5xx will do: agents
+    know no other form of failure. Nothing is held against one that waits for a silent model: its own limit, such as
+    `default_episode_timeout_seconds`, may be longer than --gym-timeout.
+
+    Source: `run_request` in nemo_gym/base_environment_server.py makes a failure of every exception, and of the episode's
+    timeout; `_run_examples_with_metadata` in nemo_gym/rollout_collection.py raises for other answers (0.7.0).
+    """
+    found = await _played(trial, saying)
+    if not trial.gym.api.episodes and found.reply.status >= _SERVER_ERROR:
+        return
+    expect_answer(trial.gym, found)
+    trial.note = found.failed
+
+
+@check(
+    "model-unscored",
+    Level.SHOULD,
+    "A rollout whose model failed SHOULD NOT be scored",
+    why="an outage is taken for a bad answer: the policy is taught that its prompt was hard.",
+    needs=[ENVIRONMENT, EPISODE],
+)
+async def model_unscored(trial: Trial, _: object) -> None:
+    """Plays an episode while every model answers 500: a failure, or a result with `mask_sample`, or without a reward.
+
+    Source: `_agent_request_failure_row` in nemo_gym/rollout_collection.py, "an infrastructure failure is not a verifier
+    score of zero", and `mask_sample` in nemo_gym/base_resources_server.py (0.7.0).
+    """
+    ended = (await _played(trial, Saying.FAILURE)).ended
+    result = ended.result if ended else None
+    if isinstance(result, dict) and result.get("reward") is not None and not result.get("mask_sample"):
+        hint = "An error of the model is caught where the policy's own would be: raise, or set mask_sample."
+        raise Violation("a failure", f"a reward of {result['reward']!r}, and no mask_sample", hint)
+
+
+@check(
+    "model-repeat",
+    Level.SHOULD,
+    "A row SHOULD earn the same for the same policy",
+    why="group-relative advantages compare rollouts of one row: what the environment adds at random is taken for merit.",
+    needs=[ENVIRONMENT, EPISODE],
+)
+async def model_repeat(trial: Trial, _: object) -> None:
+    """Plays a row four times, with a model that always says the same: the reward is the same each time.
+
+    Our inference.
+    """
+    judges_of(trial)
+    rewards = []
+    for _episode in range(_EPISODES):
+        ended = (await played(trial.gym, trial.channel, episode_of(trial.gym))).ended
+        rewards.append(ended.result.get("reward") if ended and isinstance(ended.result, dict) else None)
+    if any(reward != rewards[0] for reward in rewards):
+        hint = "It draws at random without a seed from the row, or keeps state from earlier episodes."
+        raise Violation(f"a reward of {rewards[0]} each time", f"{rewards}", hint)
+
+
+async def _played(trial: Trial, saying: Saying) -> Played:
+    """An episode while the model says so.
+
+    Raises:
+        NotApplicable: the episode asks no model, or waits longer for a silent one than we do.
+    """
+    judges = judges_of(trial)
+    before = judges.model.asked
+    judges.model.says(saying)
+    try:
+        found = await play(trial.channel, episode_of(trial.gym))
+    except ServerFault as fault:
+        if fault.fault is not Fault.HANG or saying is not Saying.NOTHING:
+            raise
+        raise NotApplicable(f"its own limit is longer than {trial.gym.line.timeout:g} s (--gym-timeout)") from None
+    finally:
+        judges.model.says(Saying.USUAL)
+    if judges.model.asked == before:
+        raise NotApplicable("an episode asks no model")
+    return found

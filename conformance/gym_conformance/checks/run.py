@@ -1,0 +1,292 @@
+"""Environment servers: `POST /run` plays a whole episode, with agents, models and resources servers of its own.
+
+Source throughout: `BaseEnvironmentServer` in nemo_gym/base_environment_server.py, and its client,
+nemo_gym/rollout_collection.py (0.7.0).
+"""
+
+import asyncio
+import math
+from typing import Any, Final
+
+from gym_conformance.checks.check import Level, Need, check
+from gym_conformance.checks.needs import ENVIRONMENT, each_row
+from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
+from gym_conformance.checks.trial import OK, Trial, describe, expect_no_crash, expect_object, expect_status
+from gym_conformance.contract.episode import Episode
+from gym_conformance.contract.rows import Row
+from gym_conformance.contract.wire import AGGREGATE_METRICS, RUN
+from gym_conformance.gym import BARE_ROW, Gym
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.contract import JSON_HEADERS, post
+from gym_conformance.session.exchange import Reply, Request
+from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.running import Played, play
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
+
+#: Rows that are played at the same time, and how often each; and how often each alone, to see what varies by itself.
+_ROWS, _TIMES, _ALONE = 3, 3, 4
+
+#: What collection leaves out of a result before it is aggregated.
+_HEAVY: Final = frozenset({"response", "responses_create_params", "ng_agent_observations"})
+
+
+def episode_of(gym: Gym, row: Row | None = None) -> Episode:
+    """A new episode of the row, in the form that its client gives it: a flat row is materialized where need be."""
+    row = row or gym.row
+    return Episode(row, gym.api.episodes or row.task is not None)
+
+
+async def played(gym: Gym, channel: Channel, episode: Episode) -> Played:
+    """An episode, played.
+
+    Raises:
+        Untestable: it takes longer than a request is given, as it may; or the server wants more than our made-up row.
+    """
+    try:
+        found = await play(channel, episode)
+    except ServerFault as fault:
+        if fault.fault is Fault.HANG:
+            raise Untestable(f"an episode within {gym.line.timeout:g} s (--gym-timeout)") from None
+        raise
+    if found.failed and episode.row is BARE_ROW:
+        raise Untestable(f"dataset rows (--gym-data); of a made-up one {found.failed}")
+    return found
+
+
+async def _ends(gym: Gym) -> None:
+    """A server whose episodes all fail, for its peers do, has one finding of it, and not one for every check."""
+    found = await played(gym, Channel(gym.line), episode_of(gym))
+    if found.failed:
+        raise Untestable(f"an episode that ends with a result: {found.failed}")
+
+
+EPISODE: Final = Need("an episode that ends with a result", _ends)
+
+
+def expect_answer(gym: Gym, found: Played) -> None:
+    """Hold the answer to the form that its client reads.
+
+    Raises:
+        Violation: it has another.
+    """
+    hint = "run() lets an error out, or a server that it asked did: raise HandledEpisodeError."
+    expect_status(found.reply, [OK], hint)
+    said = expect_object(found.reply, "run() returns the response model.")
+    if not gym.api.episodes:
+        return
+    episode, ended = found.episode, found.ended
+    for key, ours in (("episode_id", episode.identity.episode), ("task_id", episode.task_id)):
+        if said.get(key) != ours:
+            hint = "The response is built from another request's identity, or from none."
+            raise Violation(f"{key}: {ours!r}", f"{said.get(key)!r}", hint)
+    if ended is None or (ended.result is None) == (ended.failure is None):
+        raise Violation("a result or a failure, and not both", describe(found.reply), "Return one of them.")
+    _expect_failure(ended.failure)
+    if ended.result is not None and not isinstance(ended.result, dict):
+        raise Violation("result: an object", f"{ended.result!r}", "The response model lets any value through.")
+    if ended.reserved:
+        keys = ", ".join(ended.reserved)
+        raise Violation("no key of the collector's own in the result", keys, "Collection ends with an error: rename.")
+
+
+def _expect_failure(failure: Any) -> None:
+    if failure is None:
+        return
+    known = isinstance(failure, dict)
+    if not (known and isinstance(failure.get("failure_reason"), str) and isinstance(failure.get("terminal"), bool)):
+        expected = "failure: an object with failure_reason, a text, and terminal, true or false"
+        raise Violation(expected, f"{failure!r}", "Build it as EpisodeFailure does.")
+
+
+@check(
+    "run-answers",
+    Level.MUST,
+    "/run MUST answer every dataset row with a result or a handled failure",
+    why="collection ends with an error at the first answer that is neither, and takes all other rollouts with it.",
+    needs=[ENVIRONMENT],
+    subjects=each_row,
+)
+async def run_answers(trial: Trial, row: Row) -> None:
+    """Plays an episode of each row: status 200 and a JSON object.
+
+    Where episode requests are taken, as the OpenAPI document tells, it bears their episode_id and task_id, and has either
+    a result, an object without the collector's own keys, or a failure with its failure_reason and terminal.
+
+    Source: `BaseEpisodeResponse` in nemo_gym/episode_types.py, `run_request` in nemo_gym/base_environment_server.py, and
+    `_episode_record` in nemo_gym/rollout_collection.py (0.7.0).
+    """
+    found = await played(trial.gym, trial.channel, episode_of(trial.gym, row))
+    expect_answer(trial.gym, found)
+    trial.note = found.failed
+
+
+@check(
+    "run-rewards",
+    Level.MUST,
+    "An episode's reward MUST be a finite number",
+    why="null is counted as 0, and text ends the collection: what the policy earned is lost either way.",
+    needs=[ENVIRONMENT, EPISODE],
+    subjects=each_row,
+)
+async def run_rewards(trial: Trial, row: Row) -> None:
+    """Plays an episode of each row, and reads the result's `reward`. One without it is unscored, and not held to this.
+
+    Source: `BaseVerifyResponse` in nemo_gym/base_resources_server.py, and `float(result["reward"] or 0.0)` in
+    nemo_gym/rollout_collection.py (0.7.0).
+    """
+    result = await _result(trial, row)
+    if "reward" not in result:
+        raise NotApplicable("its result has no reward: the episode is unscored")
+    reward = result["reward"]
+    if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
+        raise Violation("reward: a finite number", f"reward: {reward!r}", "NaN becomes null on the way.")
+
+
+async def _result(trial: Trial, row: Row) -> dict[str, Any]:
+    """What an episode ended with.
+
+    Raises:
+        Untestable: it ended with no result.
+    """
+    found = await played(trial.gym, trial.channel, episode_of(trial.gym, row))
+    ended = found.ended
+    if ended is None or not isinstance(ended.result, dict):
+        raise Untestable(f"a result: {found.failed}; see run-answers")
+    return ended.result
+
+
+@check(
+    "run-isolation",
+    Level.MUST,
+    "Episodes that run at the same time MUST NOT be mixed up",
+    why="a rollout is booked with what another one earned: the rewards are noise, and training goes on silently.",
+    needs=[ENVIRONMENT, EPISODE],
+)
+async def run_isolation(trial: Trial, _: object) -> None:
+    """Plays three rows three times each at once: each answer bears its own episode, and echoes its own row.
+
+    Where the model is ours, on a launched server, the rest of it is as that row's is alone, too, but for what differs
+    already between runs alone. Of a policy that may sample nothing else is known.
+
+    Source: `validate_response_identity` in nemo_gym/base_environment_server.py, and `_run_examples_with_metadata` in
+    nemo_gym/rollout_collection.py, which runs very many at once (0.7.0).
+    """
+    gym, rows = trial.gym, each_row(trial.gym)[:_ROWS]
+    whole = bool(trial.memory.judges and trial.memory.judges.names)
+    alone = {row: [await _apart(gym, row) for _ in range(_ALONE)] for row in rows}
+    for again in (False, True):
+        trial.channel.exchanges.clear()
+        together = await asyncio.gather(*(played(gym, trial.channel, episode_of(gym, row)) for row in rows * _TIMES))
+        mixed = [found for found in together if _mixed(found, alone[found.episode.row], whole=whole)]
+        if not mixed:
+            return
+        alone[mixed[0].episode.row] += [await _apart(gym, mixed[0].episode.row) for _ in range(2 * _ALONE)]
+        if again and (difference := _mixed(mixed[0], alone[mixed[0].episode.row], whole=whole)):
+            hint = "What belongs to an episode is kept on the server object, or in a module: keep it in run()."
+            raise Violation(difference[0], f"{difference[1]}, while other episodes run", hint)
+
+
+async def _apart(gym: Gym, row: Row) -> Played:
+    return await played(gym, Channel(gym.line), episode_of(gym, row))
+
+
+def _mixed(found: Played, alone: list[Played], *, whole: bool) -> tuple[str, str] | None:
+    """What was expected of an answer, and what it has instead: of the whole of it, or of its echo alone."""
+    said = found.reply.said
+    ours = found.episode.identity.episode
+    if found.episode.typed and isinstance(said, dict) and said.get("episode_id", ours) != ours:
+        return f"episode_id {ours!r}", f"{said['episode_id']!r}"
+    ended = [one for one in alone if not one.failed]
+    if found.failed or not ended:
+        return None  # under load an episode may fail
+    first, *others = (_outcome(one, whole=whole) for one in ended)
+    mask = frozenset().union(*(volatile(first, other) for other in others))
+    for difference in differences(first, _outcome(found, whole=whole), mask):
+        place = ".".join(map(str, difference.place[2:])) or "the answer"
+        return f"{difference.expected!r} at {place}, as alone", f"{difference.actual!r}"
+    return None
+
+
+def _outcome(found: Played, *, whole: bool) -> Outcome:
+    result = found.ended.result if found.ended else None
+    echo = result.get("responses_create_params") if isinstance(result, dict) else None
+    return Outcome((StepOutcome(RUN, found.reply.status, found.reply.said if whole else echo),))
+
+
+@check(
+    "run-again",
+    Level.SHOULD,
+    "An episode that is asked for again SHOULD be answered again",
+    why="the client sends a request again when its reply is lost: the episode is then lost with it.",
+    needs=[ENVIRONMENT, EPISODE],
+)
+async def run_again(trial: Trial, _: object) -> None:
+    """Sends the very same request twice: the second time, too, the episode ends with a result.
+
+    Source: `_request_with_retries` in nemo_gym/server_utils.py sends again after a broken connection (0.7.0).
+    """
+    episode = episode_of(trial.gym)
+    await played(trial.gym, trial.channel, episode)
+    found = await played(trial.gym, trial.channel, episode)
+    if found.failed:
+        hint = "The first one's sessions, or files, are in the way: give each run its own."
+        raise Violation("a result again", found.failed, hint)
+
+
+_NO_REQUESTS: Final = {
+    "no JSON": b"{",
+    "a list": b"[]",
+    "null": b"null",
+    "an empty object": b"{}",
+    "an episode that is none": b'{"episode_id":1,"task":"x"}',
+    "a row without its task": b'{"task_id":"1","responses_create_params":null}',
+}
+
+
+@check(
+    "run-malformed",
+    Level.SHOULD,
+    "/run SHOULD refuse a request that is none without a 5xx",
+    why="a 500 is booked as a rollout that ran and broke; a 422 names the field.",
+    needs=[ENVIRONMENT],
+    subjects=lambda _: _NO_REQUESTS,
+)
+async def run_malformed(trial: Trial, what: str) -> None:
+    """Posts what is no JSON, a list, null, an empty object, and objects whose members are of the wrong type.
+
+    Source: `setup_webserver` in nemo_gym/base_environment_server.py gives FastAPI the request's model, which answers 422;
+    `_agent_request_failure_row` in nemo_gym/rollout_collection.py says how a 500 is booked (0.7.0).
+    """
+    reply: Reply = await trial.send(Request("POST", RUN, _NO_REQUESTS[what], JSON_HEADERS))
+    expect_no_crash(reply, "The handler reads the raw body instead of a typed request model.", what)
+
+
+@check(
+    "run-aggregates",
+    Level.MUST,
+    "/aggregate_metrics MUST take the results of /run",
+    why="collection fails at its very end, after all rollouts are made.",
+    needs=[ENVIRONMENT, EPISODE],
+)
+async def run_aggregates(trial: Trial, _: object) -> None:
+    """Plays two episodes and aggregates their results as collection does.
+
+    group_level_metrics is a list of objects, agent_metrics and key_metrics are objects.
+
+    Source: `_call_aggregate_metrics` in nemo_gym/rollout_collection.py, `AggregateMetrics` in nemo_gym/config_types.py
+    (0.7.0).
+    """
+    results = [await _result(trial, trial.gym.row) for _ in range(2)]
+    stripped = [
+        {key: value for key, value in result.items() if key not in _HEAVY}
+        | {"_ng_task_index": 0, "_ng_rollout_index": at}
+        for at, result in enumerate(results)
+    ]
+    reply = await trial.send(post(AGGREGATE_METRICS, {"verify_responses": stripped}))
+    hint = "aggregate_metrics() takes for granted what these results have not, or forwards to a server that does."
+    expect_status(reply, [OK], hint)
+    body = expect_object(reply, hint)
+    groups = body.get("group_level_metrics", [])
+    objects = all(isinstance(body.get(key, {}), dict) for key in ("agent_metrics", "key_metrics"))
+    if not objects or not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+        raise Violation("group_level_metrics, agent_metrics and key_metrics", describe(reply), hint)

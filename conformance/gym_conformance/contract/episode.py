@@ -1,0 +1,89 @@
+"""Episodes on the wire: what `POST /run` of an environment server is asked, and what it answers.
+
+Source: nemo_gym/episode_types.py and nemo_gym/base_environment_server.py; `_episode_request_body` and `_episode_record`
+in nemo_gym/rollout_collection.py; `materialize_task` in nemo_gym/task_materialization.py (0.7.0).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gym_conformance.contract.rows import Row
+from gym_conformance.contract.typed import Identity, task_of
+
+#: The fields of an episode request; a server that declares them takes no other form.
+EPISODE_FIELDS: Final = frozenset({"episode_id", "task"})
+
+#: What says in an answer of the older form that the episode failed.
+FAILURE_CLASS: Final = "_ng_failure_class"
+
+#: Keys of a row that route it, and are no part of the task.
+_ROUTING: Final = frozenset({"agent_ref", "task_source", "skills_ref"})
+
+#: Keys that rollout collection writes itself; a result that has one of them ends the collection.
+_COLLECTED: Final = frozenset({"ng_trajectory", "ng_model_call_capture", "ng_perf"})
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode of a row, and how it is asked for.
+
+    Attributes:
+        row: what is played.
+        typed: whether as an episode request, or as the flat row that agents take.
+        identity: whose it is.
+    """
+
+    row: Row
+    typed: bool
+    identity: Identity = field(default_factory=Identity)
+
+    @property
+    def task_id(self) -> Mapping[str, Any]:
+        """The task's identity."""
+        return task_of(self.row)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body of the request."""
+        if not self.typed:
+            return {
+                **self.row.data,
+                "_ng_task_index": 0,
+                "_ng_rollout_index": 0,
+                "_ng_rollout_id": self.identity.rollout_id,
+            }
+        task = self.row.task
+        flat = {
+            key: value for key, value in self.row.data.items() if key not in _ROUTING and not key.startswith("_ng_")
+        }
+        given = task["task_input"] if task else flat
+        return {"episode_id": self.identity.episode, "task": {"task_id": self.task_id, "task_input": given}}
+
+    def ended(self, answer: Mapping[str, Any]) -> "Ended":
+        """How it ended, by an answer of either form; an answer to a flat row is the result itself."""
+        if self.typed and isinstance(answer.get("episode_id"), dict) and {"result", "failure"} & answer.keys():
+            return Ended(answer.get("result"), answer.get("failure"))
+        if answer.get(FAILURE_CLASS) is not None:
+            return Ended(None, {"failure_reason": answer.get("_ng_failure_message") or answer[FAILURE_CLASS]})
+        return Ended(answer, None)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How an episode ended, unchecked: with a result, or with a failure that was handled."""
+
+    result: Any
+    failure: Any
+
+    @property
+    def reason(self) -> str:
+        """Why it failed."""
+        said = self.failure.get("failure_reason") if isinstance(self.failure, dict) else self.failure
+        return str(said)
+
+    @property
+    def reserved(self) -> list[str]:
+        """Keys of the result that rollout collection refuses."""
+        result = self.result if isinstance(self.result, dict) else {}
+        return sorted(key for key in result if key in _COLLECTED or key.startswith("_ng_"))

@@ -1,0 +1,86 @@
+"""Whoever an environment server asks, behind one address: an agent, a resources server, and the policy."""
+
+import json
+import re
+from secrets import token_hex
+from typing import Any
+
+from gym_mocks.resources.cookies import SignedCookie
+from gym_mocks.resources.metrics import aggregate
+from gym_mocks.resources.models import validated
+from gym_mocks.resources.rows import Row
+from gym_mocks.wire import App, Reply, Request, json_body
+from gym_mocks.wire.app import Receive, Scope, Send
+from gym_mocks.wire.client import ASGIApp, call_app, whole
+from gym_mocks.wire.messages import JSON
+
+#: `/ng-rollout/<id>/...`, by which a call is told to belong to a rollout.
+_ROLLOUT = re.compile(r"^/ng-rollout/[^/]+(/training-token-capture)?(?=/)")
+
+
+class Participants(App):
+    """An agent that asks the policy once and a resources server that takes any row, beside the policy itself.
+
+    The agent has both forms, `/run` and sessions; what it is asked in a session is answered by the policy. Verify gives
+    1.0 where the response has a message with text, else 0.0. Nothing is kept.
+
+    Reference: environment_servers/single_agent_turn/app.py and environment_servers/legacy_agent/app.py, 0.7.0.
+
+    Args:
+        policy: answers `/v1/responses`, and all else that is asked here.
+    """
+
+    def __init__(self, policy: ASGIApp) -> None:
+        self.policy = policy
+        self.cookie = SignedCookie("participants")
+        super().__init__(
+            {
+                ("POST", "/seed_session"): self._named("resources_session_id"),
+                ("POST", "/close_session"): self._named("resources_session_id"),
+                ("POST", "/v1/agent_sessions"): self._named("agent_session_id"),
+                ("POST", "/v1/agent_sessions/close"): self._named("agent_session_id"),
+                ("POST", "/run"): self._run,
+                ("POST", "/verify"): self._verify,
+                ("POST", "/aggregate_metrics"): self._aggregate,
+            }
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection; what nobody here answers goes to the policy."""
+        if scope["type"] == "http":
+            scope = {**scope, "path": _ROLLOUT.sub("", scope["path"])}
+            if (scope["method"], scope["path"]) not in self.handlers:
+                await self.policy(scope, receive, send)
+                return
+        await super().__call__(scope, receive, send)
+
+    def _named(self, key: str) -> Any:
+        """A handler that gives back the session's name, and a cookie."""
+
+        async def answer(request: Request) -> Reply:
+            cookie = self.cookie.write(token_hex())
+            return Reply.json({key: json_body(request).get(key)}).plus(("set-cookie", cookie))
+
+        return answer
+
+    async def _run(self, request: Request) -> Reply:
+        row = json_body(request)
+        validated(Row, row)
+        params = json.dumps(row["responses_create_params"]).encode()
+        asked = Request("POST", "/v1/responses", {"content-type": JSON}, params)
+        said = await whole(await call_app(self.policy, asked))
+        assert isinstance(said.body, bytes)  # noqa: S101 - it is whole
+        if said.status >= 400:  # noqa: PLR2004 - as nemo-gym's client
+            return Reply.json(f"Hit an exception in agent calling an inner server: {said.body!r}", 500)
+        return Reply.json(_scored({**row, "response": json.loads(said.body)}))
+
+    async def _verify(self, request: Request) -> Reply:
+        return Reply.json(_scored(json_body(request)))
+
+    async def _aggregate(self, request: Request) -> Reply:
+        return Reply.json(aggregate(json_body(request)["verify_responses"]))
+
+
+def _scored(body: dict[str, Any]) -> dict[str, Any]:
+    messages = [item for item in body["response"]["output"] if item.get("type") == "message"]
+    return body | {"reward": float(any(part.get("text") for item in messages for part in item["content"]))}

@@ -1,0 +1,239 @@
+"""Environment servers: one that keeps every rule, and twins of it with one fault each."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from gym_mocks.resources.metrics import aggregate
+from gym_mocks.resources.models import validated
+from gym_mocks.resources.typed import EpisodeId, TaskId
+from gym_mocks.wire import App, Reply, Request, json_body
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.twin import Json, Twin, twin, unrecorded
+
+
+class Task(BaseModel):
+    """What is played: the row's fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    task_id: TaskId
+    task_input: dict[str, Any]
+
+
+class EpisodeRequest(BaseModel):
+    """As an environment server takes it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    episode_id: EpisodeId
+    task: Task
+
+
+class Playing(App):
+    """Plays an episode by itself: its policy says the same each time, and earns what the row's lines are worth."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                ("GET", "/openapi.json"): self._openapi,
+                ("GET", "/"): self._live,
+                ("POST", "/run"): self._run,
+                ("POST", "/aggregate_metrics"): self._aggregate,
+            }
+        )
+
+    async def play(self, task: Json) -> Json:
+        """The result of one episode."""
+        await asyncio.sleep(0)
+        return {"reward": len(task["stock"]) / 8, "responses_create_params": task["responses_create_params"]}
+
+    async def run(self, request: EpisodeRequest) -> Json:
+        """The answer to one request."""
+        try:
+            result = await self.play(request.task.task_input)
+        except Exception as error:  # noqa: BLE001 - as nemo-gym's base does
+            return self.answer_with(request, failure={"failure_reason": repr(error), "terminal": True})
+        return self.answer_with(request, result=result)
+
+    def answer_with(self, request: EpisodeRequest, **ended: Any) -> Json:
+        """The answer, with the request's identity."""
+        episode_id, task_id = request.episode_id.model_dump(), request.task.task_id.model_dump()
+        return {"episode_id": episode_id, "task_id": task_id, "result": None, "failure": None} | ended
+
+    def aggregate(self, responses: list[Json]) -> Json:
+        """The metrics of results."""
+        return aggregate(responses)
+
+    async def _run(self, request: Request) -> Reply:
+        return Reply.json(await self.run(validated(EpisodeRequest, json_body(request))))
+
+    async def _aggregate(self, request: Request) -> Reply:
+        return Reply.json(self.aggregate(json.loads(request.body)["verify_responses"]))
+
+    async def _live(self, _: Request) -> Reply:
+        return Reply.json({"status": "ok"})
+
+    async def _openapi(self, _: Request) -> Reply:
+        body = {"content": {"application/json": {"schema": EpisodeRequest.model_json_schema()}}}
+        return Reply.json({"paths": {"/run": {"post": {"requestBody": body}}, "/aggregate_metrics": {"post": {}}}})
+
+
+class Relaying(Playing):
+    """Takes rows, as an agent's `/run` does, and answers with the result itself."""
+
+    async def _run(self, request: Request) -> Reply:
+        row = json_body(request)
+        if not isinstance(row, dict) or not isinstance(row.get("stock"), list):
+            return Reply.json({"detail": "stock: a list is needed"}, 422)
+        return Reply.json(await self.play(row))
+
+    async def _openapi(self, _: Request) -> Reply:
+        return Reply.json({"paths": {"/run": {"post": {}}, "/aggregate_metrics": {"post": {}}}})
+
+
+class Undocumented(Relaying):
+    def __init__(self) -> None:
+        super().__init__()
+        del self.handlers["GET", "/openapi.json"]
+
+
+class FailsInForm(Relaying):
+    """As single_agent_turn_legacy does: a failure is a row of status 200."""
+
+    async def play(self, task: Json) -> Json:
+        return {"_ng_failure_class": "environment_server_failed", "_ng_failure_message": f"no model for {len(task)}"}
+
+
+class Raises(Playing):
+    async def run(self, request: EpisodeRequest) -> Json:
+        assert len(request.task.task_input["stock"]) == 3
+        return await super().run(request)
+
+
+class AnswersNull(Playing):
+    async def _run(self, request: Request) -> Reply:
+        await super()._run(request)
+        return Reply.json(None)
+
+
+class ForgetsWho(Playing):
+    def answer_with(self, request: EpisodeRequest, **ended: Any) -> Json:
+        return super().answer_with(request, **ended) | {"task_id": {"taskset": "all", "task_id": "1"}}
+
+
+class SaysBoth(Playing):
+    def answer_with(self, request: EpisodeRequest, **ended: Any) -> Json:
+        failure = {"failure_reason": "well", "terminal": False}
+        return super().answer_with(request, **ended) | {"failure": failure}
+
+
+class FailsInWords(Playing):
+    """The failure is a text, where an object is read."""
+
+    async def play(self, task: Json) -> Json:
+        raise RuntimeError(f"no model for {len(task)}")
+
+    def answer_with(self, request: EpisodeRequest, **ended: Any) -> Json:
+        return super().answer_with(request, failure=ended["failure"]["failure_reason"])
+
+
+class AllFails(Playing):
+    """In form: nothing is wrong with it, and nothing can be learnt of it."""
+
+    async def play(self, task: Json) -> Json:
+        raise RuntimeError(f"no model for {len(task)}")
+
+
+class ReturnsAList(Playing):
+    async def play(self, task: Json) -> Any:
+        return [await super().play(task)]
+
+
+class WritesTheCollectorsKeys(Playing):
+    async def play(self, task: Json) -> Json:
+        return await super().play(task) | {"ng_perf": {"seconds": 1}}
+
+
+class NoReward(Playing):
+    async def play(self, task: Json) -> Json:
+        return await super().play(task) | {"reward": None}
+
+
+class OneAtATime(Playing):
+    """What is played is kept on the server: fine, until two play at once."""
+
+    task: Json
+
+    async def play(self, task: Json) -> Json:
+        self.task = task
+        await asyncio.sleep(0.01)
+        return await super().play(self.task)
+
+
+class AnswersTheLast(Playing):
+    """The identity is kept on the server, too."""
+
+    request: EpisodeRequest
+
+    async def run(self, request: EpisodeRequest) -> Json:
+        self.request = request
+        await asyncio.sleep(0.01)
+        return await super().run(request) | {"episode_id": self.request.episode_id.model_dump()}
+
+
+class OnlyOnce(Playing):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+
+    async def run(self, request: EpisodeRequest) -> Json:
+        if request.episode_id.rollout_id in self.seen:
+            return self.answer_with(request, failure={"failure_reason": "seen before", "terminal": True})
+        self.seen.add(request.episode_id.rollout_id)
+        return await super().run(request)
+
+
+class ReadsTheRawBody(Playing):
+    async def _run(self, request: Request) -> Reply:
+        json.loads(request.body)["task"]["task_input"].items()
+        return await super()._run(request)
+
+
+class AggregatesTheHeavy(Playing):
+    def aggregate(self, responses: list[Json]) -> Json:
+        assert all(response["responses_create_params"] for response in responses)
+        return super().aggregate(responses)
+
+
+def running(name: str, fails: str, make: Callable[[], ASGIApp], **more: Any) -> Twin:
+    """A twin of an environment server."""
+    return twin(f"running: {name}", fails, make, data=unrecorded(), **more)
+
+
+#: Those that want an episode that ends.
+ENDED = "run-rewards run-isolation run-again run-aggregates"
+
+TWINS = (
+    running("all is well", "", Playing),
+    running("rows are well, too", "", Relaying),
+    running("no document says what it is", "", Undocumented),
+    running("every episode fails", "", AllFails, untestable=ENDED),
+    running("every row fails", "", FailsInForm, untestable=ENDED),
+    running("a row raises", "run-answers", Raises, untestable="run-rewards"),
+    running("null", "run-answers", AnswersNull, untestable=ENDED),
+    running("another's task", "run-answers", ForgetsWho),
+    running("result and failure", "run-answers", SaysBoth, untestable=ENDED),
+    running("a failure in words", "run-answers", FailsInWords, untestable=ENDED),
+    running("the result is a list", "run-answers", ReturnsAList, untestable="run-rewards run-aggregates"),
+    running("the collector's keys", "run-answers", WritesTheCollectorsKeys),
+    running("no reward", "run-rewards", NoReward),
+    running("one at a time", "run-isolation", OneAtATime),
+    running("answers the last", "run-isolation", AnswersTheLast),
+    running("only once", "run-again", OnlyOnce),
+    running("reads the raw body", "run-malformed", ReadsTheRawBody),
+    running("aggregates what is left out", "run-aggregates", AggregatesTheHeavy),
+)
