@@ -25,6 +25,23 @@ ANSWERING = """
         await send({"type": "http.response.body", "body": b"{}"})
 """
 
+#: The reference, as a module that says with a file of its own that it was launched.
+FINE = """
+import os
+from pathlib import Path
+from gym_mocks.reference import ReferenceServer, reference_app
+app = reference_app()
+Path(f"{__name__}-{os.getpid()}").touch()
+"""
+
+#: After it: breaks seed-replies-object.
+BAD = """
+class Bad(ReferenceServer):
+    async def seed(self, session_id, row):
+        await super().seed(session_id, row)
+app = Bad()
+"""
+
 
 def application(folder: Path, source: str, deadline: float = 20.0) -> LaunchedServer:
     """A module `drill` of this source, not launched yet."""

@@ -5,30 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.launch.drills import BAD, FINE
+
 pytest_plugins = ["pytester"]
-
-_FINE = """
-import os
-from pathlib import Path
-from gym_mocks.reference import ReferenceServer, reference_app
-app = reference_app()
-Path(f"{__name__}-{os.getpid()}").touch()
-"""
-
-#: Breaks seed-replies-object.
-_BAD = """
-class Bad(ReferenceServer):
-    async def seed(self, session_id, row):
-        await super().seed(session_id, row)
-app = Bad()
-"""
 
 _FEW = ["-k", "live-root or seed-replies-object"]
 
 
 @pytest.fixture(autouse=True)
 def servers(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(fine=_FINE, bad=_FINE + _BAD)
+    pytester.makepyfile(fine=FINE, bad=FINE + BAD)
 
 
 def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:

@@ -12,24 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.launch.drills import gone
+from tests.launch.drills import BAD, FINE, gone
 
 pytest_plugins = ["pytester"]
 
-_FINE = """
-import os
-from pathlib import Path
-from gym_mocks.reference import ReferenceServer, reference_app
-app = reference_app()
-Path(f"{__name__}-{os.getpid()}").touch()
-"""
-#: Breaks seed-replies-object.
-_BAD = """
-class Bad(ReferenceServer):
-    async def seed(self, session_id, row):
-        await super().seed(session_id, row)
-app = Bad()
-"""
 _SLOW = """
 import asyncio
 class Slow(ReferenceServer):
@@ -93,7 +79,7 @@ def _verdicts(report: str) -> dict[str, list[tuple[str, str, str]]]:
 
 def test_what_a_cluster_finds_is_what_is_found_without(pytester: pytest.Pytester, cluster: str) -> None:
     """Also of a server whose check ends its process; and all is known where the run is resumed."""
-    pytester.makepyfile(fine=_FINE, bad=_FINE + _BAD, dies=_FINE)
+    pytester.makepyfile(fine=FINE, bad=FINE + BAD, dies=FINE)
     pytester.makeconftest(_DIES)
     envs = ["--gym-env", "fine:app", "--gym-env", "bad:app"]
     given = ["-k", "live or seed-replies-object", "--gym-header", "Authorization: Bearer abc123secret"]
@@ -121,7 +107,7 @@ def test_what_a_cluster_finds_is_what_is_found_without(pytester: pytest.Pytester
 
 
 def test_ctrl_c_ends_what_the_cluster_runs(pytester: pytest.Pytester, cluster: str) -> None:
-    pytester.makepyfile(slow=_FINE + _SLOW)
+    pytester.makepyfile(slow=FINE + _SLOW)
     command = [sys.executable, "-m", "pytest", "--gym-env", "slow:app", "--gym-ray", cluster]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     _wait(Path("seeding").exists)
@@ -134,7 +120,7 @@ def test_ctrl_c_ends_what_the_cluster_runs(pytester: pytest.Pytester, cluster: s
 
 
 def test_no_cluster_is_one_line(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(fine=_FINE)
+    pytester.makepyfile(fine=FINE)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{nobody.getsockname()[1]}"
