@@ -31,8 +31,11 @@ from gym_conformance.trajectories.trajectory import Trajectory
 #: A light request that waits this long, and this many times its idle latency, was held up.
 _HELD_UP_SECONDS, _HELD_UP_TIMES = 0.5, 20
 
-#: Sessions for each of the readings, of which the first only warms up.
-_SESSIONS, _READINGS = 60, 6
+#: Sessions for each of the readings, of which the first only warms up; fewer would not tell growth from noise.
+_SESSIONS, _READINGS, _FEWEST = 60, 6, 20
+
+#: Seconds for all of them: a server whose sessions are slow is given fewer.
+_BUDGET = 60.0
 
 #: More than this for each session, all along, is kept for ever: a cookie session needs a few hundred bytes.
 _KEPT_BYTES = 32 * 1024
@@ -99,7 +102,7 @@ async def _expect_free(trial: Trial, idle: float, what: str, work: Iterable[Call
     needs=[RESOURCES_SERVER],
 )
 async def resources_kept(trial: Trial, _: object) -> None:
-    """Runs 360 sessions, every second of them abandoned without a verify, and looks at the server's process.
+    """Runs up to 360 sessions, every second of them abandoned without a verify, and looks at the server's process.
 
     Needs a server on this machine whose process is known: `--gym-pid`. Memory that grows by more than 32 KiB for each
     session in every reading, or one more child process or open file for each second session, is kept.
@@ -125,7 +128,7 @@ async def resources_kept(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, TYPED],
 )
 async def resources_closed(trial: Trial, _: object) -> None:
-    """Runs 360 typed sessions, closes each, every second one without a verify, and looks at the server's process.
+    """Runs up to 360 typed sessions, closes each, every second one without a verify, and looks at the server's process.
 
     As resources-kept, which is about sessions that nobody closes.
 
@@ -150,13 +153,32 @@ async def _expect_flat(trial: Trial, session: Callable[[int], Awaitable[None]]) 
     pid = trial.memory.pid
     if pid is None:
         raise NotApplicable("the server's process is not known (--gym-pid)")
+    sessions = await _as_many_as_fit(session)
+    trial.channel.exchanges.clear()
     for done in range(_READINGS):
-        trial.readings.append(_look(pid, done * _SESSIONS))
-        for number in range(_SESSIONS):
+        trial.readings.append(_look(pid, done * sessions))
+        for number in range(sessions):
             await session(number)
             trial.channel.exchanges.clear()
-    trial.readings.append(_look(pid, _READINGS * _SESSIONS))
+    trial.readings.append(_look(pid, _READINGS * sessions))
     trial.note = _judge_growth(trial.readings[1:])
+
+
+async def _as_many_as_fit(session: Callable[[int], Awaitable[None]]) -> int:
+    """Sessions for each reading, by how long two of them take once the server is warm.
+
+    Raises:
+        NotApplicable: they are too slow.
+    """
+    for _warm in range(2):
+        started = time.perf_counter()
+        for number in range(2):
+            await session(number)
+    each = (time.perf_counter() - started) / 2
+    sessions = min(_SESSIONS, int(_BUDGET / _READINGS / each))
+    if sessions < _FEWEST:
+        raise NotApplicable(f"a session takes {each:.1f} s: too few fit into {_BUDGET:g} s")
+    return sessions
 
 
 def _look(pid: int, sessions: int) -> Reading:
@@ -173,7 +195,7 @@ def _judge_growth(readings: list[Reading]) -> str:
     steps = list(pairwise(readings))
     children = readings[-1].children - readings[0].children
     files = readings[-1].files - readings[0].files
-    memory = min(after.memory - before.memory for before, after in steps) / _SESSIONS
+    memory = min((after.memory - before.memory) / (after.sessions - before.sessions) for before, after in steps)
     grown = (readings[-1].memory - readings[0].memory) / sessions
     hint = "A dictionary by session id that is never emptied, or a process that is started for each session and kept."
     if children >= sessions / 2:
