@@ -31,7 +31,9 @@ def test_a_baseline_names_the_server_of_each_entry(pytester: pytest.Pytester) ->
 
     Path("b.toml").write_text(written.replace('reason = ""', 'reason = "known"'))
     given = [*_FEW, "--gym-baseline", "b.toml", "--gym-report", "r.json"]
-    assert _run(pytester, *given, "-n", "2").ret == pytest.ExitCode.OK
+    run = _run(pytester, *given, "-n", "1")
+    assert run.ret == pytest.ExitCode.OK
+    run.stdout.fnmatch_lines(["fine.app: * (1 of 2 done; running: bad.app)"])
     assert pytester.runpytest_subprocess("--gym-env", "bad:app", *given, timeout=60).ret == pytest.ExitCode.OK
 
     Path("b.toml").write_text(Path("b.toml").read_text().replace("bad.app", "fine.app"))

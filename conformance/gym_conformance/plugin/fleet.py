@@ -1,4 +1,4 @@
-"""Many targets on the terminal: a table, a line each, what matters most first."""
+"""Many targets on the terminal: a line for each as it is done, and in the end a table, what matters most first."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,6 +6,9 @@ from typing import Any
 from gym_conformance.plugin.summary import Tally, write_baseline_end
 from gym_conformance.reports.fleet import Line, ordered
 from gym_conformance.reports.report import Outcome
+
+#: Characters of a finding that are shown as soon as its target is done.
+_FIRST = 80
 
 _COLOURS = {
     Outcome.UNFIT: "red",
@@ -15,6 +18,34 @@ _COLOURS = {
     Outcome.PARTLY: "green",
     Outcome.FIT: "green",
 }
+
+
+class Course:
+    """Says what was found of each target once it is done, and which are running, in whatever process each is judged."""
+
+    def __init__(self, tallies: Mapping[str, Tally]) -> None:
+        self._tallies = tallies
+        self._running: dict[str, str] = {}
+        self._done: set[str] = set()
+
+    def follow(self, terminal: Any, process: str, target: str) -> None:
+        """A process has judged a check of a target: what it judged before is done."""
+        before = self._running.get(process, target)
+        self._running[process] = target
+        if before != target and before not in self._done:
+            self._done.add(before)
+            self._running = {one: name for one, name in self._running.items() if name != before}
+            if terminal is not None and terminal.verbosity >= 0:
+                self._write(terminal, Line(before, self._tallies[before].so_far()))
+
+    def _write(self, terminal: Any, line: Line) -> None:
+        found = "; ".join(filter(None, (line.said, line.counts, line.first[:_FIRST])))
+        running = ", ".join(dict.fromkeys(self._running.values()))
+        course = f"{len(self._done)} of {len(self._tallies)} done; running: {running}"
+        terminal.ensure_newline()
+        if terminal._tw.width_of_current_line:  # noqa: SLF001 - xdist's dots are on no line that pytest knows of
+            terminal.write_line("")
+        terminal.write_line(f"{line.name}: {found} ({course})", **{_COLOURS[line.report.outcome]: True})
 
 
 def write_fleet(terminal: Any, tallies: Mapping[str, Tally]) -> None:

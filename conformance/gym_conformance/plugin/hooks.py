@@ -13,7 +13,7 @@ from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here
 from gym_conformance.plugin.command_line import choose_paths, options_of, write_junit
-from gym_conformance.plugin.fleet import write_fleet
+from gym_conformance.plugin.fleet import Course, write_fleet
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.items import TARGETS, CheckItem, collect_checks, nodes_of, target_of
@@ -66,6 +66,7 @@ class Suite:
         self.tally = next(iter(self.tallies.values()))
         self.url = options.url or ""
         self.ledger = Ledger(config.rootpath, options) if len(self.tallies) > 1 else None
+        self.course = Course(self.tallies)
         self._started = ExitStack()
 
     def pytest_sessionstart(self) -> None:
@@ -196,6 +197,8 @@ class Suite:
         if (found := getattr(report, "gym", None)) is not None:
             self.tallies[found["name"]].add(found)
             if self.ledger and self.worker is None:
+                terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+                self.course.follow(terminal, found["effort"][0], found["name"])
                 with suppress(OSError):
                     self.ledger.write(found)
         for stale in getattr(report, "gym_stale", ()):

@@ -1,7 +1,7 @@
 """What a whole run found, gathered from all processes, and how it is summed up on the terminal."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gym_conformance.baseline import Stale
@@ -70,6 +70,10 @@ class Tally:
             drift=drift_of(found),
             latency=tuple(Latency.of(name, samples) for name, samples in sorted(self.latencies.of.items())) or None,
         )
+
+    def so_far(self) -> Report:
+        """What was found, as if no other check were wanted: which are not is known only when all processes have ended."""
+        return replace(self, deselected={check.id for check in self.checks} - self.found.keys()).report("")
 
     @property
     def findings(self) -> list[Finding]:
