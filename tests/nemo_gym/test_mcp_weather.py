@@ -38,6 +38,7 @@ def test_verdicts_are_those_that_were_read(real_server: Callable[[str], RealServ
     run = Run(server.url, Options(timeout=20), load([server.rows]))
     try:
         found = {check.id: run.judge(check) for check in CHECKS if check.section == "mcp"}
+        assert run.target()["evidence"].endswith("; 1 tool over MCP")
     finally:
         run.close()
     told = [f"{one.check} {one.actual} {one.reason}" for findings in found.values() for one in findings]

@@ -75,7 +75,8 @@ class Run:
         known: dict[str, Any] = {"url": self.url, "rows": self.dataset.read}
         if self._judge:
             gym = self._judge.gym
-            over_mcp = f"; {len(gym.offer.tools)} tools over MCP" if gym.offer.tools else ""
+            offered = len(gym.offer.tools)
+            over_mcp = f"; {offered} tool{'s'[: offered - 1]} over MCP" if offered else ""
             known |= {"kind": gym.kind.value, "evidence": gym.evidence + over_mcp}
             known |= {} if gym.kind is Kind.ENVIRONMENT else {"contract": gym.contracts}
         return known
