@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
@@ -34,18 +35,23 @@ def pytest_runtest_protocol(item):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a cluster that ends with its tests."""
+def cluster() -> Iterator[str]:
+    """The address of a cluster that ends with its tests.
+
+    Its folder is its own, or any Ray on this machine would look for it when it is gone; and short, for it holds sockets.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     ray = Path(sys.executable).with_name("ray")
     command = [str(ray), "start", "--head", "--block", f"--port={port}", "--num-cpus=2", "--include-dashboard=false"]
-    log = tmp_path_factory.mktemp("ray") / "log"
-    with pytest.MonkeyPatch.context() as patch, log.open("wb") as file:
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="ray") as folder:
+        log = Path(folder, "log")
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        head = subprocess.Popen([*command, "--disable-usage-stats"], stdout=file, stderr=file, start_new_session=True)
+        with log.open("wb") as file:
+            command += ["--disable-usage-stats", f"--temp-dir={folder}"]
+            head = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
         try:
             _wait(lambda: "Ray runtime started" in log.read_text(errors="replace"), log.read_text)
             yield f"127.0.0.1:{port}"
