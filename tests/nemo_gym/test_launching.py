@@ -61,12 +61,17 @@ def test_why_it_does_not_start(tmp_path: Path, gym_python: str, more: str, confi
 
 
 def test_a_setting_mends_it(tmp_path: Path, gym_python: str) -> None:
-    """The one class of an app.py that runs nothing is run; a model server needs no key, and the judge is our mock."""
+    """The one class of an app.py that runs nothing is run; a model server needs no key, and the judge is our mock.
+
+    Its `__file__` is absolute, as in `python app.py`, and a model that nobody declares is of a type that 0.7.0 knows.
+    """
     config = dedent(_YAML) + "      size: ${size}\n      judge: {type: responses_api_models, name: judge}\n"
     config += (
         "judge:\n  responses_api_models:\n    vllm_model:\n      entrypoint: app.py\n      api_key: ${judge_key}\n"
     )
-    with _launch(_env(tmp_path, config=config), gym_python, "size=3") as server:
+    more = "import os\nassert os.path.isabs(__file__)\n"
+    with _launch(_env(tmp_path, config=config, more=more), gym_python, "size=3") as server:
+        assert list(server.config["policy_model"]["responses_api_models"]) == ["vllm_model"]
         judge = server.config["judge"]["responses_api_models"]["vllm_model"]
         assert (judge["host"], judge["port"]) == NOBODY.policy
         assert server.config["head_server"]["port"] == NOBODY.head[1]
