@@ -217,8 +217,7 @@ class Judge:
         )
 
     def _finding(self, check: Check, subject: object, verdict: Verdict, reason: str = "") -> Finding:
-        shown = self._show(str(subject))
-        return Finding(check.id, check.level.value, check.title, verdict, shown, reason=self._show(reason))
+        return check.finding(verdict, self._show(reason), subject=self._show(str(subject)))
 
     def _placed(self, finding: Finding, subject: object) -> Finding:
         """The finding with the place in the dataset that its subject comes from."""

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from gym_conformance.checks.trial import Trial
+from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym import Gym
 from gym_conformance.trajectories.trajectory import Schedule
 
@@ -70,6 +71,12 @@ class Check:
     def section(self) -> str:
         """The part of the contract that the rule belongs to."""
         return self.id.partition("-")[0]
+
+    def finding(
+        self, verdict: Verdict, reason: str = "", *, subject: str = "server", log: tuple[str, ...] = ()
+    ) -> Finding:
+        """What came of it for a subject, with no more than its reason."""
+        return Finding(self.id, self.level.value, self.title, verdict, subject, reason=reason, log=log)
 
 
 def the_server(_gym: Gym) -> Iterable[str]:

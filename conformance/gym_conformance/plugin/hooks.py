@@ -292,7 +292,6 @@ def _stopped(excinfo: pytest.ExceptionInfo[BaseException] | None) -> bool:
 
 
 def _cut_off(item: CheckItem, excinfo: pytest.ExceptionInfo[BaseException] | None) -> Finding:
-    check = item.check
     who = "it was stopped" if _stopped(excinfo) else "gym-conformance itself failed"
     reason = printable(item.redacted(f"{who}: {excinfo.exconly(tryshort=True) if excinfo else 'it found nothing'}"))
-    return Finding(check.id, check.level.value, check.title, Verdict.UNTESTABLE, "server", reason=reason)
+    return item.check.finding(Verdict.UNTESTABLE, reason)

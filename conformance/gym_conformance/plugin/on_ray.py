@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import Verdict
 from gym_conformance.plugin.items import TARGETS, CheckItem
 from gym_conformance.plugin.ray_worker import Said, judge
 from gym_conformance.plugin.summary import Tally
@@ -163,11 +163,11 @@ class OnRay:
             self._tally_lost(lost, said)
 
     def _tally_lost(self, item: CheckItem, said: Said) -> None:
-        check, target = item.check, self._config.stash[TARGETS][item.target]
+        target = self._config.stash[TARGETS][item.target]
         last = next((line for line in reversed(said.printed.splitlines()) if line.strip()), "it printed nothing")
         ended = f"ended with {said.code}" if said.code not in _WELL else "left it out"
         reason = printable(item.redacted(f"a worker that ends well: on {said.node} it {ended}: {last.strip()}"))
-        finding = Finding(check.id, check.level.value, check.title, Verdict.UNTESTABLE, "server", reason=reason)
+        finding = item.check.finding(Verdict.UNTESTABLE, reason)
         report = pytest.TestReport(
             item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "failed", f"needs {reason}", "call"
         )

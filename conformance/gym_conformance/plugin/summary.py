@@ -95,7 +95,7 @@ class Tally:
             verdict, reason = Verdict.NOT_APPLICABLE, NOT_SELECTED
         else:
             verdict, reason = Verdict.UNTESTABLE, self._cut_short(check)
-        return Finding(check.id, check.level.value, check.title, verdict, "server", reason=reason)
+        return check.finding(verdict, reason)
 
     def _cut_short(self, check: Check) -> str:
         if check.id in self.died:

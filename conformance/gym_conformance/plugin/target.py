@@ -99,13 +99,13 @@ class Target:
             return asyncio.run(self._reader(rows).read(check))
         if self._refused is not None:
             reason = f"the server is not launched: it needs {self._refused.needs}"
-            return [_finding(check, Verdict.NOT_APPLICABLE, reason)]
+            return [check.finding(Verdict.NOT_APPLICABLE, reason)]
         try:
             return self._served().judge(check, schedule)
         except NotLaunched as refused:
             self._refused = refused
             self._not_locked(f"it needs {refused.needs}")
-            return [_finding(check, Verdict.UNTESTABLE, refused.needs, refused.log)]
+            return [check.finding(Verdict.UNTESTABLE, refused.needs, log=refused.log)]
 
     def recall(self, check: Check) -> list[Finding] | None:
         """What an earlier run found, where there is one that is not to be done again."""
@@ -290,7 +290,3 @@ class Mocks(FakeModel, Protocol):
 
     def tell_head(self, config: Mapping[str, Any]) -> None:
         """Let the head tell of this config."""
-
-
-def _finding(check: Check, verdict: Verdict, reason: str, log: tuple[str, ...] = ()) -> Finding:
-    return Finding(check.id, check.level.value, check.title, verdict, "server", reason=reason, log=log)
