@@ -18,10 +18,9 @@ import pytest
 
 from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
-from gym_mocks.nemo import add_environment_server, add_openai_model, add_simple_agent, add_vllm_model, asgi_app
+from gym_mocks.nemo import add_openai_model, add_simple_agent, add_vllm_model, asgi_app
 from gym_mocks.policy import FakePolicy, call, scripted_rows, think
-from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer, reference_app
-from gym_mocks.resources import TypedSessions
+from gym_mocks.reference import DATA, ROLLOUTS, reference_app
 from tests.nemo_gym.mocks.conftest import notes_env
 from tests.nemo_gym.mocks.notes_twin import NOTES_ENV
 
@@ -136,26 +135,6 @@ def test_the_real_agent_with_our_policy_and_reference_server() -> None:
             assert bundle["prompt_token_ids"][: len(seen)] == seen
             seen = bundle["prompt_token_ids"] + bundle["generation_token_ids"]
         assert len(bundles) >= 3
-
-
-@pytest.mark.skipif(VERSION < (0, 7), reason="base_environment_server.py: 0.7.0 was the first with typed sessions")
-def test_the_real_environment_server_opens_and_closes_typed_sessions() -> None:
-    """It and its agent put the rollout before the model's path, and name and close the session themselves."""
-
-    class Stockroom(TypedSessions, ReferenceServer):
-        pass
-
-    rows = [json.loads(line) for line in DATA.read_text().splitlines()]
-    server = Stockroom()
-    with MockGym() as gym:
-        gym.policy.replay("recorded", [json.loads(line) for line in ROLLOUTS.read_text().splitlines()])
-        gym.add_resources("stockroom", server)
-        add_simple_agent(gym, "agent", resources="stockroom")
-        run = add_environment_server(gym, "episodes", agent="agent", resources="stockroom") + "/run"
-        asked = [row | {"_ng_task_index": number, "_ng_rollout_index": 0} for number, row in enumerate(rows)]
-        rollouts = [httpx.post(run, json=row, timeout=60).json() for row in asked]
-    assert [rollout.get("reward", rollout) for rollout in rollouts] == [1.0] * len(rows)
-    assert len(server.closed) == len(server.owners) == len(rows)
 
 
 def test_the_real_model_server_with_our_policy_as_upstream() -> None:
