@@ -31,9 +31,7 @@ def test_a_baseline_names_the_server_of_each_entry(pytester: pytest.Pytester) ->
 
     Path("b.toml").write_text(written.replace('reason = ""', 'reason = "known"'))
     given = [*_FEW, "--gym-baseline", "b.toml", "--gym-report", "r.json"]
-    run = _run(pytester, *given, "-n", "1")
-    assert run.ret == pytest.ExitCode.OK
-    run.stdout.fnmatch_lines(["fine.app: * (1 of 2 done; running: bad.app)"])
+    assert _run(pytester, *given, "-n", "2").ret == pytest.ExitCode.OK
     assert pytester.runpytest_subprocess("--gym-env", "bad:app", *given, timeout=60).ret == pytest.ExitCode.OK
 
     Path("b.toml").write_text(Path("b.toml").read_text().replace("bad.app", "fine.app"))
@@ -126,7 +124,8 @@ def test_an_interrupted_run_is_resumed(pytester: pytest.Pytester) -> None:
     assert [len(list(pytester.path.glob(f"{name}-*"))) for name in ("bad", "fine")] == [1, 2]
     resumed = json.loads(Path("r.json").read_text())
 
-    pytester.runpytest_subprocess(*envs, "--gym-report", "r.json", timeout=60)
+    run = pytester.runpytest_subprocess(*envs, "--gym-report", "r.json", "-n", "1", timeout=60)
+    run.stdout.fnmatch_lines(["bad.app: not fit; 1 MUST; * (1 of 2 done; running: fine.app)"])
     assert [len(list(pytester.path.glob(f"{name}-*"))) for name in ("bad", "fine")] == [2, 3]
     anew = json.loads(Path("r.json").read_text())
     for report in (resumed, anew):
