@@ -1,10 +1,10 @@
 """Whoever an environment server asks, behind one address: an agent, a resources server, and the policy."""
 
 import json
-import re
 from secrets import token_hex
 from typing import Any
 
+from gym_mocks.policy.server import ROLLOUT_PREFIX
 from gym_mocks.resources.cookies import SignedCookie
 from gym_mocks.resources.metrics import aggregate
 from gym_mocks.resources.models import validated
@@ -13,9 +13,6 @@ from gym_mocks.wire import App, Reply, Request, json_body
 from gym_mocks.wire.app import Receive, Scope, Send
 from gym_mocks.wire.client import ASGIApp, call_app, whole
 from gym_mocks.wire.messages import JSON
-
-#: `/ng-rollout/<id>/...`, by which a call is told to belong to a rollout.
-_ROLLOUT = re.compile(r"^/ng-rollout/[^/]+(/training-token-capture)?(?=/)")
 
 
 class Participants(App):
@@ -48,7 +45,7 @@ class Participants(App):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection; what nobody here answers goes to the policy."""
         if scope["type"] == "http":
-            scope = {**scope, "path": _ROLLOUT.sub("", scope["path"])}
+            scope = {**scope, "path": ROLLOUT_PREFIX.sub("", scope["path"])}
             if (scope["method"], scope["path"]) not in self.handlers:
                 await self.policy(scope, receive, send)
                 return
