@@ -4,11 +4,12 @@ Source: `ServerClient.post` and `raise_for_status` in nemo_gym/server_utils.py (
 from 0.5.0 on a failed judge may be reported as 200 with `_ng_failure_class`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.memory import Judges, Saying
+from gym_conformance.checks.memory import FakeModel, Judges, Saying
 from gym_conformance.checks.needs import RESOURCES_SERVER
 from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.trial import OK, Trial, describe
@@ -99,17 +100,27 @@ async def _verified(trial: Trial, saying: Saying) -> Reply:
     Raises:
         NotApplicable: the server asks no model.
     """
-    judges = judges_of(trial)
+    model = judges_of(trial).model
     session = await trial.open(_row(trial.gym))
-    before = judges.model.asked
-    judges.model.says(saying)
+    with answering(model, saying, "verify asks no model to score this row"):
+        return await trial.verify(session, _output(trial.gym))
+
+
+@contextmanager
+def answering(model: FakeModel, saying: Saying, unasked: str) -> Iterator[None]:
+    """The model says so for as long as the block lasts.
+
+    Raises:
+        NotApplicable: nobody asked it, which `unasked` says.
+    """
+    before = model.asked
+    model.says(saying)
     try:
-        reply = await trial.verify(session, _output(trial.gym))
+        yield
     finally:
-        judges.model.says(Saying.USUAL)
-    if judges.model.asked == before:
-        raise NotApplicable("verify asks no model to score this row")
-    return reply
+        model.says(Saying.USUAL)
+    if model.asked == before:
+        raise NotApplicable(unasked)
 
 
 def judges_of(trial: Trial) -> Judges:

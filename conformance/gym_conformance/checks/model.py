@@ -7,7 +7,7 @@ nemo_gym/rollout_collection.py (0.7.0).
 from collections.abc import Iterable
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.judges import judges_of
+from gym_conformance.checks.judges import answering, judges_of
 from gym_conformance.checks.memory import Saying
 from gym_conformance.checks.needs import ENVIRONMENT
 from gym_conformance.checks.outcome import NotApplicable, Violation
@@ -100,17 +100,10 @@ async def _played(trial: Trial, saying: Saying) -> Played:
     Raises:
         NotApplicable: the episode asks no model, or waits longer for a silent one than we do.
     """
-    judges = judges_of(trial)
-    before = judges.model.asked
-    judges.model.says(saying)
     try:
-        found = await play(trial.channel, episode_of(trial.gym))
+        with answering(judges_of(trial).model, saying, "an episode asks no model"):
+            return await play(trial.channel, episode_of(trial.gym))
     except ServerFault as fault:
         if fault.fault is not Fault.HANG or saying is not Saying.NOTHING:
             raise
         raise NotApplicable(f"its own limit is longer than {trial.gym.line.timeout:g} s (--gym-timeout)") from None
-    finally:
-        judges.model.says(Saying.USUAL)
-    if judges.model.asked == before:
-        raise NotApplicable("an episode asks no model")
-    return found
