@@ -9,6 +9,7 @@ import json
 from dataclasses import replace
 from typing import Final
 
+from gym_conformance.contract.wire import ROLLOUT_INDEX
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.exchange import Request
@@ -23,9 +24,6 @@ _MOMENT: Final = 0.5
 _ALONE: Final = 2.0
 
 _OK: Final = 200
-
-#: What rollout collection numbers the rollouts of a prompt with.
-_ROLLOUT: Final = "_ng_rollout_index"
 
 
 async def company(gym: Gym, request: Request) -> int:
@@ -54,9 +52,9 @@ async def company(gym: Gym, request: Request) -> int:
 def _numbered(request: Request, number: int) -> Request:
     """As the rollout of that number, if the request says which it is: 0.7.0's genrm_compare waits for different ones."""
     body = json.loads(request.body or b"null")
-    if not isinstance(body, dict) or _ROLLOUT not in body:
+    if not isinstance(body, dict) or ROLLOUT_INDEX not in body:
         return request
-    return replace(request, body=json.dumps({**body, _ROLLOUT: number}).encode())
+    return replace(request, body=json.dumps({**body, ROLLOUT_INDEX: number}).encode())
 
 
 async def _answered(gym: Gym, request: Request) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
-from gym_conformance.contract.wire import RESET, RUN, SEED_SESSION
+from gym_conformance.contract.wire import RESET, ROLLOUT_INDEX, RUN, SEED_SESSION, TASK_INDEX
 from gym_conformance.launch.reasons import NETWORK
 from gym_conformance.session.exchange import Exchange
 
@@ -35,7 +35,7 @@ _OWN_FILE = re.compile(r"FileNotFoundError\([\\'\"]+(?P<file>[^'\"]+)")
 _OPENING = (SEED_SESSION, RESET)
 
 #: What only nemo-gym's own rollout collection adds to a row.
-_ROLLOUT_KEY = re.compile(r"\b_ng_(?:rollout|task)_index\b")
+_ROLLOUT_KEY = re.compile(rf"\b(?:{ROLLOUT_INDEX}|{TASK_INDEX})\b")
 
 #: Python's own files, and uvloop's, in which a program is started.
 _STARTING = re.compile(r"(?:^|/)(?:(?:subprocess|unix_events|base_events)\.py|(?:loop|process)\.pyx)$")

@@ -11,7 +11,7 @@ from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.trial import OK, Trial, expect_object, expect_status
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.contract.wire import AGGREGATE_METRICS
+from gym_conformance.contract.wire import AGGREGATE_METRICS, ROLLOUT_INDEX, TASK_INDEX
 from gym_conformance.session.contract import post
 from gym_conformance.session.exchange import Reply
 
@@ -29,7 +29,7 @@ async def _verdicts(trial: Trial) -> list[dict[str, Any]]:
     """Verify replies of two tasks, two rollouts each, with the keys that collection adds."""
     verdict = await trial.scored(await trial.open(), DO_NOTHING.response)
     indices = [(task, rollout) for task in range(2) for rollout in range(2)]
-    return [verdict | {"_ng_task_index": task, "_ng_rollout_index": rollout} for task, rollout in indices]
+    return [verdict | {TASK_INDEX: task, ROLLOUT_INDEX: rollout} for task, rollout in indices]
 
 
 @check(

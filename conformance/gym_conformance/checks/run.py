@@ -14,7 +14,7 @@ from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import OK, Trial, describe, expect_no_crash, expect_object, expect_status
 from gym_conformance.contract.episode import Episode
 from gym_conformance.contract.rows import Row
-from gym_conformance.contract.wire import AGGREGATE_METRICS, RUN
+from gym_conformance.contract.wire import AGGREGATE_METRICS, ROLLOUT_INDEX, RUN, TASK_INDEX
 from gym_conformance.gym import BARE_ROW, Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import JSON_HEADERS, post
@@ -278,8 +278,7 @@ async def run_aggregates(trial: Trial, _: object) -> None:
     """
     results = [await _result(trial, trial.gym.row) for _ in range(2)]
     stripped = [
-        {key: value for key, value in result.items() if key not in _HEAVY}
-        | {"_ng_task_index": 0, "_ng_rollout_index": at}
+        {key: value for key, value in result.items() if key not in _HEAVY} | {TASK_INDEX: 0, ROLLOUT_INDEX: at}
         for at, result in enumerate(results)
     ]
     reply = await trial.send(post(AGGREGATE_METRICS, {"verify_responses": stripped}))

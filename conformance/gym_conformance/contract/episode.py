@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.rows import Row
 from gym_conformance.contract.typed import Identity, task_of
+from gym_conformance.contract.wire import ROLLOUT_INDEX, TASK_INDEX
 
 #: The fields of an episode request; a server that declares them takes no other form.
 EPISODE_FIELDS: Final = frozenset({"episode_id", "task"})
@@ -49,8 +50,8 @@ class Episode:
         if not self.typed:
             return {
                 **self.row.data,
-                "_ng_task_index": 0,
-                "_ng_rollout_index": 0,
+                TASK_INDEX: 0,
+                ROLLOUT_INDEX: 0,
                 "_ng_rollout_id": self.identity.rollout_id,
             }
         task = self.row.task

@@ -34,10 +34,14 @@ TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 #: Where `SimpleServer.setup_session_middleware` keeps the session's id inside the signed cookie.
 SESSION_ID_KEY: Final = "session_id"
 
+#: The numbers that rollout collection gives a row, and each of its rollouts.
+TASK_INDEX: Final = "_ng_task_index"
+ROLLOUT_INDEX: Final = "_ng_rollout_index"
+
 #: Keys that rollout collection adds to a row before it is seeded (nemo_gym/global_config.py, 0.4.0).
 ROLLOUT_KEYS: Final[dict[str, object]] = {
-    "_ng_task_index": 0,
-    "_ng_rollout_index": 0,
+    TASK_INDEX: 0,
+    ROLLOUT_INDEX: 0,
     "agent_ref": {"type": "responses_api_agents", "name": "simple_agent"},
 }
 
