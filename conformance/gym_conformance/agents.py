@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from gym_conformance.contract.rows import Row
+from gym_conformance.contract.dataset_rows import Row
 
 #: Agents that post a call to `/<tool>` of their `resources_server`. `tool_simulation_agent` and
 #: `non_executing_simple_agent` do not; of others nothing is claimed.

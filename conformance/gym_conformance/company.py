@@ -9,7 +9,7 @@ import json
 from dataclasses import replace
 from typing import Final
 
-from gym_conformance.contract.wire import ROLLOUT_INDEX
+from gym_conformance.contract.endpoints import ROLLOUT_INDEX
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.exchange import Request

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic_core import from_json
 
-from gym_conformance.contract.rows import Rollout, Row, Source
+from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.repeats import Repeats
 

@@ -57,7 +57,7 @@ class Finding:
         line: the line in that file, counted from 1.
         log: the last lines that a launched server printed, where it is not testable as launched.
         accepted: why the baseline accepts this finding; '' where it does not.
-        drift: rows for the drift report, as JSON objects (`drifting.row`).
+        drift: rows for the drift report, as JSON objects (`probes.drift_row`).
         readings: what the server's process held, where it was looked at, as JSON objects (`Reading`).
     """
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gym_conformance.agents import Agent
-from gym_conformance.contract.openapi import AUTO, Api, Kind, read_openapi
-from gym_conformance.contract.rows import Call, Rollout, Row, Source, Tool
-from gym_conformance.contract.wire import OPENAPI, RESPONSES, RUN, SEED_SESSION, tool_path
+from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, Tool
+from gym_conformance.contract.endpoints import OPENAPI, RESPONSES, RUN, SEED_SESSION, tool_path
+from gym_conformance.contract.openapi import AUTO, Api, ServerKind, read_openapi
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.drift import Drift
 from gym_conformance.drift.drift import Kind as DriftKind
@@ -59,7 +59,7 @@ class Gym:
 
     line: Line
     api: Api
-    kind: Kind
+    kind: ServerKind
     evidence: str
     rows: tuple[Row, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
@@ -124,7 +124,7 @@ class Gym:
 
         One schema for every tool, as a catch-all has it, takes more than any one of them: that is no drift.
         """
-        served = None if self.kind is Kind.SINGLE_TURN else self.served
+        served = None if self.kind is ServerKind.SINGLE_TURN else self.served
         found = survey(self.compared, served, executed=not self.api.catch_all)
         shared = set() if served is None else {tool for tool in served if tool not in self.api.tools}
         return tuple(one for one in found if one.tool not in shared or one.kind not in _MORE)
@@ -198,7 +198,7 @@ async def recognise(
         api = await _read_api(line)
         kind, evidence = (api.kind, _describe(api)) if api.known else await _probe(line, rows)
     except (ServerFault, PathHangs) as fault:
-        kind, evidence = Kind.OTHER, f"it does not answer: {fault}"
+        kind, evidence = ServerKind.OTHER, f"it does not answer: {fault}"
     typed = TypedContract() if contract == "typed" or (contract == AUTO and api.typed) else None
     usual = typed if typed and (contract == "typed" or api.typed_only) else CookieContract()
     return Gym(line, api, kind, evidence, rows, rollouts, usual, typed, **more)
@@ -218,22 +218,22 @@ async def _read_api(line: Line) -> Api:
 
 def _describe(api: Api) -> str:
     match api.kind:
-        case Kind.TOOLS:
+        case ServerKind.TOOLS:
             return f"its OpenAPI document lists {len(api.tools)} tool routes"
-        case Kind.CATCH_ALL:
+        case ServerKind.CATCH_ALL:
             return "its OpenAPI document lists one route for every path"
-        case Kind.SINGLE_TURN:
+        case ServerKind.SINGLE_TURN:
             return "its OpenAPI document lists no tool route"
-        case Kind.GYMNASIUM:
+        case ServerKind.GYMNASIUM:
             return "its OpenAPI document lists /reset and /step, but neither /seed_session nor /verify"
-        case Kind.ENVIRONMENT:
+        case ServerKind.ENVIRONMENT:
             taken = "episode requests" if api.episodes else "rows"
             return f"its OpenAPI document lists /run, which takes {taken}, but neither /verify nor /v1/responses"
         case _:
             return "its OpenAPI document lists neither /seed_session nor /verify"
 
 
-async def _probe(line: Line, rows: tuple[Row, ...]) -> tuple[Kind, str]:
+async def _probe(line: Line, rows: tuple[Row, ...]) -> tuple[ServerKind, str]:
     """Recognise by answers alone."""
     row = rows[0] if rows else BARE_ROW
 
@@ -244,15 +244,15 @@ async def _probe(line: Line, rows: tuple[Row, ...]) -> tuple[Kind, str]:
     if not await routed(SEED_SESSION):
         if await routed("/reset") and await routed("/step"):
             return (
-                Kind.GYMNASIUM,
+                ServerKind.GYMNASIUM,
                 "it has no OpenAPI document and answers /reset and /step, but not /seed_session",
             )
         if await routed(RUN) and not await routed(RESPONSES):
-            return Kind.ENVIRONMENT, "it has no OpenAPI document and answers /run, but not /v1/responses"
-        return Kind.OTHER, "it has no OpenAPI document and does not serve /seed_session"
+            return ServerKind.ENVIRONMENT, "it has no OpenAPI document and answers /run, but not /v1/responses"
+        return ServerKind.OTHER, "it has no OpenAPI document and does not serve /seed_session"
     if await routed(tool_path(NO_SUCH_TOOL)):
-        return Kind.CATCH_ALL, "it has no OpenAPI document and answers a tool that nobody serves"
+        return ServerKind.CATCH_ALL, "it has no OpenAPI document and answers a tool that nobody serves"
     for tool in row.tools:
         if await routed(tool_path(tool.name)):
-            return Kind.TOOLS, f"it has no OpenAPI document and answers /{tool.name}"
-    return Kind.SINGLE_TURN, "it has no OpenAPI document and answers none of its rows' tools"
+            return ServerKind.TOOLS, f"it has no OpenAPI document and answers /{tool.name}"
+    return ServerKind.SINGLE_TURN, "it has no OpenAPI document and answers none of its rows' tools"

@@ -5,12 +5,12 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 
 from gym_conformance.checks.check import Check, Need
+from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.memory import Memory
-from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.company import company
+from gym_conformance.contract.endpoints import LIVENESS, VERIFY
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.contract.wire import LIVENESS, VERIFY
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym import Gym
 from gym_conformance.lacking import crashed, lack
@@ -141,7 +141,7 @@ class Judge:
             found = lack(trial.channel.exchanges, self.memory.log)
         if found and found.lasts:
             self.needs = found.needs
-        if found is None and trial.judged and any(map(crashed, trial.channel.exchanges)):
+        if found is None and trial.asked_judge_model and any(map(crashed, trial.channel.exchanges)):
             await self._look_for_judge()
         needs = (self.needs if _verified(trial) else "") or (found.needs if found else "")
         if needs:
@@ -181,7 +181,7 @@ class Judge:
             await trial.verify(await trial.open(), DO_NOTHING.response)
         except (Untestable, PathHangs, ServerFault):
             return
-        if trial.judged and crashed(trial.channel.exchanges[-1]):
+        if trial.asked_judge_model and crashed(trial.channel.exchanges[-1]):
             self.needs = (
                 "a judge that answers in the form which it asks for: it can score nothing with what our mock says"
             )

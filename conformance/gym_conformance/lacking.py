@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
-from gym_conformance.contract.wire import RESET, ROLLOUT_INDEX, RUN, SEED_SESSION, TASK_INDEX
+from gym_conformance.contract.endpoints import RESET, ROLLOUT_INDEX, RUN, SEED_SESSION, TASK_INDEX
 from gym_conformance.launch.reasons import NETWORK
 from gym_conformance.session.exchange import Exchange
 

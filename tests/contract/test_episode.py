@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.contract.episode import Ended, Episode
-from gym_conformance.contract.rows import Row, Source
-from gym_conformance.contract.typed import Identity
+from gym_conformance.contract.identity import Identity
 from gym_conformance.dataset import load
 
 PARAMS = {"input": "Hello."}

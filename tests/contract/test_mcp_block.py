@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.contract.mcp import Endpoint, bare_name, block_of, faults, read_endpoint
-from gym_conformance.mcp.result import Result
+from gym_conformance.contract.mcp_block import McpEndpoint, bare_name, block_of, faults, read_endpoint
+from gym_conformance.mcp.result import McpResult
 
 GOOD = {"server_name": "weather", "url_path": "/mcp", "transport": "http", "headers": {"X-Token": "abc.def"}}
 
 
 def test_a_good_block_has_no_fault() -> None:
     assert list(faults(GOOD)) == []
-    assert read_endpoint(GOOD) == Endpoint("weather", "/mcp", {"X-Token": "abc.def"})
+    assert read_endpoint(GOOD) == McpEndpoint("weather", "/mcp", {"X-Token": "abc.def"})
     assert block_of({"mcp": GOOD}) == block_of({"mcp": None, "resources_tools": GOOD}) == GOOD
     assert block_of([]) is block_of({"mcp": None}) is None
 
@@ -46,8 +46,8 @@ def test_a_block_that_is_no_object() -> None:
 
 
 def test_left_out_parts_have_the_agent_s_defaults() -> None:
-    assert read_endpoint({}) == Endpoint("", "/mcp", {})
-    assert read_endpoint({"url_path": "tools"}) == Endpoint("", "/tools", {})
+    assert read_endpoint({}) == McpEndpoint("", "/mcp", {})
+    assert read_endpoint({"url_path": "tools"}) == McpEndpoint("", "/tools", {})
 
 
 def test_names_are_freed_of_their_server() -> None:
@@ -68,4 +68,4 @@ def test_names_are_freed_of_their_server() -> None:
     ],
 )
 def test_a_result_is_what_a_route_would_have_answered(text: str, structured: Any, like: Any, value: Any) -> None:
-    assert Result(is_error=False, text=text, structured=structured).as_route(like) == value
+    assert McpResult(is_error=False, text=text, structured=structured).as_route(like) == value

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.contract.openapi import Api, Kind, read_openapi
+from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
 
 CORE = ("/seed_session", "/verify", "/aggregate_metrics")
 
@@ -16,23 +16,23 @@ def document(*posts: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("posts", "kind"),
     [
-        (CORE, Kind.SINGLE_TURN),
-        ((*CORE, "/close_session", "/reverify_mode", "/mcp", "/stats/reset"), Kind.SINGLE_TURN),
-        ((*CORE, "/add"), Kind.TOOLS),
-        ((*CORE, "/{path}"), Kind.CATCH_ALL),
-        ((*CORE, "/{tool_name:path}", "/add"), Kind.CATCH_ALL),
-        ((*CORE, "/items/{id}"), Kind.SINGLE_TURN),
-        (("/seed_session",), Kind.SINGLE_TURN),
-        (("/reset", "/step", "/aggregate_metrics"), Kind.GYMNASIUM),
-        (("/run", "/aggregate_metrics"), Kind.ENVIRONMENT),
-        (("/run", "/aggregate_metrics", "/v1/responses"), Kind.OTHER),
-        (("/run", "/v1/responses"), Kind.OTHER),
-        ((*CORE, "/run"), Kind.TOOLS),
-        (("/run", "/reset", "/step"), Kind.GYMNASIUM),
-        ((), Kind.OTHER),
+        (CORE, ServerKind.SINGLE_TURN),
+        ((*CORE, "/close_session", "/reverify_mode", "/mcp", "/stats/reset"), ServerKind.SINGLE_TURN),
+        ((*CORE, "/add"), ServerKind.TOOLS),
+        ((*CORE, "/{path}"), ServerKind.CATCH_ALL),
+        ((*CORE, "/{tool_name:path}", "/add"), ServerKind.CATCH_ALL),
+        ((*CORE, "/items/{id}"), ServerKind.SINGLE_TURN),
+        (("/seed_session",), ServerKind.SINGLE_TURN),
+        (("/reset", "/step", "/aggregate_metrics"), ServerKind.GYMNASIUM),
+        (("/run", "/aggregate_metrics"), ServerKind.ENVIRONMENT),
+        (("/run", "/aggregate_metrics", "/v1/responses"), ServerKind.OTHER),
+        (("/run", "/v1/responses"), ServerKind.OTHER),
+        ((*CORE, "/run"), ServerKind.TOOLS),
+        (("/run", "/reset", "/step"), ServerKind.GYMNASIUM),
+        ((), ServerKind.OTHER),
     ],
 )
-def test_routes_make_the_kind(posts: tuple[str, ...], kind: Kind) -> None:
+def test_routes_make_the_kind(posts: tuple[str, ...], kind: ServerKind) -> None:
     assert read_openapi(document(*posts)).kind is kind
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from gym_conformance.agents import executing_agents
-from gym_conformance.contract.rows import Row, Source
+from gym_conformance.contract.dataset_rows import Row, Source
 
 SERVER = {"env": {"resources_servers": {"env": {"entrypoint": "app.py"}}}}
 

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from gym_conformance.contract.rows import Source
+from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.definitions import Definitions, read_definition
 from gym_conformance.drift.drift import SOURCES
 

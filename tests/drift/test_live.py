@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI, HTTPException, Query, Request
 from pydantic import BaseModel, Field
 
-from gym_conformance.contract.rows import Row, Source
+from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_mocks.serving import serve

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.contract.rows import Source
+from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.definitions import Definitions
 from gym_conformance.drift.lock import BadLock, Lock, lock_of, parse_lock
 from gym_conformance.drift.served import served_tools

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic_core import from_json
 
-from gym_conformance.contract.rows import Source
+from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.definitions import Definitions
 from gym_conformance.drift.repeats import IN_VAIN, Repeats
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.contract.rows import Source
+from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.definitions import Definitions
 from gym_conformance.drift.drift import Drift, Kind, Weight
 from gym_conformance.drift.served import Served, mcp_tools, served_tools

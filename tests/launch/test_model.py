@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.memory import Judges
-from gym_conformance.checks.registry import JUDGES
+from gym_conformance.checks.memory import JudgeModels
+from gym_conformance.checks.registry import JUDGE_MODELS
 from gym_conformance.checks.run import run_isolation
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
@@ -24,7 +24,7 @@ from tests.twins.judging import ended
 from tests.twins.run import EpisodeRequest, Playing, Relaying
 from tests.twins.twin import Json, unrecorded
 
-OF_MODELS = [check for check in JUDGES if check.section == "model"] + [run_isolation]
+OF_MODELS = [check for check in JUDGE_MODELS if check.section == "model"] + [run_isolation]
 
 
 @pytest.fixture
@@ -109,9 +109,9 @@ class _Nulls(_Relaying):
             return Reply.json(None)
 
 
-def _judge(server: Playing, judges: Judges | None) -> dict[str, list[Finding]]:
+def _judge(server: Playing, judge_models: JudgeModels | None) -> dict[str, list[Finding]]:
     with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=1.0), unrecorded(), judges=judges)
+        run = Run(url, Options(url=url, timeout=1.0), unrecorded(), judge_models=judge_models)
         try:
             return {check.id: run.judge(check) for check in OF_MODELS}
         finally:
@@ -132,7 +132,7 @@ def _judge(server: Playing, judges: Judges | None) -> dict[str, list[Finding]]:
     ],
 )
 def test_a_twin_fails_exactly_its_own(server: type[_Asking], fails: set[str], mocks: MockPeers) -> None:
-    found = _judge(server(mocks), Judges(("policy",), mocks))
+    found = _judge(server(mocks), JudgeModels(("policy",), mocks))
     assert ended(found, Verdict.FAIL) == fails
     assert not ended(found, Verdict.UNTESTABLE) | ended(found, Verdict.NOT_APPLICABLE)
     verdicts = {finding.subject: finding.verdict for finding in found["model-fails"]}
@@ -142,9 +142,9 @@ def test_a_twin_fails_exactly_its_own(server: type[_Asking], fails: set[str], mo
 
 def test_without_a_model_of_ours_it_does_not_apply(mocks: MockPeers) -> None:
     assert mocks.addresses
-    for judges in (None, Judges((), mocks)):
+    for judges in (None, JudgeModels((), mocks)):
         found = _judge(_MixesRewards(mocks), judges)
         assert ended(found, Verdict.NOT_APPLICABLE) == {check.id for check in OF_MODELS} - {"run-isolation"}
         assert ended(found, Verdict.PASS) == {"run-isolation"}, "its policy may sample, for all that is known"
-    found = _judge(Playing(), Judges(("policy",), mocks))
+    found = _judge(Playing(), JudgeModels(("policy",), mocks))
     assert ended(found, Verdict.NOT_APPLICABLE) == {"model-fails", "model-unscored"}, "it asks none"

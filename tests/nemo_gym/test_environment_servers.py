@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.checks.memory import Judges
-from gym_conformance.checks.registry import CHECKS, JUDGES
+from gym_conformance.checks.memory import JudgeModels
+from gym_conformance.checks.registry import CHECKS, JUDGE_MODELS
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict
 from gym_conformance.launch.env import find_envs
@@ -41,7 +41,7 @@ def test_what_is_found(
     name: str, found: set[tuple[str, str]], untold: set[str], gym_bundle: Path, gym_python: str
 ) -> None:
     judged = [
-        check for check in CHECKS + JUDGES if check.section in ("live", "run", "model") and check.id not in untold
+        check for check in CHECKS + JUDGE_MODELS if check.section in ("live", "run", "model") and check.id not in untold
     ]
     limit = () if untold else (f"{name}.environment_servers.{name}.default_episode_timeout_seconds={_EPISODE}",)
     with ExitStack() as started:
@@ -50,7 +50,7 @@ def test_what_is_found(
         launch = Launch(env, mocks.addresses, gym_python, limit)
         server = started.enter_context(LaunchedServer(launch))
         options = Options(url=server.url, timeout=_CLIENT)
-        run = Run(server.url, options, Dataset(), judges=Judges(launch.models, mocks))
+        run = Run(server.url, options, Dataset(), judge_models=JudgeModels(launch.models, mocks))
         started.callback(run.close)
         findings = {check.id: run.judge(check) for check in judged}
     assert run.target()["kind"] == "environment server"

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from gym_conformance.contract.mcp import TOKEN_HEADER, block_of, read_endpoint
+from gym_conformance.contract.mcp_block import TOKEN_HEADER, block_of, read_endpoint
 from gym_conformance.gym import BARE_ROW
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
-from gym_conformance.mcp.connection import Connection, NotSendable, connected
-from gym_conformance.mcp.result import Result
+from gym_conformance.mcp.connection import McpConnection, NotSendable, connected
+from gym_conformance.mcp.result import McpResult
 from gym_conformance.options import Options
 from gym_conformance.plugin.run import make_line
 from gym_conformance.session.channel import Channel
@@ -51,7 +51,7 @@ class Answers(ReferenceServer):
         return reply or Reply(500)
 
 
-def talk(server: ReferenceServer, asking: Callable[[Connection], Awaitable[T]]) -> tuple[T, Channel]:
+def talk(server: ReferenceServer, asking: Callable[[McpConnection], Awaitable[T]]) -> tuple[T, Channel]:
     """What comes of asking in a fresh session, and the channel that it went over."""
 
     async def within(url: str) -> tuple[T, Channel]:
@@ -70,14 +70,14 @@ def talk(server: ReferenceServer, asking: Callable[[Connection], Awaitable[T]]) 
         return asyncio.run(within(url))
 
 
-def call(server: ReferenceServer) -> Result:
+def call(server: ReferenceServer) -> McpResult:
     return talk(server, lambda connection: connection.call(*CALL))[0]
 
 
 def test_tools_are_listed_and_called() -> None:
     tools, _ = talk(ReferenceServer(expose_tools_over_mcp=True), lambda connection: connection.tools())
     assert [tool["name"] for tool in tools] == ["add_stock", "move_stock", "count_stock", "list_stock"]
-    assert call(ReferenceServer(expose_tools_over_mcp=True)) == Result(
+    assert call(ReferenceServer(expose_tools_over_mcp=True)) == McpResult(
         is_error=False, text='{"lines":[]}', structured={"lines": []}
     )
 
@@ -89,7 +89,7 @@ def test_a_tool_error_and_a_json_rpc_error_are_results() -> None:
     assert "HTTP 422" in refused.text
     error = {"code": -32602, "message": "no such tool"}
     got = call(Answers(lambda number: Reply.json({"jsonrpc": "2.0", "id": number, "error": error})))
-    assert got == Result(is_error=True, text="no such tool", code=-32602)
+    assert got == McpResult(is_error=True, text="no such tool", code=-32602)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_reply_that_never_comes_is_a_fault() -> None:
 
 
 def test_what_the_asker_raises_comes_out_as_it_is() -> None:
-    async def asking(_: Connection) -> None:
+    async def asking(_: McpConnection) -> None:
         raise LookupError("mine")
 
     with pytest.raises(LookupError, match="mine"):

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from gym_conformance.baseline import Stale
 from gym_conformance.drift.drift import Weight
-from gym_conformance.drifting.row import DriftRow
 from gym_conformance.findings import Finding, Verdict
+from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.report import Report
 

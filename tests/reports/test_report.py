@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.contract.rows import Source
+from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.drift import Certainty, Drift, Kind, Weight, Witness
-from gym_conformance.drifting.row import DriftRow
 from gym_conformance.findings import NOT_SELECTED, Finding
+from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.report import Outcome, Report, drift_of
 from gym_conformance.reports.shown import SCRIPT, named, script

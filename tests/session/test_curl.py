@@ -9,9 +9,9 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from gym_conformance.contract.cookies import NO_COOKIES, Cookies
+from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.policy_output import DO_NOTHING, RAW_SURROGATE
-from gym_conformance.contract.rows import Call
+from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.session.channel import Channel, Line
 from gym_conformance.session.contract import Client, CookieContract, post
 from gym_conformance.session.curl import curl_script, environment_name

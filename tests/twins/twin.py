@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gym_conformance.contract.rows import Rollout, Row, Source
+from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
 from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer

@@ -5,8 +5,8 @@ Source: the tools of a row are what the policy is shown (`responses_create_param
 """
 
 from gym_conformance.checks.check import Level
+from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
-from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial

@@ -9,14 +9,14 @@ from collections.abc import Callable
 import itsdangerous
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import Untestable, Violation
 from gym_conformance.checks.needs import COOKIES, RECORDED_CALLS, RESOURCES_SERVER, SERVED_TOOLS
-from gym_conformance.checks.outcome import Untestable, Violation
 from gym_conformance.checks.replay import Replayed, replay
 from gym_conformance.checks.trial import Trial, describe, expect_no_crash
-from gym_conformance.contract.cookies import Cookies, payload_of
+from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.contract.rows import Call
-from gym_conformance.contract.wire import SEED_SESSION, VERIFY, tool_path
+from gym_conformance.contract.session_cookies import Cookies, payload_of
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.session.contract import Client, post
 from gym_conformance.session.exchange import Reply, reply_of

@@ -10,22 +10,22 @@ from itertools import islice
 from typing import Any
 
 from gym_conformance.checks.check import Level, Subjects, check
+from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import EXECUTED_TOOLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS
-from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
-from gym_conformance.contract.openapi import Kind as ServerKind
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Drift, Kind, Weight, Witness
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.survey import undeclared_result
 from gym_conformance.drift.wording import argument
-from gym_conformance.drifting.catch_all import Unknown, unknown_argument
-from gym_conformance.drifting.ignored import is_ignored
-from gym_conformance.drifting.live import Live, NoSession, Said, ask, taken
-from gym_conformance.drifting.refused import is_refused
-from gym_conformance.drifting.row import DriftRow
 from gym_conformance.gym import Gym
+from gym_conformance.probes.catch_all import Unknown, unknown_argument
+from gym_conformance.probes.drift_row import DriftRow
+from gym_conformance.probes.ignored import is_ignored
+from gym_conformance.probes.live_answer import Live, LiveAnswer, NoSession, ask, taken
+from gym_conformance.probes.refused import is_refused
 
 #: Calls of one tool whose replies are held to the server's response schema.
 _REPLIES = 3
@@ -61,7 +61,7 @@ def _expect_unconfirmed(trial: Trial, drift: Drift, live: Live, expected: str, h
     if live.confirmed:
         raise Violation(expected, f"{_said(drift)}; live: {live.detail}", hint)
     trial.note = f"{drift.message}; {live.said}: {live.detail}"
-    if live.said is Said.NOT_TRIED:
+    if live.said is LiveAnswer.NOT_TRIED:
         raise NotApplicable(trial.note) if not live.detail.startswith("no session") else Untestable(live.detail)
 
 
@@ -106,7 +106,7 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
     if unknown is not None:
         drift = _unknown(definition, unknown)
         detail = f"status {unknown.reply.status}, {unknown.reply.text}"
-        _tell(trial, drift, Live(Said.CONFIRMED, detail))
+        _tell(trial, drift, Live(LiveAnswer.CONFIRMED, detail))
         raise Violation(
             f"{unknown.name} as the definition of {definition.name} offers it",
             f"{drift.message}; live: {detail}",
@@ -181,7 +181,7 @@ async def drift_result(trial: Trial, subject: Any) -> None:
         drift = undeclared_result(served, reply.json(), Witness(arguments)) if taken(reply) and reply.is_json else None
         if drift is not None:
             detail = f"status {reply.status}, {reply.text}"
-            _tell(trial, drift, Live(Said.CONFIRMED, detail))
+            _tell(trial, drift, Live(LiveAnswer.CONFIRMED, detail))
             raise Violation(f"a reply of {subject.name} as its schema declares", f"{drift.message}; {detail}", _RESULT)
 
 

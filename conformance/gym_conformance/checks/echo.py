@@ -7,11 +7,12 @@ NeMo RL read the token fields from it, Verifiers pops `response` and `responses_
 from typing import Any
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.outcome import Violation
 from gym_conformance.checks.trial import (
     Trial,
 )
+from gym_conformance.contract.endpoints import TOKEN_FIELDS
 from gym_conformance.contract.policy_output import (
     DO_NOTHING,
     function_call,
@@ -20,7 +21,6 @@ from gym_conformance.contract.policy_output import (
     response,
     with_tokens,
 )
-from gym_conformance.contract.wire import TOKEN_FIELDS
 from gym_conformance.gym import NO_SUCH_TOOL
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.launch.env import ENVIRONMENT, BadConfig, find_instance
 from gym_conformance.launch.files import hold_to_task_data, missing_references

@@ -6,8 +6,8 @@ shared across sessions.
 """
 
 from gym_conformance.checks.check import Level
+from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.outcome import Violation
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial

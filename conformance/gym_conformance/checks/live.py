@@ -5,10 +5,10 @@ nemo_gym/base_resources_server.py.
 """
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.outcome import Violation
+from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.trial import Trial, describe, expect_no_crash
-from gym_conformance.contract.openapi import Kind
-from gym_conformance.contract.wire import LIVENESS, SEED_SESSION, VERIFY
+from gym_conformance.contract.endpoints import LIVENESS, SEED_SESSION, VERIFY
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.gym import Gym
 from gym_conformance.session.contract import post
 from gym_conformance.session.exchange import Request
@@ -31,7 +31,7 @@ async def live_root(trial: Trial, _: object) -> None:
 
 
 def _endpoints(gym: Gym) -> tuple[str, ...]:
-    return () if gym.kind in (Kind.GYMNASIUM, Kind.ENVIRONMENT) else (SEED_SESSION, VERIFY)
+    return () if gym.kind in (ServerKind.GYMNASIUM, ServerKind.ENVIRONMENT) else (SEED_SESSION, VERIFY)
 
 
 @check(

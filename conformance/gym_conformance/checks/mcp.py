@@ -9,25 +9,25 @@ from collections.abc import Iterable
 from typing import Any
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import TOOLS
-from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.over_mcp import MCP_BLOCK, MCP_CLIENT, MCP_TOOLS, over_mcp
 from gym_conformance.checks.trial import Trial
-from gym_conformance.contract.mcp import faults
-from gym_conformance.contract.openapi import Kind
-from gym_conformance.contract.rows import Call, Tool
-from gym_conformance.contract.wire import RESERVED, TOOL_NAME
+from gym_conformance.contract.dataset_rows import Call, Tool
+from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
+from gym_conformance.contract.mcp_block import faults
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.drift.definitions import Definition, read_definition
 from gym_conformance.drift.drift import Drift, Witness
 from gym_conformance.drift.drift import Kind as DriftKind
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.wording import argument
-from gym_conformance.drifting.live import Live, Said
-from gym_conformance.drifting.over_mcp import drifts_over_mcp, is_refused_over_mcp
-from gym_conformance.drifting.row import DriftRow
 from gym_conformance.gym import Gym
 from gym_conformance.mcp.offer import as_function
-from gym_conformance.mcp.result import Result
+from gym_conformance.mcp.result import McpResult
+from gym_conformance.probes.drift_row import DriftRow
+from gym_conformance.probes.live_answer import Live, LiveAnswer
+from gym_conformance.probes.refused_over_mcp import drifts_over_mcp, is_refused_over_mcp
 
 
 @check(
@@ -113,7 +113,7 @@ async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
         trial.note = f"{len(trial.gym.offer.definitions)} listed tools compared"
         return
 
-    async def ask(arguments: Any) -> Result:
+    async def ask(arguments: Any) -> McpResult:
         async with over_mcp(trial, trial.gym.row_for(drift)) as (_, connection):
             return await connection.call(drift.tool, arguments)
 
@@ -126,13 +126,13 @@ async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
             "One of the two is of an older version: derive what is shown from what runs.",
         )
     trial.note = f"{drift.message}; {live.said}: {live.detail}"
-    if live.said is Said.NOT_TRIED:
+    if live.said is LiveAnswer.NOT_TRIED:
         raise NotApplicable(trial.note)
 
 
 def _unserved(gym: Gym) -> Iterable[Tool]:
     """What rows declare and neither a route nor `tools/list` has. Where an agent calls routes, tool-routed says it."""
-    if gym.kind is not Kind.SINGLE_TURN or gym.agents:
+    if gym.kind is not ServerKind.SINGLE_TURN or gym.agents:
         return ()
     return [tool for tool in gym.tools.values() if gym.offer.own(Call(tool.name, {})).name not in gym.offer.served]
 
@@ -174,7 +174,7 @@ async def mcp_tool_served(trial: Trial, tool: Any) -> None:
         definition=definition.parameters,
         witness=Witness(gym.example_call(tool).arguments),
     )
-    live = Live(Said.CONFIRMED, str(result))
+    live = Live(LiveAnswer.CONFIRMED, str(result))
     trial.drift.append(DriftRow.of(drift, live.said, live.detail))
     raise Violation(f"{tool.name} over MCP", live.detail, f"The tool was renamed, or never added. Served: {served}.")
 

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import ROLLOUTS, SCORE
-from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.over_mcp import MCP_TOOLS, known_calls, over_mcp, shown_to
 from gym_conformance.checks.tools import wrong_arguments
 from gym_conformance.checks.trial import OK, Trial
-from gym_conformance.contract.openapi import Kind
+from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
-from gym_conformance.contract.rows import Call, Row, Tool
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
-from gym_conformance.mcp.result import Result
+from gym_conformance.mcp.result import McpResult
 from gym_conformance.session.contract import Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
@@ -32,7 +32,7 @@ def by_route(call: Call, reply: Reply) -> StepOutcome:
     return StepOutcome(f"/{call.name}", OK, reply.json() if reply.is_json else reply.text)
 
 
-def by_mcp(call: Call, result: Result, like: Any = None) -> StepOutcome:
+def by_mcp(call: Call, result: McpResult, like: Any = None) -> StepOutcome:
     """The same of a call over MCP."""
     if result.is_error:
         return StepOutcome(f"/{call.name}", _ERROR, None)
@@ -88,9 +88,9 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
     """
     gym = trial.gym
     row, calls = await known_calls(trial)
-    if gym.kind is not Kind.CATCH_ALL:
+    if gym.kind is not ServerKind.CATCH_ALL:
         calls = tuple(call for call in calls if call.name in gym.api.tools)
-    if not calls or gym.kind is Kind.SINGLE_TURN:
+    if not calls or gym.kind is ServerKind.SINGLE_TURN:
         raise NotApplicable("no tool is served both by a route and over MCP")
     plain, again = await _by_routes(trial, row, calls), await _by_routes(trial, row, calls)
     mask = volatile(plain, again)

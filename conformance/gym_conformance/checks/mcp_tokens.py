@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.mcp_calls import by_mcp, play, scored
 from gym_conformance.checks.needs import SCORE
-from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.over_mcp import (
     MCP_TOOLS,
     Headers,
@@ -21,17 +21,17 @@ from gym_conformance.checks.over_mcp import (
     over_mcp,
 )
 from gym_conformance.checks.trial import OK, Trial
-from gym_conformance.contract.rows import Call
+from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.mcp.carrier import NotSpoken
-from gym_conformance.mcp.result import Result
+from gym_conformance.mcp.result import McpResult
 from gym_conformance.trajectories.outcome import Outcome, differences, volatile
 
 _REFUSALS: Final = range(400, 500)
 
 
-async def _call(trial: Trial, opened: Opened, call: Call, headers: Headers) -> Result:
+async def _call(trial: Trial, opened: Opened, call: Call, headers: Headers) -> McpResult:
     """A call with other headers than the session's. A refusal of the whole connection (4xx) is an error, too."""
     try:
         async with connection_of(trial, opened, headers) as connection:
@@ -39,7 +39,7 @@ async def _call(trial: Trial, opened: Opened, call: Call, headers: Headers) -> R
     except NotSpoken as refused:
         if refused.reply is None or refused.reply.status not in _REFUSALS:
             raise Violation(refused.expected, refused.actual, "The token is read without asking what it is.") from None
-        return Result(is_error=True, text=refused.actual)
+        return McpResult(is_error=True, text=refused.actual)
 
 
 def _expect_some_taken(outcome: Outcome) -> None:

@@ -34,7 +34,7 @@ class FakeModel(Protocol):
 
 
 @dataclass(frozen=True)
-class Judges:
+class JudgeModels:
     """The model servers that a launched server's config refers to, by name, and the one mock that answers for them."""
 
     names: tuple[str, ...]
@@ -46,7 +46,7 @@ class Memory:
     """Shared by all trials of a run.
 
     `pid` is the server's process, where it is on this machine and known; `statistics` are Hypothesis's, by check;
-    `trials` counts them, one for each subject of a check or example of a property; `judges`, `env`, its interpreter `python`,
+    `trials` counts them, one for each subject of a check or example of a property; `judge_models`, `env`, its interpreter `python`,
     and `log`, the last lines that it printed, are there where we launched the server.
     """
 
@@ -55,7 +55,7 @@ class Memory:
     knowledge: Knowledge | None = None
     statistics: dict[str, str] = field(default_factory=dict)
     trials: int = 0
-    judges: Judges | None = None
+    judge_models: JudgeModels | None = None
     env: Env | None = None
     python: str = ""
     log: Callable[[], Sequence[str]] = tuple

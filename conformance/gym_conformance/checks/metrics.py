@@ -7,11 +7,11 @@ Source: `aggregate_metrics` in nemo_gym/base_resources_server.py and `AggregateM
 from typing import Any
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.trial import OK, Trial, expect_object, expect_status
+from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX, TASK_INDEX
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.contract.wire import AGGREGATE_METRICS, ROLLOUT_INDEX, TASK_INDEX
 from gym_conformance.session.contract import post
 from gym_conformance.session.exchange import Reply
 

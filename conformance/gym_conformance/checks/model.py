@@ -7,10 +7,10 @@ nemo_gym/rollout_collection.py (0.7.0).
 from collections.abc import Iterable
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.judges import answering, judges_of
+from gym_conformance.checks.ending import NotApplicable, Violation
+from gym_conformance.checks.judge_models import answering, judge_models_of
 from gym_conformance.checks.memory import Saying
 from gym_conformance.checks.needs import ENVIRONMENT
-from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.run import EPISODE, episode_of, expect_answer, played
 from gym_conformance.checks.trial import Trial
 from gym_conformance.gym import Gym
@@ -84,7 +84,7 @@ async def model_repeat(trial: Trial, _: object) -> None:
 
     Our inference.
     """
-    judges_of(trial)
+    judge_models_of(trial)
     rewards = []
     for _episode in range(_EPISODES):
         ended = (await played(trial.gym, trial.channel, episode_of(trial.gym))).ended
@@ -101,7 +101,7 @@ async def _played(trial: Trial, saying: Saying) -> Played:
         NotApplicable: the episode asks no model, or waits longer for a silent one than we do.
     """
     try:
-        with answering(judges_of(trial).model, saying, "an episode asks no model"):
+        with answering(judge_models_of(trial).model, saying, "an episode asks no model"):
             return await play(trial.channel, episode_of(trial.gym))
     except ServerFault as fault:
         if fault.fault is not Fault.HANG or saying is not Saying.NOTHING:

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from gym_conformance.checks.check import Need
-from gym_conformance.checks.outcome import NotApplicable, Untestable
+from gym_conformance.checks.ending import NotApplicable, Untestable
 from gym_conformance.checks.trial import OK, Trial, refuse_made_up
-from gym_conformance.contract.openapi import Kind, phrase
+from gym_conformance.contract.dataset_rows import Row, Tool
+from gym_conformance.contract.endpoints import REVERIFY_MODE
+from gym_conformance.contract.openapi import ServerKind, phrase
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.contract.rows import Row, Tool
-from gym_conformance.contract.wire import REVERIFY_MODE
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client
@@ -18,19 +18,19 @@ from gym_conformance.session.stepping import SteppingSession
 
 
 async def _resources_server(gym: Gym) -> None:
-    if gym.kind in (Kind.GYMNASIUM, Kind.ENVIRONMENT):
+    if gym.kind in (ServerKind.GYMNASIUM, ServerKind.ENVIRONMENT):
         raise NotApplicable(f"{phrase(gym.kind)} ({gym.evidence}): it has another contract")
-    if gym.kind is Kind.OTHER:
+    if gym.kind is ServerKind.OTHER:
         raise Untestable(f"a resources server: {gym.evidence}")
 
 
 async def _gymnasium(gym: Gym) -> None:
-    if gym.kind is not Kind.GYMNASIUM:
+    if gym.kind is not ServerKind.GYMNASIUM:
         raise NotApplicable(f"{phrase(gym.kind)}, and no gymnasium-style one")
 
 
 async def _environment(gym: Gym) -> None:
-    if gym.kind is not Kind.ENVIRONMENT:
+    if gym.kind is not ServerKind.ENVIRONMENT:
         raise NotApplicable(f"{phrase(gym.kind)}, and no environment server")
 
 
@@ -59,14 +59,14 @@ async def _tools(gym: Gym) -> None:
 
 
 async def _served_tools(gym: Gym) -> None:
-    if gym.kind is Kind.SINGLE_TURN:
+    if gym.kind is ServerKind.SINGLE_TURN:
         raise NotApplicable(
             f"a single-turn server ({gym.evidence}): calls are graded, or made over MCP, but no route executes them"
         )
 
 
 async def _executed_tools(gym: Gym) -> None:
-    if gym.kind is Kind.SINGLE_TURN and not gym.agents:
+    if gym.kind is ServerKind.SINGLE_TURN and not gym.agents:
         raise NotApplicable(
             f"a single-turn server ({gym.evidence}): calls are graded, or made over MCP, but no route executes them"
         )

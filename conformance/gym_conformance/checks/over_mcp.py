@@ -7,16 +7,16 @@ from itertools import islice
 from typing import Final
 
 from gym_conformance.checks.check import Need
+from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import OK, Trial
-from gym_conformance.contract.mcp import Endpoint, block_of, faults, read_endpoint
-from gym_conformance.contract.rows import Call, Row
+from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.mcp_block import McpEndpoint, block_of, faults, read_endpoint
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.gym import Gym
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
-from gym_conformance.mcp.connection import Connection, NotSendable, connected, missing
+from gym_conformance.mcp.connection import McpConnection, NotSendable, connected, missing
 from gym_conformance.session.channel import PathHangs
 from gym_conformance.session.contract import Client, Session
 from gym_conformance.session.exchange import reply_of
@@ -85,7 +85,7 @@ class Opened:
     """A seeded session with its endpoint; `seeded` is the number of the exchange that gave it."""
 
     session: Session
-    endpoint: Endpoint
+    endpoint: McpEndpoint
     seeded: int
 
 
@@ -108,7 +108,7 @@ async def open_session(trial: Trial, row: Row | None = None) -> Opened:
 
 
 @asynccontextmanager
-async def connection_of(trial: Trial, opened: Opened, headers: Headers | None = None) -> AsyncIterator[Connection]:
+async def connection_of(trial: Trial, opened: Opened, headers: Headers | None = None) -> AsyncIterator[McpConnection]:
     """A connection with the session's token, or with other headers.
 
     Raises:
@@ -122,7 +122,7 @@ async def connection_of(trial: Trial, opened: Opened, headers: Headers | None = 
 
 
 @asynccontextmanager
-async def over_mcp(trial: Trial, row: Row | None = None) -> AsyncIterator[tuple[Session, Connection]]:
+async def over_mcp(trial: Trial, row: Row | None = None) -> AsyncIterator[tuple[Session, McpConnection]]:
     """A seeded session, and a connection with its token.
 
     Raises:

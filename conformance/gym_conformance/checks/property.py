@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from gym_conformance.checks.check import Attempt, Check, Level, Need, the_server
-from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
+from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.session.fault import ServerFault
 from gym_conformance.trajectories.explore import explore

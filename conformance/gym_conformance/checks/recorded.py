@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.trial import OK, Trial
-from gym_conformance.contract.openapi import Kind
+from gym_conformance.contract.dataset_rows import Rollout, Row
+from gym_conformance.contract.endpoints import VERIFY, tool_path
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import response
-from gym_conformance.contract.rows import Rollout, Row
-from gym_conformance.contract.wire import VERIFY, tool_path
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 
@@ -25,12 +25,12 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
     """
     rollout = trial.gym.recorded[row][0]
     recorded = _recorded(rollout)
-    if trial.gym.kind is Kind.SINGLE_TURN and len(recorded.steps) > 1:
+    if trial.gym.kind is ServerKind.SINGLE_TURN and len(recorded.steps) > 1:
         raise NotApplicable("its calls were made to something that is not served here")
     now, again = await _run(trial, row, rollout), await _run(trial, row, rollout)
     if now.steps[-1].status != OK:
         raise NotApplicable(f"/verify answers {now.steps[-1].status} to it, recorded by an older version")
-    if trial.judged:
+    if trial.asked_judge_model:
         raise NotApplicable("its reward is a judge's opinion, and the judge here is a mock")
     mask = volatile(now, again)
     for number, (was, now_is) in enumerate(zip(recorded.steps, now.steps, strict=True)):

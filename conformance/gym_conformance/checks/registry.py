@@ -10,7 +10,7 @@ from gym_conformance.checks import (
     echo,
     files,
     isolation,
-    judges,
+    judge_models,
     live,
     mcp,
     mcp_calls,
@@ -48,7 +48,7 @@ FILES: Final[tuple[Check, ...]] = _checks(files)
 
 #: What a verify makes of its judge's words, and an episode of its model's, tried after all others where the suite is
 #: judge and model.
-JUDGES: Final[tuple[Check, ...]] = _checks(judges) + _checks(model)
+JUDGE_MODELS: Final[tuple[Check, ...]] = _checks(judge_models) + _checks(model)
 
 #: Tried only on envs that the suite launches itself.
-LAUNCHED: Final[tuple[Check, ...]] = FILES + JUDGES
+LAUNCHED: Final[tuple[Check, ...]] = FILES + JUDGE_MODELS

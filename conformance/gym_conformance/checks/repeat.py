@@ -7,6 +7,7 @@ since 0.5.0 whether a verify needs the session.
 import json
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import (
     RECORDED_CALLS,
     RESOURCES_SERVER,
@@ -17,15 +18,14 @@ from gym_conformance.checks.needs import (
     TOOLS,
     reverify_mode,
 )
-from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.recorded import differs_from_record
 from gym_conformance.checks.replay import play
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import response
-from gym_conformance.contract.rows import Row
-from gym_conformance.contract.wire import VERIFY
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import Rollout, run

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_conformance.checks.trial import Trial
-from gym_conformance.contract.openapi import Kind
+from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
-from gym_conformance.contract.rows import Call, Row
 from gym_conformance.session.contract import Client, Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.outcome import StepOutcome
@@ -66,7 +66,7 @@ async def called(trial: Trial, row: Row) -> Session:
     """A session on the row in which the calls of its first recorded rollout are made, where any would be."""
     session = await trial.open(row)
     recorded = trial.gym.recorded.get(row, ())
-    for call in recorded[0].calls if recorded and trial.gym.kind is not Kind.SINGLE_TURN else ():
+    for call in recorded[0].calls if recorded and trial.gym.kind is not ServerKind.SINGLE_TURN else ():
         await session.call(call)
     return session
 

@@ -13,12 +13,12 @@ from itertools import pairwise
 from statistics import median
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, TYPED
-from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
-from gym_conformance.contract.openapi import Kind
+from gym_conformance.contract.endpoints import LIVENESS, VERIFY
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import degenerate_outputs, response
-from gym_conformance.contract.wire import LIVENESS, VERIFY
 from gym_conformance.findings import Reading
 from gym_conformance.gym import NO_SUCH_TOOL
 from gym_conformance.session.channel import Channel
@@ -71,7 +71,7 @@ async def resources_loop_free(trial: Trial, _: object) -> None:
     outputs += [response(rollout.output) for rollout in longest[:2]]
     session = await trial.open()
     await _expect_free(trial, idle, "verify", [partial(session.verify, output) for output in outputs])
-    for row, calls in trial.gym.recorded_calls[:1] if trial.gym.kind is not Kind.SINGLE_TURN else ():
+    for row, calls in trial.gym.recorded_calls[:1] if trial.gym.kind is not ServerKind.SINGLE_TURN else ():
         session = await trial.open(row)
         first = {call.name: call for call in reversed(calls)}
         await _expect_free(trial, idle, "a tool call", [partial(session.call, call) for call in first.values()])

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, each_row
-from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.replay import called
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import (
     Item,
     function_call,
@@ -21,7 +22,6 @@ from gym_conformance.contract.policy_output import (
     reasoning,
     response,
 )
-from gym_conformance.contract.rows import Row
 from gym_conformance.gym import Gym
 from gym_conformance.session.contract import Session
 from gym_conformance.session.exchange import reply_of

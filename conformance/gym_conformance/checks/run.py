@@ -9,12 +9,12 @@ import math
 from typing import Any, Final
 
 from gym_conformance.checks.check import Level, Need, check
+from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import ENVIRONMENT, each_row
-from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import OK, Trial, describe, expect_no_crash, expect_object, expect_status
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX, RUN, TASK_INDEX
 from gym_conformance.contract.episode import Episode
-from gym_conformance.contract.rows import Row
-from gym_conformance.contract.wire import AGGREGATE_METRICS, ROLLOUT_INDEX, RUN, TASK_INDEX
 from gym_conformance.gym import BARE_ROW, Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import JSON_HEADERS, post
@@ -172,7 +172,7 @@ async def run_isolation(trial: Trial, _: object) -> None:
     nemo_gym/rollout_collection.py, which runs very many at once (0.7.0).
     """
     gym, rows = trial.gym, each_row(trial.gym)[:_ROWS]
-    whole = bool(trial.memory.judges and trial.memory.judges.names)
+    whole = bool(trial.memory.judge_models and trial.memory.judge_models.names)
     alone = {row: [await _apart(gym, row) for _ in range(_ALONE)] for row in rows}
     for again in (False, True):
         trial.channel.exchanges.clear()

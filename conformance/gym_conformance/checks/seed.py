@@ -7,8 +7,8 @@ responses_api_agents/simple_agent/app.py, 0.4.0; what Verifiers does with the re
 import httpx
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import COOKIES, RESOURCES_SERVER, each_row
-from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.trial import (
     OK,
     Trial,
@@ -18,10 +18,10 @@ from gym_conformance.checks.trial import (
     expect_status,
     refuse_made_up,
 )
-from gym_conformance.contract.cookies import SetCookie, parse_set_cookie
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.endpoints import ROLLOUT_KEYS, SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.contract.rows import Row
-from gym_conformance.contract.wire import ROLLOUT_KEYS, SEED_SESSION, VERIFY, tool_path
+from gym_conformance.contract.session_cookies import SetCookie, parse_set_cookie
 from gym_conformance.session.contract import Client, post
 from gym_conformance.session.exchange import reply_of
 

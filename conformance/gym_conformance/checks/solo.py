@@ -1,6 +1,6 @@
 """What a trajectory comes to alone: the yardstick that every property of sessions is held to."""
 
-from gym_conformance.checks.outcome import NotApplicable
+from gym_conformance.checks.ending import NotApplicable
 from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import run

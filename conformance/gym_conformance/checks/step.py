@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import GYMNASIUM, RESETS, each_row
-from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.trial import OK, Trial, describe, expect_no_crash, expect_object, expect_status
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs, response
-from gym_conformance.contract.rows import Row
-from gym_conformance.contract.wire import RESET, STEP
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import (
     EXECUTED_TOOLS,
     RECORDED_CALLS,
@@ -16,19 +17,18 @@ from gym_conformance.checks.needs import (
     TOOLS,
     each_tool,
 )
-from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.replay import Replayed, replay
 from gym_conformance.checks.trial import Trial, describe, expect_no_crash
-from gym_conformance.contract.openapi import Kind
-from gym_conformance.contract.rows import Call, Tool
-from gym_conformance.contract.wire import RESERVED, TOOL_NAME
+from gym_conformance.contract.dataset_rows import Call, Tool
+from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Drift
 from gym_conformance.drift.drift import Kind as DriftKind
-from gym_conformance.drifting.catch_all import knows_tool
-from gym_conformance.drifting.live import NoSession, Said
-from gym_conformance.drifting.row import DriftRow
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.probes.catch_all import knows_tool
+from gym_conformance.probes.drift_row import DriftRow
+from gym_conformance.probes.live_answer import LiveAnswer, NoSession
 from gym_conformance.session.contract import Client
 from gym_conformance.session.exchange import Reply, reply_of
 
@@ -72,13 +72,13 @@ async def tool_routed(trial: Trial, tool: Tool) -> None:
     if tool.name in gym.api.tools:
         return
     agent = gym.agent_of(tool.name)
-    if gym.kind is Kind.SINGLE_TURN and agent is None:
+    if gym.kind is ServerKind.SINGLE_TURN and agent is None:
         raise NotApplicable("no agent is known to execute its calls: they are graded")
     definition = gym.definition_of(tool.name)
     session = await trial.open(gym.row_for(definition) if definition else None)
     reply = await trial.call(session, gym.example_call(tool))
     missing = reply.status in (_NOT_FOUND, _WRONG_METHOD)
-    if not missing and definition and gym.kind is Kind.CATCH_ALL:
+    if not missing and definition and gym.kind is ServerKind.CATCH_ALL:
         missing = not await _known(trial, definition)
     if missing:
         served = ", ".join(sorted(gym.api.tools)) or "none by name"
@@ -89,7 +89,7 @@ async def tool_routed(trial: Trial, tool: Tool) -> None:
             describe(reply),
             f"{agent} posts each call to the server, which has no tool route: serve it, or name an agent that does not "
             "execute, such as non_executing_simple_agent."
-            if gym.kind is Kind.SINGLE_TURN
+            if gym.kind is ServerKind.SINGLE_TURN
             else f"The tool was renamed, or never added in setup_webserver(). Served: {served}.",
         )
 
@@ -110,13 +110,13 @@ def _missing(definition: Definition, served: str, reply: Reply) -> DriftRow:
         count=definition.count,
         definition=definition.parameters,
     )
-    return DriftRow.of(drift, Said.CONFIRMED, describe(reply))
+    return DriftRow.of(drift, LiveAnswer.CONFIRMED, describe(reply))
 
 
 def _each_handler(gym: Gym) -> Iterable[Tool]:
     """The tools whose bodies are read by different code: a catch-all reads all of them alike."""
     tools = list(gym.tools.values())
-    return tools[:1] if gym.kind is Kind.CATCH_ALL else tools
+    return tools[:1] if gym.kind is ServerKind.CATCH_ALL else tools
 
 
 @check(
@@ -285,7 +285,7 @@ async def tool_name_legal(trial: Trial, tool: Tool) -> None:
     """
     if not TOOL_NAME.fullmatch(tool.name):
         raise Violation("letters, digits, _ and -, 1 to 64 of them", json.dumps(tool.name), "Rename the tool.")
-    if trial.gym.kind is Kind.SINGLE_TURN:
+    if trial.gym.kind is ServerKind.SINGLE_TURN:
         return
     if tool.name in RESERVED:
         raise Violation("a name of its own", f"{tool.name}, an endpoint of the framework", "Rename the tool.")

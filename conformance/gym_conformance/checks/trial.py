@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gym_conformance.checks.ending import Untestable, Violation
 from gym_conformance.checks.memory import Memory
-from gym_conformance.checks.outcome import Untestable, Violation
-from gym_conformance.contract.cookies import NO_COOKIES, Cookies
-from gym_conformance.contract.rows import Call, Row
-from gym_conformance.contract.wire import VERIFY
-from gym_conformance.drifting.row import DriftRow
+from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.findings import Reading
 from gym_conformance.gym import BARE_ROW, Gym
+from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session, post
 from gym_conformance.session.exchange import Reply, Request, reply_of
@@ -39,15 +39,15 @@ class Trial:
         self.schedule: Schedule | None = None
         self.drift: list[DriftRow] = []
         self.readings: list[Reading] = []
-        self._asked = self._judge_was_asked()
+        self._asked = self._times_asked()
 
     @property
-    def judged(self) -> bool:
+    def asked_judge_model(self) -> bool:
         """Whether our mock in the place of a judge was asked since the trial began: a reward may be its opinion."""
-        return self._judge_was_asked() > self._asked
+        return self._times_asked() > self._asked
 
-    def _judge_was_asked(self) -> int:
-        return self.memory.judges.model.asked if self.memory.judges else 0
+    def _times_asked(self) -> int:
+        return self.memory.judge_models.model.asked if self.memory.judge_models else 0
 
     async def send(self, request: Request) -> Reply:
         """Send any request as it stands."""

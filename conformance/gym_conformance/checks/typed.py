@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Final
 
 from gym_conformance.checks.check import Level, Need, check
+from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.isolation import expect_isolated
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, TYPED, each_row
-from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.replay import recorded_trajectory
 from gym_conformance.checks.solo import Solo
@@ -25,9 +25,9 @@ from gym_conformance.checks.trial import (
     expect_status,
     refuse_made_up,
 )
-from gym_conformance.contract.rows import Row
-from gym_conformance.contract.typed import SESSION_ID
-from gym_conformance.contract.wire import SEED_SESSION
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.endpoints import SEED_SESSION
+from gym_conformance.contract.identity import SESSION_ID
 from gym_conformance.gym import Gym
 from gym_conformance.session.contract import post
 from gym_conformance.session.exchange import Reply, reply_of

@@ -7,7 +7,7 @@ nemo_gym/testing/session_conformance.py (0.7.0).
 import asyncio
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.outcome import NotApplicable, Violation
+from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.replay import recorded_trajectory
 from gym_conformance.checks.trial import OK, Trial, describe
 from gym_conformance.checks.typed import (

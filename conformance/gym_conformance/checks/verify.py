@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any, TypeGuard
 
 from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_row
-from gym_conformance.checks.outcome import NotApplicable, Untestable, Violation
 from gym_conformance.checks.replay import play
 from gym_conformance.checks.trial import (
     OK,
@@ -22,7 +22,8 @@ from gym_conformance.checks.trial import (
     expect_status,
     refuse_made_up,
 )
-from gym_conformance.contract.cookies import NO_COOKIES, Cookies
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import (
     DO_NOTHING,
     RAW_SURROGATE,
@@ -33,8 +34,7 @@ from gym_conformance.contract.policy_output import (
     message,
     response,
 )
-from gym_conformance.contract.rows import Row
-from gym_conformance.contract.wire import VERIFY
+from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.session.contract import post
 from gym_conformance.session.exchange import Reply, reply_of

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gym_conformance.contract.rows import Row
-from gym_conformance.contract.typed import Identity, task_of
-from gym_conformance.contract.wire import ROLLOUT_INDEX, TASK_INDEX
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.endpoints import ROLLOUT_INDEX, TASK_INDEX
+from gym_conformance.contract.identity import Identity, task_of
 
 #: The fields of an episode request; a server that declares them takes no other form.
 EPISODE_FIELDS: Final = frozenset({"episode_id", "task"})

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from gym_conformance.contract.endpoints import CLOSE_SESSION, RESERVED, RESPONSES, RUN, SEED_SESSION, VERIFY
 from gym_conformance.contract.episode import EPISODE_FIELDS
-from gym_conformance.contract.typed import SESSION_ID
-from gym_conformance.contract.wire import CLOSE_SESSION, RESERVED, RESPONSES, RUN, SEED_SESSION, VERIFY
+from gym_conformance.contract.identity import SESSION_ID
 
 #: `/{path}` and `/{path:path}`: one route for every tool.
 _CATCH_ALL = re.compile(r"/\{[^/{}]+\}")
@@ -18,7 +18,7 @@ _GYMNASIUM = frozenset({"/reset", "/step"})
 CONTRACTS = (AUTO := "auto", "cookie", "typed")
 
 
-class Kind(StrEnum):
+class ServerKind(StrEnum):
     """What sort of server answers; which checks apply hangs on it."""
 
     TOOLS = "tool server"
@@ -92,16 +92,16 @@ class Api:
         return bool(self.catch_alls)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ServerKind:
         """The kind of server that these routes make; only to be asked where the document is known."""
         if not {SEED_SESSION, VERIFY} & self.posts:
             if self.posts >= _GYMNASIUM:
-                return Kind.GYMNASIUM
+                return ServerKind.GYMNASIUM
             # an agent serves /run too, and what the policy says beside it
-            return Kind.ENVIRONMENT if RUN in self.posts and RESPONSES not in self.posts else Kind.OTHER
+            return ServerKind.ENVIRONMENT if RUN in self.posts and RESPONSES not in self.posts else ServerKind.OTHER
         if self.catch_all:
-            return Kind.CATCH_ALL
-        return Kind.TOOLS if self.tools else Kind.SINGLE_TURN
+            return ServerKind.CATCH_ALL
+        return ServerKind.TOOLS if self.tools else ServerKind.SINGLE_TURN
 
 
 def read_openapi(document: object) -> Api:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from gym_conformance.contract.wire import TOKEN_FIELDS
+from gym_conformance.contract.endpoints import TOKEN_FIELDS
 
 Item = dict[str, Any]
 

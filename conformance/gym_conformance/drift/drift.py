@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from gym_conformance.contract.rows import Source
+from gym_conformance.contract.dataset_rows import Source
 
 #: How many places a drift or a definition remembers; the rest is counted.
 SOURCES = 3

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from gym_conformance.contract.rows import Source
+from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.definitions import Definitions
 
 #: How many bytes of texts are kept, and how many texts may be learnt in vain before no more are.

@@ -5,7 +5,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from gym_conformance.contract.wire import RESERVED, TOOL_NAME
+from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Drift, Kind, Weight

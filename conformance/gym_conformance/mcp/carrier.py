@@ -18,7 +18,7 @@ _SENT: Final = frozenset({"accept", "content-type", "mcp-protocol-version", "mcp
 _NO_ANSWER: Final = {"code": -32000, "message": "no usable answer"}
 
 #: A status, the content type, the body.
-Answer = tuple[int, str, bytes]
+CarriedReply = tuple[int, str, bytes]
 
 
 class NotSpoken(Exception):
@@ -51,7 +51,7 @@ class Carrier:
         self.borrowed = {} if seeded is None else dict.fromkeys(headers, seeded)
         self.failure: Exception | None = None
 
-    async def answer(self, method: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def answer(self, method: str, headers: Mapping[str, str], body: bytes) -> CarriedReply:
         """The answer to one of the client's requests; never raises for what the server does."""
         if method == "GET":  # no stream of the server's own: it would have no end
             return 405, "", b""
@@ -96,7 +96,7 @@ def _messages(reply: Reply) -> Iterator[Any]:
             yield json.loads(text)
 
 
-def _instead(number: Any) -> Answer:
+def _instead(number: Any) -> CarriedReply:
     if number is None:
         return 202, "", b""
     return 200, "application/json", json.dumps({"jsonrpc": "2.0", "id": number, "error": _NO_ANSWER}).encode()

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
-from gym_conformance.mcp.result import Result, read_result
+from gym_conformance.mcp.result import McpResult, read_result
 
 #: How to get the client; said wherever it is missing.
 INSTALL: Final = "the official MCP client: pip install 'gym-conformance[mcp]'"
@@ -21,7 +21,7 @@ class NotSendable(Exception):
     """Arguments that the client cannot send, and so no agent that uses it."""
 
 
-class Connection:
+class McpConnection:
     """Calls tools over MCP; every answer comes within twice the line's timeout, or not at all."""
 
     def __init__(self, session: Any, carrier: Carrier) -> None:
@@ -36,7 +36,7 @@ class Connection:
             NotSpoken: what answers does not speak MCP.
         """
         answer = await self._answered(self._session.initialize(), "initialize")
-        if isinstance(answer, Result):
+        if isinstance(answer, McpResult):
             raise NotSpoken("an answer to initialize", str(answer))
 
     async def tools(self) -> tuple[Mapping[str, Any], ...]:
@@ -50,7 +50,7 @@ class Connection:
         page: dict[str, Any] = {}
         for _ in range(_PAGES):
             listed = await self._answered(self._session.list_tools(**page), "tools/list")
-            if isinstance(listed, Result):
+            if isinstance(listed, McpResult):
                 raise NotSpoken("a list of tools", str(listed))
             found += listed["tools"]
             if not listed.get("nextCursor"):
@@ -59,7 +59,7 @@ class Connection:
             page = {"params": params(cursor=listed["nextCursor"])}
         raise NotSpoken(f"an end of tools/list within {_PAGES} pages", "one more cursor")
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Result:
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> McpResult:
         """Call a tool. A tool error and a JSON-RPC error are results.
 
         Raises:
@@ -72,9 +72,9 @@ class Connection:
         except ValueError as error:
             raise NotSendable(f"the official client cannot send {arguments!r}: {error}") from None
         answer = await self._answered(self._session.call_tool(tool, dict(arguments)), "tools/call")
-        return answer if isinstance(answer, Result) else read_result(answer)
+        return answer if isinstance(answer, McpResult) else read_result(answer)
 
-    async def _answered(self, asking: Awaitable[Any], method: str) -> dict[str, Any] | Result:
+    async def _answered(self, asking: Awaitable[Any], method: str) -> dict[str, Any] | McpResult:
         """The answer as JSON, or the JSON-RPC error as a result."""
         carrier, seconds = self._carrier, 2 * self._carrier.channel.line.timeout
         carrier.failure = None
@@ -95,7 +95,7 @@ class Connection:
             raise error
         data = getattr(error, "error", None)
         if isinstance(code := getattr(data, "code", None), int):
-            return Result(is_error=True, text=str(getattr(data, "message", "")), code=code)
+            return McpResult(is_error=True, text=str(getattr(data, "message", "")), code=code)
         raise NotSpoken(f"an answer to {method} that the client can read", f"{type(error).__name__}: {error}")
 
 
@@ -109,7 +109,7 @@ def missing() -> str:
 
 
 @asynccontextmanager
-async def connected(carrier: Carrier) -> AsyncIterator[Connection]:
+async def connected(carrier: Carrier) -> AsyncIterator[McpConnection]:
     """An initialised connection, to be used and left within one task.
 
     Raises:
@@ -127,7 +127,7 @@ async def connected(carrier: Carrier) -> AsyncIterator[Connection]:
             streamable.streamable_http_client(url, http_client=client) as (read, write, *_),
             sessions.ClientSession(read, write) as session,
         ):
-            connection = Connection(session, carrier)
+            connection = McpConnection(session, carrier)
             try:
                 await connection.initialize()
                 yield connection

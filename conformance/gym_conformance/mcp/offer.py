@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from gym_conformance.contract.mcp import Endpoint, bare_name, read_endpoint
-from gym_conformance.contract.rows import Call, Row
+from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.mcp_block import McpEndpoint, bare_name, read_endpoint
 from gym_conformance.drift.definitions import Definition, read_definition
 from gym_conformance.drift.served import Served, mcp_tools
 
@@ -26,7 +26,7 @@ class Offer:
     tools: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
-    def endpoint(self) -> Endpoint | None:
+    def endpoint(self) -> McpEndpoint | None:
         """Where it is, as an agent understands the block."""
         return read_endpoint(self.block)
 

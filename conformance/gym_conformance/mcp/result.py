@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Result:
+class McpResult:
     """The result of `tools/call`.
 
     Attributes:
@@ -43,8 +43,8 @@ class Result:
         return f"{kind}: {self.text}"
 
 
-def read_result(result: Mapping[str, Any]) -> Result:
+def read_result(result: Mapping[str, Any]) -> McpResult:
     """Read a `CallToolResult` (parsed JSON)."""
     content = result.get("content") or []
     texts = [str(block.get("text", "")) for block in content if isinstance(block, dict) and block.get("type") == "text"]
-    return Result(result.get("isError") is True, "\n".join(texts), result.get("structuredContent"))
+    return McpResult(result.get("isError") is True, "\n".join(texts), result.get("structuredContent"))

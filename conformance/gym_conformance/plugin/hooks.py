@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gym_conformance.baseline import Stale
-from gym_conformance.checks.registry import CHECKS, FILES, JUDGES
+from gym_conformance.checks.registry import CHECKS, FILES, JUDGE_MODELS
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here
@@ -61,7 +61,7 @@ class Suite:
         self.options = options
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.checks = FILES + CHECKS + JUDGES if options.envs else CHECKS
+        self.checks = FILES + CHECKS + JUDGE_MODELS if options.envs else CHECKS
         self.tallies = {name: Tally(options, self.checks) for name in names_of(options)}
         self.tally = next(iter(self.tallies.values()))
         self.url = options.url or ""

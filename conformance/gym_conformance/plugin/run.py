@@ -9,8 +9,8 @@ import httpx
 
 from gym_conformance.agents import executing_agents
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.memory import Judges, Memory
-from gym_conformance.contract.openapi import Kind
+from gym_conformance.checks.memory import JudgeModels, Memory
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
 from gym_conformance.findings import Finding
@@ -53,7 +53,7 @@ class Run:
         dataset: Dataset,
         lock: Lock | None = None,
         *,
-        judges: Judges | None = None,
+        judge_models: JudgeModels | None = None,
         log: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.url = url
@@ -62,7 +62,7 @@ class Run:
         self.options = options
         self.dataset = dataset
         self._runner = asyncio.Runner()
-        self._judges = judges
+        self._judge_models = judge_models
         self._log = log
         self._judge: Judge | None = None
 
@@ -78,7 +78,7 @@ class Run:
             offered = len(gym.offer.tools)
             over_mcp = f"; {offered} tool{'s'[: offered - 1]} over MCP" if offered else ""
             known |= {"kind": gym.kind.value, "evidence": gym.evidence + over_mcp}
-            known |= {} if gym.kind is Kind.ENVIRONMENT else {"contract": gym.contracts}
+            known |= {} if gym.kind is ServerKind.ENVIRONMENT else {"contract": gym.contracts}
         return known
 
     def statistics(self, check: Check) -> str:
@@ -113,7 +113,7 @@ class Run:
             Unreachable: no resources server answers, so that half of it is not known.
         """
         gym = self._within(self._ready()).gym
-        if gym.kind in (Kind.OTHER, Kind.ENVIRONMENT):
+        if gym.kind in (ServerKind.OTHER, ServerKind.ENVIRONMENT):
             raise Unreachable(f"no resources server: {gym.evidence}")
         return gym.tools_now
 
@@ -128,7 +128,7 @@ class Run:
         """The judge; the first time this finds out what sort of server it is."""
         if self._judge is None:
             line = make_line(self.url, self.options)
-            memory = Memory(self.options.search, self.options.pid, judges=self._judges, log=self._log)
+            memory = Memory(self.options.search, self.options.pid, judge_models=self._judge_models, log=self._log)
             data = self.dataset
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
             self._judge = Judge(await recognise(line, data.rows, data.rollouts, self.options.contract, **known), memory)

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.drift import drift_definition_unsound
-from gym_conformance.checks.memory import FakeModel, Judges, Memory
+from gym_conformance.checks.memory import FakeModel, JudgeModels, Memory
 from gym_conformance.checks.registry import FILES
-from gym_conformance.contract.openapi import Api, Kind
+from gym_conformance.contract.openapi import Api, ServerKind
 from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.drift.lock import Lock
 from gym_conformance.findings import Finding, Verdict
@@ -38,12 +38,12 @@ _SEEN = 400
 
 @dataclass(frozen=True)
 class Served:
-    """A target that answers, with its rows. `pid`, `judges` and `log`, what it printed, are known where we started it."""
+    """A target that answers, with its rows. `pid`, `judge_models` and `log`, what it printed, are known where we started it."""
 
     url: str
     dataset: Dataset
     pid: int | None = None
-    judges: Judges | None = None
+    judge_models: JudgeModels | None = None
     log: Callable[[], Sequence[str]] = tuple
 
 
@@ -115,7 +115,9 @@ class Target:
         if self._run is None:
             served = self._stack.enter_context(self.serve())
             options = replace(self.options, pid=self.options.pid or served.pid)
-            self._run = Run(served.url, options, served.dataset, self.lock, judges=served.judges, log=served.log)
+            self._run = Run(
+                served.url, options, served.dataset, self.lock, judge_models=served.judge_models, log=served.log
+            )
             self._run.progress = self.progress
         return self._run
 
@@ -154,7 +156,7 @@ class Target:
     def _reader(self, data: Dataset = _NO_ROWS) -> Judge:
         """A judge of files, who knows no server."""
         line = make_line("http://127.0.0.1", self.options)
-        gym = Gym(line, Api(), Kind.OTHER, "nothing is sent", data.rows, declared=data.definitions)
+        gym = Gym(line, Api(), ServerKind.OTHER, "nothing is sent", data.rows, declared=data.definitions)
         python = self.env.interpreter(self.options.python) if self.env else ""
         return Judge(gym, Memory(env=self.env, python=python))
 
@@ -219,8 +221,8 @@ class launched:  # noqa: N801 - a context manager
         except BaseException:
             self.server.close()
             raise
-        judges = Judges(launch.models, self.mocks)
-        return Served(self.server.url, dataset, self.server.pid, judges, partial(self.server.log, _SEEN))
+        judge_models = JudgeModels(launch.models, self.mocks)
+        return Served(self.server.url, dataset, self.server.pid, judge_models, partial(self.server.log, _SEEN))
 
     def __exit__(self, *_: object) -> None:
         self.server.close()

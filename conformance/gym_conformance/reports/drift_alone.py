@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from typing import Any, Final
 
-from gym_conformance.drifting.row import DriftRow
+from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.html import document, table_page
 from gym_conformance.reports.markdown import LIMIT, within
 from gym_conformance.reports.marks import code, fenced, prose

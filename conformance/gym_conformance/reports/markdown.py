@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from gym_conformance.contract.openapi import phrase
-from gym_conformance.drifting.row import DriftRow
 from gym_conformance.findings import Verdict
+from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.clients import Compatibility
 from gym_conformance.reports.fleet import ordered
 from gym_conformance.reports.groups import Group

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from gym_conformance.baseline import Stale
 from gym_conformance.drift.drift import Weight
-from gym_conformance.drifting.row import DriftRow
 from gym_conformance.findings import NOT_SELECTED, Finding, Reading, Verdict, worst
+from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.clients import Compatibility, compatibilities
 from gym_conformance.reports.groups import Group, alike
 from gym_conformance.reports.latency import Latency

@@ -10,8 +10,8 @@ from itertools import chain
 
 import httpx
 
-from gym_conformance.contract.mcp import block_of, read_endpoint
-from gym_conformance.contract.wire import SEED_SESSION
+from gym_conformance.contract.endpoints import SEED_SESSION
+from gym_conformance.contract.mcp_block import block_of, read_endpoint
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.fault import Fault, ServerFault
 from gym_conformance.session.latency import Latencies

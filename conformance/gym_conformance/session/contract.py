@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Protocol
 
-from gym_conformance.contract.cookies import NO_COOKIES, Cookies
-from gym_conformance.contract.rows import Call, Row
-from gym_conformance.contract.wire import SEED_SESSION, VERIFY, tool_path
+from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY, tool_path
+from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Exchange, Request
 

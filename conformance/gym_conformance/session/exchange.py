@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gym_conformance.contract.cookies import NO_COOKIES, Cookies, received
+from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies, received
 
 
 @dataclass(frozen=True)

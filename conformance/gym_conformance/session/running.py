@@ -5,8 +5,8 @@ Source: `_run_examples_with_metadata` in nemo_gym/rollout_collection.py (0.7.0).
 
 from dataclasses import dataclass
 
+from gym_conformance.contract.endpoints import RUN
 from gym_conformance.contract.episode import Ended, Episode
-from gym_conformance.contract.wire import RUN
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import post
 from gym_conformance.session.exchange import Reply, reply_of

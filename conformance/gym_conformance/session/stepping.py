@@ -6,7 +6,7 @@ Source: responses_api_agents/gymnasium_agent/app.py and resources_servers/gymnas
 from collections.abc import Mapping
 from typing import Any
 
-from gym_conformance.contract.wire import RESET, STEP
+from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.session.contract import CookieSession, post
 from gym_conformance.session.exchange import Exchange
 

@@ -5,9 +5,9 @@ Source: environment_servers/single_agent_turn/app.py, 0.7.0: tools and verify go
 
 from dataclasses import replace
 
-from gym_conformance.contract.rows import Row
-from gym_conformance.contract.typed import Identity, task_of
-from gym_conformance.contract.wire import CLOSE_SESSION, SEED_SESSION
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.endpoints import CLOSE_SESSION, SEED_SESSION
+from gym_conformance.contract.identity import Identity, task_of
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, CookieSession, post
 from gym_conformance.session.exchange import Exchange

@@ -5,10 +5,10 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from gym_conformance.contract.openapi import Kind
+from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.endpoints import SEED_SESSION
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
-from gym_conformance.contract.rows import Call
-from gym_conformance.contract.wire import SEED_SESSION
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session
@@ -28,7 +28,7 @@ class Rollout:
         self.steps: list[StepOutcome] = []
         self.output: list[Item] = []
         self.refusals: list[StepOutcome] = []
-        self._graded = gym.kind is Kind.SINGLE_TURN  # its calls are written, never made
+        self._graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are written, never made
         self._replies: list[Any] = []
         self._walk = self._run()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gym_conformance.contract.rows import Call, Row, Tool
+from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Schedule, Trajectory
 from gym_conformance.values import admits, hostile_arguments, near_misses, valid_arguments
 

@@ -4,7 +4,7 @@ import time
 from collections import defaultdict
 from typing import Any
 
-from gym_conformance.contract.rows import Row
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import run

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gym_conformance.contract.rows import Call
-from gym_conformance.contract.wire import VERIFY, tool_path
+from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.session.exchange import Reply
 
 #: A place in an outcome: the number of the step, then keys and indices in its reply.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from gym_conformance.contract.rows import Call, Row, Source
+from gym_conformance.contract.dataset_rows import Call, Row, Source
 
 SCHEMA: Final = "gym-conformance/schedule/1"
 

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from gym_conformance.drift.drift import Certainty
-from gym_conformance.drifting.row import DriftRow
+from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.page.markup import Markup, element, text
 from gym_conformance.reports.shown import named, shown
 

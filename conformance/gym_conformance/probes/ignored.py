@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-from gym_conformance.contract.rows import Call, Row
+from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.drift.drift import Drift, Witness
 from gym_conformance.drift.wording import short
-from gym_conformance.drifting.live import Live, NoSession, Said, opened
 from gym_conformance.gym import Gym
+from gym_conformance.probes.live_answer import Live, LiveAnswer, NoSession, opened
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import run
@@ -37,7 +37,7 @@ async def is_ignored(gym: Gym, channel: Channel, drift: Drift) -> Live:
         ServerFault: the server does not answer.
     """
     if drift.witness is None or drift.counterpart is None:
-        return Live(Said.NOT_TRIED, "no two values were found that would show it")
+        return Live(LiveAnswer.NOT_TRIED, "no two values were found that would show it")
     row = gym.row_for(drift)
     try:
         for pair in _pairs(gym, drift, drift.witness, drift.counterpart):
@@ -46,9 +46,9 @@ async def is_ignored(gym: Gym, channel: Channel, drift: Drift) -> Live:
         if not drift.shown and (read := await _reads_body(gym, channel, row, drift)) is not None:
             return read
     except NoSession as none:
-        return Live(Said.NOT_TRIED, f"no session: {none}")
+        return Live(LiveAnswer.NOT_TRIED, f"no session: {none}")
     shown = " and ".join(short(one.value) for one in (drift.witness, drift.counterpart))
-    return Live(Said.CONFIRMED, f"{shown} give the same reply and the same later state")
+    return Live(LiveAnswer.CONFIRMED, f"{shown} give the same reply and the same later state")
 
 
 def _pairs(gym: Gym, drift: Drift, witness: Witness, counterpart: Witness) -> Iterator[tuple[Any, Any]]:
@@ -76,16 +76,16 @@ async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tup
         raise NoSession(f"/seed_session answered {seeded}; see seed-accepts-rows")
     if first.steps[_CALL].status not in _GOOD:
         return Live(
-            Said.NOT_CONFIRMED, f"the server does not take {short(pair[0])}: status {first.steps[_CALL].status}"
+            LiveAnswer.NOT_CONFIRMED, f"the server does not take {short(pair[0])}: status {first.steps[_CALL].status}"
         )
     mask = volatile(first, again)
     for difference in differences(first, other, mask):
         return Live(
-            Said.NOT_CONFIRMED,
+            LiveAnswer.NOT_CONFIRMED,
             f"it makes a difference: {difference.step} answers {difference.expected!r} or {difference.actual!r}",
         )
     if not compared(_call_alone(first), _shifted(mask)):
-        return Live(Said.NOT_CONFIRMED, "its replies cannot be compared: all of them differs from run to run")
+        return Live(LiveAnswer.NOT_CONFIRMED, "its replies cannot be compared: all of them differs from run to run")
     return None
 
 
@@ -104,7 +104,7 @@ async def _reads_body(gym: Gym, channel: Channel, row: Row, drift: Drift) -> Liv
     broken = reply_of(await session.call_raw(drift.tool, _BROKEN))
     if broken.status in _GOOD:
         return None
-    return Live(Said.NOT_CONFIRMED, f"the handler reads the body: status {broken.status} to one that is no JSON")
+    return Live(LiveAnswer.NOT_CONFIRMED, f"the handler reads the body: status {broken.status} to one that is no JSON")
 
 
 def _call_alone(outcome: Outcome) -> Outcome:

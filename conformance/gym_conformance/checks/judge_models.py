@@ -1,4 +1,4 @@
-"""Judges: a launched server whose config refers to a model server asks our mock, which is made to answer badly.
+"""Judge models: a launched server whose config refers to a model server asks our mock, which is made to answer badly.
 
 Source: `ServerClient.post` and `raise_for_status` in nemo_gym/server_utils.py (0.4.0) hand a judge's error status on;
 from 0.5.0 on a failed judge may be reported as 200 with `_ng_failure_class`.
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from typing import Final
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.memory import FakeModel, Judges, Saying
+from gym_conformance.checks.ending import NotApplicable, Violation
+from gym_conformance.checks.memory import FakeModel, JudgeModels, Saying
 from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.outcome import NotApplicable, Violation
 from gym_conformance.checks.trial import OK, Trial, describe
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
-from gym_conformance.contract.rows import Row
 from gym_conformance.gym import Gym
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.fault import Fault, ServerFault
@@ -100,7 +100,7 @@ async def _verified(trial: Trial, saying: Saying) -> Reply:
     Raises:
         NotApplicable: the server asks no model.
     """
-    model = judges_of(trial).model
+    model = judge_models_of(trial).model
     session = await trial.open(_row(trial.gym))
     with answering(model, saying, "verify asks no model to score this row"):
         return await trial.verify(session, _output(trial.gym))
@@ -123,18 +123,18 @@ def answering(model: FakeModel, saying: Saying, unasked: str) -> Iterator[None]:
         raise NotApplicable(unasked)
 
 
-def judges_of(trial: Trial) -> Judges:
+def judge_models_of(trial: Trial) -> JudgeModels:
     """The model servers that the server may ask, all of them ours.
 
     Raises:
         NotApplicable: they are not, or there is none.
     """
-    judges = trial.memory.judges
-    if judges is None:
+    models = trial.memory.judge_models
+    if models is None:
         raise NotApplicable("only of a server that the suite launches, with a judge of its own, is this known")
-    if not judges.names:
+    if not models.names:
         raise NotApplicable("its config refers to no model server")
-    return judges
+    return models
 
 
 def _row(gym: Gym) -> Row:

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks.memory import Judges
-from gym_conformance.checks.registry import CHECKS, JUDGES
+from gym_conformance.checks.memory import JudgeModels
+from gym_conformance.checks.registry import CHECKS, JUDGE_MODELS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
@@ -19,7 +19,7 @@ from gym_mocks.serving import serve
 from tests.twins.judging import ended
 from tests.twins.twin import dataset
 
-OF_JUDGES = [check for check in JUDGES if check.section == "judge"]
+OF_JUDGE_MODELS = [check for check in JUDGE_MODELS if check.section == "judge"]
 
 
 @pytest.fixture
@@ -68,11 +68,11 @@ class _Waits(_Judged):
     patience = 60.0
 
 
-def _judge(server: ReferenceServer, judges: Judges | None) -> dict[str, Any]:
+def _judge(server: ReferenceServer, judge_models: JudgeModels | None) -> dict[str, Any]:
     with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=3.0), dataset(), judges=judges)
+        run = Run(url, Options(url=url, timeout=3.0), dataset(), judge_models=judge_models)
         try:
-            return {check.id: run.judge(check) for check in OF_JUDGES}
+            return {check.id: run.judge(check) for check in OF_JUDGE_MODELS}
         finally:
             run.close()
 
@@ -82,9 +82,9 @@ def _judge(server: ReferenceServer, judges: Judges | None) -> dict[str, Any]:
     [(_Judged, set()), (_TakesItForGranted, {"judge-answers"}), (_Waits, {"judge-silent"})],
 )
 def test_a_twin_fails_exactly_its_own(server: type[_Judged], fails: set[str], mocks: MockPeers) -> None:
-    found = _judge(server(mocks), Judges(("judge",), mocks))
+    found = _judge(server(mocks), JudgeModels(("judge",), mocks))
     assert ended(found, Verdict.FAIL) == fails
-    assert ended(found, Verdict.PASS) == {check.id for check in OF_JUDGES} - fails
+    assert ended(found, Verdict.PASS) == {check.id for check in OF_JUDGE_MODELS} - fails
     if fails == {"judge-answers"}:
         subjects = {finding.subject for finding in found["judge-answers"] if finding.verdict is Verdict.FAIL}
         assert subjects == {"garbage", "500"}
@@ -92,14 +92,14 @@ def test_a_twin_fails_exactly_its_own(server: type[_Judged], fails: set[str], mo
 
 def test_without_a_judge_it_does_not_apply(mocks: MockPeers) -> None:
     assert mocks.addresses
-    for judges in (None, Judges((), mocks), Judges(("judge",), mocks)):
+    for judges in (None, JudgeModels((), mocks), JudgeModels(("judge",), mocks)):
         found = _judge(ReferenceServer(), judges)
-        assert ended(found, Verdict.NOT_APPLICABLE) == {check.id for check in OF_JUDGES}
+        assert ended(found, Verdict.NOT_APPLICABLE) == {check.id for check in OF_JUDGE_MODELS}
 
 
 def _found(server: ReferenceServer, mocks: MockPeers, check: str) -> list[Finding]:
     with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=3.0), dataset(), judges=Judges(("judge",), mocks))
+        run = Run(url, Options(url=url, timeout=3.0), dataset(), judge_models=JudgeModels(("judge",), mocks))
         try:
             return run.judge(next(one for one in CHECKS if one.id == check))
         finally:

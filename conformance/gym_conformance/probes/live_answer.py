@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from gym_conformance.contract.rows import Call, Row
+from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session
@@ -13,7 +13,7 @@ from gym_conformance.session.exchange import Reply, reply_of
 _CRASH = 500
 
 
-class Said(StrEnum):
+class LiveAnswer(StrEnum):
     """What came of a witness; as the reports show it."""
 
     CONFIRMED = "confirmed"
@@ -25,13 +25,13 @@ class Said(StrEnum):
 class Live:
     """What the live server said, and in `detail` how it said it, or why it was not asked."""
 
-    said: Said
+    said: LiveAnswer
     detail: str
 
     @property
     def confirmed(self) -> bool:
         """Whether the drift is there for any client to see."""
-        return self.said is Said.CONFIRMED
+        return self.said is LiveAnswer.CONFIRMED
 
 
 class NoSession(Exception):

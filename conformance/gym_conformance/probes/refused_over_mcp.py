@@ -8,16 +8,16 @@ from gym_conformance.drift.compare import compare
 from gym_conformance.drift.drift import Drift, Kind
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.wording import short
-from gym_conformance.drifting.live import Live, Said
 from gym_conformance.gym import Gym
-from gym_conformance.mcp.result import Result
+from gym_conformance.mcp.result import McpResult
+from gym_conformance.probes.live_answer import Live, LiveAnswer
 
 #: How FastMCP, the low-level server and nemo-gym 0.7.0's dispatch say that they refuse arguments. Of other errors
 #: nothing is claimed.
 _REFUSES: Final = re.compile(r"validation error|HTTP 422|invalid (?:param|arg|input)|unexpected keyword", re.IGNORECASE)
 
 #: Calls the drift's tool in a fresh session of a row that declares it.
-Ask = Callable[[Any], Awaitable[Result]]
+Ask = Callable[[Any], Awaitable[McpResult]]
 
 
 def drifts_over_mcp(gym: Gym) -> Iterator[Drift]:
@@ -41,21 +41,21 @@ async def is_refused_over_mcp(drift: Drift, ask: Ask) -> Live:
         ServerFault: no whole reply came.
     """
     if drift.witness is None:
-        return Live(Said.NOT_TRIED, "no value was found that would show it")
+        return Live(LiveAnswer.NOT_TRIED, "no value was found that would show it")
     result = await ask(drift.witness.value)
     if not result.is_error:
-        return Live(Said.NOT_CONFIRMED, "the server took the witness over MCP")
+        return Live(LiveAnswer.NOT_CONFIRMED, "the server took the witness over MCP")
     if not _blames(result, drift.path):
-        return Live(Said.NOT_CONFIRMED, f"it does not blame the argument: {result}")
+        return Live(LiveAnswer.NOT_CONFIRMED, f"it does not blame the argument: {result}")
     if drift.counterpart is None:
-        return Live(Said.CONFIRMED, f"over MCP; no call that the definition allows is taken; {result}")
+        return Live(LiveAnswer.CONFIRMED, f"over MCP; no call that the definition allows is taken; {result}")
     other = await ask(drift.counterpart.value)
     if other.is_error:
-        return Live(Said.NOT_CONFIRMED, f"{short(drift.counterpart.value)} is refused too: {other}")
-    return Live(Said.CONFIRMED, f"over MCP, where {short(drift.counterpart.value)} is taken; {result}")
+        return Live(LiveAnswer.NOT_CONFIRMED, f"{short(drift.counterpart.value)} is refused too: {other}")
+    return Live(LiveAnswer.CONFIRMED, f"over MCP, where {short(drift.counterpart.value)} is taken; {result}")
 
 
-def _blames(result: Result, path: str) -> bool:
+def _blames(result: McpResult, path: str) -> bool:
     first = path.removeprefix("/").split("/")[0].replace("~1", "/").replace("~0", "~")
     named = not first or re.search(rf"(?<![\w-]){re.escape(first)}(?![\w-])", result.text)
     return bool(named and _REFUSES.search(result.text))

@@ -8,8 +8,8 @@ from gym_conformance.drift.drift import Drift, Witness
 from gym_conformance.drift.schema import Schema
 from gym_conformance.drift.witnesses import boundary_values
 from gym_conformance.drift.wording import short
-from gym_conformance.drifting.live import Live, NoSession, Said, ask, crashed, taken
 from gym_conformance.gym import Gym
+from gym_conformance.probes.live_answer import Live, LiveAnswer, NoSession, ask, crashed, taken
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply
 
@@ -24,15 +24,15 @@ async def is_refused(gym: Gym, channel: Channel, drift: Drift) -> Live:
         ServerFault: the server does not answer: a hang or a broken connection is no drift.
     """
     if drift.witness is None:
-        return Live(Said.NOT_TRIED, "no value was found that would show it")
+        return Live(LiveAnswer.NOT_TRIED, "no value was found that would show it")
     row = gym.row_for(drift)
     try:
         reply = await ask(gym, channel, row, drift.tool, drift.witness.value)
         if doubt := _doubt(drift, reply):
-            return Live(Said.NOT_CONFIRMED, doubt)
+            return Live(LiveAnswer.NOT_CONFIRMED, doubt)
         return await _beside(gym, channel, drift, reply)
     except NoSession as none:
-        return Live(Said.NOT_TRIED, f"no session: {none}")
+        return Live(LiveAnswer.NOT_TRIED, f"no session: {none}")
 
 
 def _doubt(drift: Drift, reply: Reply) -> str:
@@ -55,14 +55,15 @@ async def _beside(gym: Gym, channel: Channel, drift: Drift, refusal: Reply) -> L
     if other is not None:
         reply = await ask(gym, channel, gym.row_for(drift), drift.tool, other.value)
         if taken(reply):
-            return Live(Said.CONFIRMED, f"{status}; {short(other.value)} is taken: status {reply.status}; {body}")
+            return Live(LiveAnswer.CONFIRMED, f"{status}; {short(other.value)} is taken: status {reply.status}; {body}")
         if drift.counterpart is not None and not _names(refusal, drift.path):
             return Live(
-                Said.NOT_CONFIRMED, f"{status}; but {short(other.value)} is refused too: status {reply.status}; {body}"
+                LiveAnswer.NOT_CONFIRMED,
+                f"{status}; but {short(other.value)} is refused too: status {reply.status}; {body}",
             )
     if _names(refusal, drift.path):
-        return Live(Said.CONFIRMED, f"{status}; no call that the definition allows is taken; {body}")
-    return Live(Said.NOT_CONFIRMED, f"{status}; no call is known that the server takes; {body}")
+        return Live(LiveAnswer.CONFIRMED, f"{status}; no call that the definition allows is taken; {body}")
+    return Live(LiveAnswer.NOT_CONFIRMED, f"{status}; no call is known that the server takes; {body}")
 
 
 def _of_the_server(gym: Gym, tool: str) -> Witness | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from gym_conformance.contract.wire import SESSION_ID_KEY
+from gym_conformance.contract.endpoints import SESSION_ID_KEY
 
 #: A `Max-Age` of no time at all (RFC 6265, section 5.2.2).
 _PAST: Final = re.compile(r"-[0-9]+|0+")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gym_conformance.contract.cookies import (
+from gym_conformance.contract.session_cookies import (
     NO_COOKIES,
     Cookies,
     parse_set_cookie,

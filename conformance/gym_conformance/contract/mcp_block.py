@@ -20,7 +20,7 @@ _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class McpEndpoint:
     """Where a session's tools are served, as claude_code_agent understands the block.
 
     Attributes:
@@ -40,14 +40,16 @@ def block_of(reply: Any) -> Any:
     return found[0] if found else None
 
 
-def read_endpoint(block: Any) -> Endpoint | None:
+def read_endpoint(block: Any) -> McpEndpoint | None:
     """Read the block as the agent does, which forgives much; None where it finds nothing to connect to."""
     if not isinstance(block, dict):
         return None
     headers = block.get("headers")
     path = str(block.get("url_path") or "/mcp").lstrip("/")
     given = headers.items() if isinstance(headers, dict) else ()
-    return Endpoint(str(block.get("server_name") or ""), f"/{path}", {str(name): str(value) for name, value in given})
+    return McpEndpoint(
+        str(block.get("server_name") or ""), f"/{path}", {str(name): str(value) for name, value in given}
+    )
 
 
 def faults(block: Any) -> Iterator[tuple[str, str]]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.contract.rows import Call, Rollout, Row, Source, Tool
-from gym_conformance.contract.wire import tool_path
+from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, Tool
+from gym_conformance.contract.endpoints import tool_path
 
 HERE = Source(Path("data/example.jsonl"), 3)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import uuid4
 
-from gym_conformance.contract.rows import Row
+from gym_conformance.contract.dataset_rows import Row
 
 #: What a server that knows typed sessions declares of its seed's body.
 SESSION_ID: Final = "resources_session_id"
