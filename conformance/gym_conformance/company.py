@@ -7,6 +7,7 @@ their config's; that they do is seen: alone no rollout is answered, and then sev
 import asyncio
 import json
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Final
 
 from gym_conformance.contract.endpoints import ROLLOUT_INDEX
@@ -22,8 +23,6 @@ _GAP: Final = 0.2
 #: Seconds that those who waited together may be apart, and the least that one alone is given.
 _MOMENT: Final = 0.5
 _ALONE: Final = 2.0
-
-_OK: Final = 200
 
 
 async def company(gym: Gym, request: Request) -> int:
@@ -62,4 +61,4 @@ async def _answered(gym: Gym, request: Request) -> bool:
         reply = (await Channel(gym.line).send(request)).reply
     except (ServerFault, PathHangs):
         return False
-    return reply is not None and reply.status == _OK
+    return reply is not None and reply.status == HTTPStatus.OK

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from gym_conformance.agents import Agent
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, Tool
 from gym_conformance.contract.endpoints import OPENAPI, RESPONSES, RUN, SEED_SESSION, tool_path
 from gym_conformance.contract.openapi import AUTO, Api, ServerKind, read_openapi
+from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.drift import Drift
 from gym_conformance.drift.drift import Kind as DriftKind
@@ -35,7 +37,8 @@ _MORE = frozenset({DriftKind.ARGUMENT_WIDENED, DriftKind.ARGUMENT_UNOFFERED, Dri
 #: A tool that no environment serves.
 NO_SUCH_TOOL = "no_such_tool_conformance"
 
-_UNROUTED = frozenset({404, 405, 501})  # 501: a server that knows no POST at all
+#: Also what a server answers that knows no POST at all.
+_UNROUTED = UNROUTED | {HTTPStatus.NOT_IMPLEMENTED}
 
 
 @dataclass(frozen=True)
@@ -211,7 +214,7 @@ async def _read_api(line: Line) -> Api:
         if fault.fault is Fault.HANG:
             raise
         return Api()
-    if reply is None or reply.status != 200 or not reply.is_json:  # noqa: PLR2004
+    if reply is None or reply.status != HTTPStatus.OK or not reply.is_json:
         return Api()
     return read_openapi(reply.json())
 

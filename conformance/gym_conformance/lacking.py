@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from itertools import dropwhile
 
 from gym_conformance.contract.endpoints import RESET, ROLLOUT_INDEX, RUN, SEED_SESSION, TASK_INDEX
+from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.launch.reasons import NETWORK
 from gym_conformance.session.exchange import Exchange
-
-_REFUSED, _SERVER_ERROR = 400, 500
 
 #: Lines above an exception in which its innermost frames are.
 _DEEP = 40
@@ -55,7 +54,7 @@ class Lack:
 def lack(exchanges: Iterable[Exchange], log: Callable[[], Sequence[str]]) -> Lack | None:
     """What the server said that it lacks, in replies of 400 and above; `log` is what it printed lately, asked if needed."""
     for exchange in exchanges:
-        if exchange.reply is None or exchange.reply.status < _REFUSED:
+        if exchange.reply is None or not is_error(exchange.reply.status):
             continue
         text = exchange.reply.text
         if found := _SAID.search(text):
@@ -69,7 +68,7 @@ def lack(exchanges: Iterable[Exchange], log: Callable[[], Sequence[str]]) -> Lac
 
 def crashed(exchange: Exchange) -> bool:
     """Whether the reply is of 500 or above."""
-    return exchange.reply is not None and exchange.reply.status >= _SERVER_ERROR
+    return exchange.reply is not None and is_crash(exchange.reply.status)
 
 
 def _crashed_for(exchange: Exchange, log: Callable[[], Sequence[str]]) -> str:

@@ -6,6 +6,7 @@ from gym_conformance.baseline import Stale
 from gym_conformance.drift.drift import Weight
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.probes.drift_row import DriftRow
+from gym_conformance.probes.live_answer import LiveAnswer
 from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.report import Report
 
@@ -67,7 +68,7 @@ DRIFT = DriftRow(
     declared=DECLARED,
     served=SERVED,
     witness={"unit": "fahrenheit"},
-    live="confirmed",
+    live=LiveAnswer.CONFIRMED,
     detail="status 422; with celsius 200",
 )
 
@@ -112,7 +113,7 @@ def hostile(text: str) -> Report:
         target={"url": text, "rows": 1, "kind": text, "evidence": text, "contract": "cookie"},
         findings=(PASSED, failed, untestable, accepted, replace(SKIPPED, reason=text)),
         stale=(Stale("verify-floor", text, "gym-baseline.toml", 7, text),),
-        drift=(replace(drift, witness={text: text}, live="confirmed", detail=text),),
+        drift=(replace(drift, witness={text: text}, live=LiveAnswer.CONFIRMED, detail=text),),
         latency=(Latency(text, (0.001,)),),
     )
 

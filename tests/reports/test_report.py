@@ -10,6 +10,7 @@ from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.drift import Certainty, Drift, Kind, Weight, Witness
 from gym_conformance.findings import NOT_SELECTED, Finding
 from gym_conformance.probes.drift_row import DriftRow
+from gym_conformance.probes.live_answer import LiveAnswer
 from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.report import Outcome, Report, drift_of
 from gym_conformance.reports.shown import SCRIPT, named, script
@@ -59,7 +60,7 @@ def test_a_stale_entry_is_not_fit() -> None:
 )
 def test_drift_breaks_where_the_live_server_bears_it_out(certainty: Certainty, live: str, breaks: bool) -> None:
     drift = Drift(Kind.ARGUMENT_REFUSED, "get_weather", "it is refused", "/unit", certainty=certainty)
-    assert DriftRow.of(drift, live).breaks is breaks
+    assert DriftRow.of(drift, LiveAnswer(live)).breaks is breaks
 
 
 def test_a_row_of_the_table_is_made_of_a_drift() -> None:
@@ -71,7 +72,7 @@ def test_a_row_of_the_table_is_made_of_a_drift() -> None:
         sources=(Source(Path("data/example.jsonl"), 3),),
         witness=Witness({"unit": None}),
     )
-    row = DriftRow.of(drift, "confirmed", "status 422")
+    row = DriftRow.of(drift, LiveAnswer.CONFIRMED, "status 422")
     assert (row.kind, row.sources, row.witness) == ("argument-refused", ("data/example.jsonl:3",), {"unit": None})
 
 

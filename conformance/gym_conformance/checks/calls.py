@@ -4,17 +4,19 @@ Source: the tools of a row are what the policy is shown (`responses_create_param
 (0.4.0) posts what it writes.
 """
 
+from http import HTTPStatus
+
 from gym_conformance.checks.check import Level
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.trajectory import Schedule
 
-_SERVER_ERROR, _UNPROCESSABLE, _REFUSED = 500, 422, 400
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
 
 
@@ -35,10 +37,10 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     """
     outcome = await run(trial.gym, trial.channel, schedule.trajectories[0])
     for step in outcome.calls:
-        if step.status >= _SERVER_ERROR:
+        if is_crash(step.status):
             hint = "The tool raises on a value that its definition allows: handle it, or narrow the definition."
             raise Violation(f"{step.name} answers below 500", f"status {step.status}, body {step.body}", hint)
-        if step.status == _UNPROCESSABLE:
+        if step.status == HTTPStatus.UNPROCESSABLE_ENTITY:
             hint = "The definition in the rows and the server's request model have drifted apart."
             raise Violation(f"{step.name} takes what its definition allows", f"status 422, body {step.body}", hint)
 
@@ -61,7 +63,7 @@ async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
     rollout = Rollout(trial.gym, trial.channel, schedule.trajectories[0])
     await rollout.finish()
     for step in rollout.refusals:
-        if step.status >= _SERVER_ERROR and "surrogates not allowed" not in str(step.body):
+        if is_crash(step.status) and "surrogates not allowed" not in str(step.body):
             hint = "The tool's function raises: validate its arguments, or catch and return the error as its output."
             raise Violation(f"{step.name} answers below 500", f"status {step.status}, body {step.body}", hint)
 
@@ -85,9 +87,9 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     plain = noisy.without_noise()
     disturbing = Rollout(trial.gym, trial.channel, noisy)
     outcome = await disturbing.finish()
-    if any(step.status < _REFUSED for step in disturbing.refusals):
+    if any(not is_error(step.status) for step in disturbing.refusals):
         raise NotApplicable("the call was not refused")
-    if any(step.status >= _SERVER_ERROR for step in disturbing.refusals):
+    if any(is_crash(step.status) for step in disturbing.refusals):
         raise NotApplicable("the call crashed the server: the finding of calls-invalid")
     solo = Solo(trial, plain)
     if await solo.difference(outcome) is None:

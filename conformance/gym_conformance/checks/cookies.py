@@ -17,6 +17,7 @@ from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import Cookies, payload_of
+from gym_conformance.contract.statuses import is_crash
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.session.contract import Client, post
 from gym_conformance.session.exchange import Reply, reply_of
@@ -60,7 +61,7 @@ async def cookie_sent_again(trial: Trial, _: object) -> None:
     requests.append(post(VERIFY, {**trial.gym.row.data, "response": DO_NOTHING.response}, cookies))
     for request in requests:
         exchange = await trial.channel.send(request)
-        if reply_of(exchange).status < 500 and not exchange.received:  # noqa: PLR2004
+        if not is_crash(reply_of(exchange).status) and not exchange.received:
             raise Violation("a Set-Cookie header on every reply", f"none from {exchange}", _LOST)
 
 

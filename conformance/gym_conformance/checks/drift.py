@@ -5,7 +5,7 @@ only what it confirms is a violation. A declared tool that nobody serves is `too
 no row declares is `tool-served-declared`'s.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -21,10 +21,11 @@ from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.survey import undeclared_result
 from gym_conformance.drift.wording import argument
 from gym_conformance.gym import Gym
+from gym_conformance.probes.asking import NoSession, ask, taken
 from gym_conformance.probes.catch_all import Unknown, unknown_argument
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.ignored import is_ignored
-from gym_conformance.probes.live_answer import Live, LiveAnswer, NoSession, ask, taken
+from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused import is_refused
 
 #: Calls of one tool whose replies are held to the server's response schema.
@@ -55,14 +56,21 @@ def _tell(trial: Trial, drift: Drift, live: Live | None = None) -> None:
     trial.drift.append(DriftRow.of(drift, live.said, live.detail) if live else DriftRow.of(drift))
 
 
-def _expect_unconfirmed(trial: Trial, drift: Drift, live: Live, expected: str, hint: str) -> None:
+async def _expect_unconfirmed(
+    trial: Trial, drift: Drift, asking: Coroutine[Any, Any, Live], expected: str, hint: str
+) -> None:
     """Raise what the live server confirms; a pass says why it is none, and what was not tried is not applicable."""
+    try:
+        live = await asking
+    except NoSession as none:
+        _tell(trial, drift, Live(LiveAnswer.NOT_TRIED, f"no session: {none}"))
+        raise Untestable(f"a session: {none}") from None
     _tell(trial, drift, live)
     if live.confirmed:
         raise Violation(expected, f"{_said(drift)}; live: {live.detail}", hint)
     trial.note = f"{drift.message}; {live.said}: {live.detail}"
     if live.said is LiveAnswer.NOT_TRIED:
-        raise NotApplicable(trial.note) if not live.detail.startswith("no session") else Untestable(live.detail)
+        raise NotApplicable(trial.note)
 
 
 def _refused_subjects(gym: Gym) -> Iterable[Any]:
@@ -93,9 +101,9 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     if isinstance(subject, Definition):
         await _known_arguments(trial, subject)
     elif not _agreed(trial, subject):
-        live = await is_refused(trial.gym, trial.channel, subject)
+        asking = is_refused(trial.gym, trial.channel, subject)
         hint = "Change the definition in the rows, or the tool's pydantic model: one of them is of an older version."
-        _expect_unconfirmed(trial, subject, live, f"{_named(subject)} as the definition allows it", hint)
+        await _expect_unconfirmed(trial, subject, asking, f"{_named(subject)} as the definition allows it", hint)
 
 
 async def _known_arguments(trial: Trial, definition: Definition) -> None:
@@ -143,9 +151,9 @@ async def drift_argument_ignored(trial: Trial, subject: Any) -> None:
     Source: pydantic drops what a model does not name (`extra="ignore"`, its default), and says nothing.
     """
     if not _agreed(trial, subject):
-        live = await is_ignored(trial.gym, trial.channel, subject)
+        asking = is_ignored(trial.gym, trial.channel, subject)
         hint = "Add the argument to the tool's pydantic model, or take it out of the definition."
-        _expect_unconfirmed(trial, subject, live, f"{_named(subject)} makes a difference", hint)
+        await _expect_unconfirmed(trial, subject, asking, f"{_named(subject)} makes a difference", hint)
 
 
 def _declared_results(gym: Gym) -> Iterable[Any]:
@@ -237,8 +245,7 @@ async def drift_definition_unsound(trial: Trial, subject: Any) -> None:
     """
     if not _agreed(trial, subject):
         _tell(trial, subject)
-        said = _said(subject).partition(" (in ")[0]
-        raise Violation("a definition that means what it says", said, "Mend the definition in the rows.")
+        raise Violation("a definition that means what it says", subject.problem, "Mend the definition in the rows.")
 
 
 _OFFERS_MORE = (Kind.ARGUMENT_WIDENED, Kind.ARGUMENT_UNOFFERED, Kind.UNNAMED_REFUSED)

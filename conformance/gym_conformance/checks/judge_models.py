@@ -6,20 +6,20 @@ from 0.5.0 on a failed judge may be reported as 200 with `_ng_failure_class`.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Final
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.memory import FakeModel, JudgeModels, Saying
 from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.trial import OK, Trial, describe
+from gym_conformance.checks.trial import Trial, describe
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
+from gym_conformance.contract.statuses import is_crash
 from gym_conformance.gym import Gym
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.fault import Fault, ServerFault
-
-_SERVER_ERROR = 500
 
 #: Exceptions that say that the code met what it did not expect, and not what it met.
 _SLIPS: Final = (
@@ -58,14 +58,16 @@ async def judge_answers(trial: Trial, saying: Saying) -> None:
     """
     reply = await _verified(trial, saying)
     text = reply.text.strip().strip('"')
-    if reply.status >= _SERVER_ERROR and (text in _NOTHING_SAID or text.startswith(_SLIPS)):
+    if is_crash(reply.status) and (text in _NOTHING_SAID or text.startswith(_SLIPS)):
         raise Violation(
             f"a score, or an error that names its cause, when the judge answers {saying}",
             describe(reply),
             "The scorer takes for granted what the judge's answer looks like.",
         )
     body = reply.json() if reply.is_json else None
-    if reply.status == OK and not (isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)):
+    if reply.status == HTTPStatus.OK and not (
+        isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)
+    ):
         raise Violation("a reward, or _ng_failure_class", describe(reply), "verify does not report what its judge did.")
 
 

@@ -9,11 +9,10 @@ from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.trial import Trial, describe, expect_no_crash
 from gym_conformance.contract.endpoints import LIVENESS, SEED_SESSION, VERIFY
 from gym_conformance.contract.openapi import ServerKind
+from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.gym import Gym
 from gym_conformance.session.contract import post
 from gym_conformance.session.exchange import Request
-
-_UNROUTED = (404, 405)
 
 
 @check(
@@ -52,7 +51,7 @@ async def live_endpoints(trial: Trial, path: str) -> None:
     reply = await trial.send(post(path, {}))
     if path in trial.gym.api.posts:
         return
-    if reply.status in _UNROUTED:
+    if reply.status in UNROUTED:
         raise Violation(
             f"POST {path}",
             describe(reply),

@@ -1,6 +1,7 @@
 """Calls over MCP: they come to what the same calls come to over HTTP, and what is wrong with them is said to the policy."""
 
 from collections.abc import Iterable, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from gym_conformance.checks.check import Level, check
@@ -8,10 +9,11 @@ from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import ROLLOUTS, SCORE
 from gym_conformance.checks.over_mcp import MCP_TOOLS, known_calls, over_mcp, shown_to
 from gym_conformance.checks.tools import wrong_arguments
-from gym_conformance.checks.trial import OK, Trial
+from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
+from gym_conformance.contract.statuses import is_error
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.session.contract import Session
@@ -19,7 +21,6 @@ from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 
 #: How an error is compared: over HTTP it has a status, over MCP it has none.
-_ERROR = 400
 
 #: So many tools are called with wrong arguments.
 _TOOLS = 12
@@ -27,16 +28,16 @@ _TOOLS = 12
 
 def by_route(call: Call, reply: Reply) -> StepOutcome:
     """What a route answered, as it is compared."""
-    if reply.status >= _ERROR:
-        return StepOutcome(f"/{call.name}", _ERROR, None)
-    return StepOutcome(f"/{call.name}", OK, reply.json() if reply.is_json else reply.text)
+    if is_error(reply.status):
+        return StepOutcome(f"/{call.name}", HTTPStatus.BAD_REQUEST.value, None)
+    return StepOutcome(f"/{call.name}", HTTPStatus.OK.value, reply.json() if reply.is_json else reply.text)
 
 
 def by_mcp(call: Call, result: McpResult, like: Any = None) -> StepOutcome:
     """The same of a call over MCP."""
     if result.is_error:
-        return StepOutcome(f"/{call.name}", _ERROR, None)
-    return StepOutcome(f"/{call.name}", OK, result.as_route(like))
+        return StepOutcome(f"/{call.name}", HTTPStatus.BAD_REQUEST.value, None)
+    return StepOutcome(f"/{call.name}", HTTPStatus.OK.value, result.as_route(like))
 
 
 async def scored(session: Session, row: Row, gym: Gym) -> StepOutcome:
@@ -44,7 +45,7 @@ async def scored(session: Session, row: Row, gym: Gym) -> StepOutcome:
     recorded = gym.recorded.get(row, ())
     given = response(recorded[0].output) if recorded else DO_NOTHING.response
     reply = reply_of(await session.verify(given))
-    verdict = reply.json() if reply.status == OK and reply.is_json else None
+    verdict = reply.json() if reply.status == HTTPStatus.OK and reply.is_json else None
     return StepOutcome("/verify", reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
 
 
@@ -125,7 +126,11 @@ async def mcp_recorded(trial: Trial, row: Any) -> None:
     if not {call.name for call in calls} <= await shown_to(trial, row):
         raise NotApplicable("it calls tools that its session is not shown")
     now, again = await play(trial, row, calls), await play(trial, row, calls)
-    if now.steps[-1].status != OK or now.reward != again.reward or not isinstance(rollout.reward, int | float):
+    if (
+        now.steps[-1].status != HTTPStatus.OK
+        or now.reward != again.reward
+        or not isinstance(rollout.reward, int | float)
+    ):
         raise NotApplicable("its reward cannot be compared: it is not scored, or not alike twice")
     if now.reward != rollout.reward:
         raise Violation(

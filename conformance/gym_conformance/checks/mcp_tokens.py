@@ -5,6 +5,7 @@ session, in 0.7.0 always.
 """
 
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.checks.check import Level, check
@@ -20,15 +21,14 @@ from gym_conformance.checks.over_mcp import (
     open_session,
     over_mcp,
 )
-from gym_conformance.checks.trial import OK, Trial
+from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.mcp.carrier import NotSpoken
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.trajectories.outcome import Outcome, differences, volatile
-
-_REFUSALS: Final = range(400, 500)
 
 
 async def _call(trial: Trial, opened: Opened, call: Call, headers: Headers) -> McpResult:
@@ -37,13 +37,13 @@ async def _call(trial: Trial, opened: Opened, call: Call, headers: Headers) -> M
         async with connection_of(trial, opened, headers) as connection:
             return await connection.call(call.name, call.arguments)
     except NotSpoken as refused:
-        if refused.reply is None or refused.reply.status not in _REFUSALS:
+        if refused.reply is None or not is_refusal(refused.reply.status):
             raise Violation(refused.expected, refused.actual, "The token is read without asking what it is.") from None
         return McpResult(is_error=True, text=refused.actual)
 
 
 def _expect_some_taken(outcome: Outcome) -> None:
-    if all(step.status != OK for step in outcome.steps[:-1]):
+    if all(step.status != HTTPStatus.OK for step in outcome.steps[:-1]):
         raise Untestable("a call that is taken over MCP: those that are known are all answered with an error")
 
 
@@ -140,7 +140,7 @@ async def mcp_token_forged(trial: Trial, forgery: str) -> None:
     _expect_some_taken(known)
     opened = await open_session(trial, row)
     forged = _forged(opened, forgery)
-    good = {call.name: call for call, step in zip(calls, known.steps, strict=False) if step.status == OK}
+    good = {call.name: call for call, step in zip(calls, known.steps, strict=False) if step.status == HTTPStatus.OK}
     for call in good.values():
         result = await _call(trial, opened, call, forged)
         if result.is_error:

@@ -4,23 +4,22 @@ Source: `aggregate_metrics` in nemo_gym/base_resources_server.py and `AggregateM
 0.2.x serves neither it nor `GET /`.
 """
 
+from http import HTTPStatus
 from typing import Any
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.trial import OK, Trial, expect_object, expect_status
+from gym_conformance.checks.trial import Trial, expect_object, expect_status
 from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX, TASK_INDEX
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.session.contract import post
 from gym_conformance.session.exchange import Reply
 
-_NOT_FOUND = 404
-
 
 async def _aggregate(trial: Trial, verdicts: list[dict[str, Any]]) -> Reply:
     reply = await trial.send(post(AGGREGATE_METRICS, {"verify_responses": verdicts}))
-    if reply.status == _NOT_FOUND:
+    if reply.status == HTTPStatus.NOT_FOUND:
         raise NotApplicable("the server serves no /aggregate_metrics, as nemo-gym before 0.3.0")
     return reply
 
@@ -46,7 +45,7 @@ async def metrics_shape(trial: Trial, _: object) -> None:
     """
     reply = await _aggregate(trial, await _verdicts(trial))
     hint = "compute_metrics() or get_key_metrics() fails on verify's own replies."
-    expect_status(reply, [OK], hint)
+    expect_status(reply, [HTTPStatus.OK], hint)
     body = expect_object(reply, hint)
     groups = body.get("group_level_metrics", [])
     if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
@@ -70,7 +69,7 @@ async def metrics_empty(trial: Trial, _: object) -> None:
     """
     reply = await _aggregate(trial, [])
     hint = "compute_metrics() divides by the number of replies, or takes the first one."
-    expect_status(reply, [OK], hint)
+    expect_status(reply, [HTTPStatus.OK], hint)
     expect_object(reply, hint)
 
 
@@ -90,7 +89,7 @@ async def metrics_order(trial: Trial, _: object) -> None:
     """
     verdicts = [verdict | {"reward": float(at % 3)} for at, verdict in enumerate(await _verdicts(trial))]
     replies = [await _aggregate(trial, order) for order in (verdicts, [verdicts[at] for at in (2, 0, 3, 1)])]
-    if any(reply.status != OK or not reply.is_json for reply in replies):
+    if any(reply.status != HTTPStatus.OK or not reply.is_json for reply in replies):
         raise NotApplicable("it does not aggregate them; see metrics-shape")
     in_turn, mixed = (_numbers(reply.json()) for reply in replies)
     if in_turn != mixed:

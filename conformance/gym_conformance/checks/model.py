@@ -13,11 +13,10 @@ from gym_conformance.checks.memory import Saying
 from gym_conformance.checks.needs import ENVIRONMENT
 from gym_conformance.checks.run import EPISODE, episode_of, expect_answer, played
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.statuses import is_crash
 from gym_conformance.gym import Gym
 from gym_conformance.session.fault import Fault, ServerFault
 from gym_conformance.session.running import Played, play
-
-_SERVER_ERROR = 500
 
 #: Fresh episodes that must earn the same.
 _EPISODES = 4
@@ -46,7 +45,7 @@ async def model_fails(trial: Trial, saying: Saying) -> None:
     timeout; `_run_examples_with_metadata` in nemo_gym/rollout_collection.py raises for other answers (0.7.0).
     """
     found = await _played(trial, saying)
-    if not trial.gym.api.episodes and found.reply.status >= _SERVER_ERROR:
+    if not trial.gym.api.episodes and is_crash(found.reply.status):
         return
     expect_answer(trial.gym, found)
     trial.note = found.failed

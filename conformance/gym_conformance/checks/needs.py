@@ -1,11 +1,12 @@
 """What checks cannot do without, and subjects that several of them share."""
 
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.checks.check import Need
 from gym_conformance.checks.ending import NotApplicable, Untestable
-from gym_conformance.checks.trial import OK, Trial, refuse_made_up
+from gym_conformance.checks.trial import Trial, refuse_made_up
 from gym_conformance.contract.dataset_rows import Row, Tool
 from gym_conformance.contract.endpoints import REVERIFY_MODE
 from gym_conformance.contract.openapi import ServerKind, phrase
@@ -37,7 +38,7 @@ async def _environment(gym: Gym) -> None:
 async def _resets(gym: Gym) -> None:
     """A server that resets no row at all has one finding, of step-resets, and not one for every check."""
     reply = reply_of(await SteppingSession(Channel(gym.line), gym.row, Client.REPLACING).seed())
-    if reply.status != OK:
+    if reply.status != HTTPStatus.OK:
         raise Untestable(f"an episode: /reset answers {reply.status}; see step-resets")
 
 
@@ -46,8 +47,8 @@ async def _score(gym: Gym) -> None:
     trial = Trial(gym)
     reply = await trial.verify(await trial.open(), DO_NOTHING.response)
     refuse_made_up(gym.row, reply)
-    if reply.status != OK or not reply.is_json or not isinstance(reply.json(), dict):
-        what = f"{reply.status}, without a JSON object," if reply.status == OK else str(reply.status)
+    if reply.status != HTTPStatus.OK or not reply.is_json or not isinstance(reply.json(), dict):
+        what = f"{reply.status}, without a JSON object," if reply.status == HTTPStatus.OK else str(reply.status)
         raise Untestable(f"a score: /verify answers {what} to a plain message; see verify-scores-rows")
 
 
@@ -95,7 +96,7 @@ async def _typed(gym: Gym) -> None:
 async def reverify_mode(trial: Trial) -> Any:
     """What the server says of its verify; None where it does not say (nemo-gym before 0.5.0)."""
     reply = await trial.send(Request("GET", REVERIFY_MODE))
-    return reply.json() if reply.status == OK and reply.is_json else None
+    return reply.json() if reply.status == HTTPStatus.OK and reply.is_json else None
 
 
 async def _stateless(gym: Gym) -> None:

@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from itertools import islice
 from typing import Final
 
 from gym_conformance.checks.check import Need
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.trial import OK, Trial
+from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.mcp_block import McpEndpoint, block_of, faults, read_endpoint
 from gym_conformance.drift.compare import first_call
@@ -45,7 +46,7 @@ async def _block(gym: Gym) -> None:
         reply = reply_of(await Trial(gym).session().seed())
     except (ServerFault, PathHangs) as fault:
         raise NotApplicable(f"no session opens, so nothing is said of MCP: {fault}") from None
-    if reply.status != OK or not reply.is_json:
+    if reply.status != HTTPStatus.OK or not reply.is_json:
         raise NotApplicable(f"/seed_session answers {reply.status}, which says nothing of MCP")
     gym.offer.block = block_of(reply.json())
     if gym.offer.block is None:
@@ -98,7 +99,7 @@ async def open_session(trial: Trial, row: Row | None = None) -> Opened:
     session = trial.session(row, Client.KEEPING)
     exchange = await session.seed()
     reply = reply_of(exchange)
-    if reply.status != OK or not reply.is_json:
+    if reply.status != HTTPStatus.OK or not reply.is_json:
         raise Untestable(f"a session: /seed_session answered {reply.status}; see seed-accepts-rows")
     block = block_of(reply.json())
     endpoint = read_endpoint(block)

@@ -1,18 +1,19 @@
 """A recorded rollout against the server as it is now."""
 
 import json
+from http import HTTPStatus
 from typing import Any
 
 from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.trial import OK, Trial
+from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Rollout, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import response
+from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 
-_UNROUTED = (404, 405)
 _HINT = "The environment changed since: record the rollouts anew, or find out what changed the answer."
 
 
@@ -28,7 +29,7 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
     if trial.gym.kind is ServerKind.SINGLE_TURN and len(recorded.steps) > 1:
         raise NotApplicable("its calls were made to something that is not served here")
     now, again = await _run(trial, row, rollout), await _run(trial, row, rollout)
-    if now.steps[-1].status != OK:
+    if now.steps[-1].status != HTTPStatus.OK:
         raise NotApplicable(f"/verify answers {now.steps[-1].status} to it, recorded by an older version")
     if trial.asked_judge_model:
         raise NotApplicable("its reward is a judge's opinion, and the judge here is a mock")
@@ -39,7 +40,7 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
                 raise NotApplicable("its recorded reward is no number")
             continue
         mask |= {(number, "status")}  # a recorded output has none
-        if now_is.status in _UNROUTED:
+        if now_is.status in UNROUTED:
             mask |= {(number, "body")}
     for difference in differences(recorded, now, mask):
         raise Violation(
@@ -50,8 +51,10 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
 
 
 def _recorded(rollout: Rollout) -> Outcome:
-    steps = [StepOutcome(tool_path(call.name), OK, _parsed(output)) for call, output in rollout.answered]
-    return Outcome((*steps, StepOutcome(VERIFY, OK, rollout.reward)))
+    steps = [
+        StepOutcome(tool_path(call.name), HTTPStatus.OK.value, _parsed(output)) for call, output in rollout.answered
+    ]
+    return Outcome((*steps, StepOutcome(VERIFY, HTTPStatus.OK.value, rollout.reward)))
 
 
 async def _run(trial: Trial, row: Row, rollout: Rollout) -> Outcome:

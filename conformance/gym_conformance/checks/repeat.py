@@ -26,14 +26,13 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import response
+from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.generate import trajectories
 from gym_conformance.trajectories.outcome import StepOutcome, differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
-
-_REFUSED = range(400, 500)
 
 #: Fresh sessions that a trajectory is run on, and what is made of it where they differ.
 _SESSIONS = 3
@@ -202,7 +201,7 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
         await rollout.verify()
     await rollout.step()
     if difference := await Solo(trial, trajectory).difference(rollout.outcome):
-        if any(step.status in _REFUSED for step in rollout.outcome.calls):
+        if any(is_refusal(step.status) for step in rollout.outcome.calls):
             raise NotApplicable("verify ends the session: calls after it are refused")
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as without a verify before",

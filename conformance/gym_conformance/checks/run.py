@@ -6,12 +6,13 @@ nemo_gym/rollout_collection.py (0.7.0).
 
 import asyncio
 import math
+from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.checks.check import Level, Need, check
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import ENVIRONMENT, each_row
-from gym_conformance.checks.trial import OK, Trial, describe, expect_no_crash, expect_object, expect_status
+from gym_conformance.checks.trial import Trial, describe, expect_no_crash, expect_object, expect_status
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX, RUN, TASK_INDEX
 from gym_conformance.contract.episode import Episode
@@ -70,7 +71,7 @@ def expect_answer(gym: Gym, found: Played) -> None:
         Violation: it has another.
     """
     hint = "run() lets an error out, or a server that it asked did: raise HandledEpisodeError."
-    expect_status(found.reply, [OK], hint)
+    expect_status(found.reply, [HTTPStatus.OK], hint)
     said = expect_object(found.reply, "run() returns the response model.")
     if not gym.api.episodes:
         return
@@ -283,7 +284,7 @@ async def run_aggregates(trial: Trial, _: object) -> None:
     ]
     reply = await trial.send(post(AGGREGATE_METRICS, {"verify_responses": stripped}))
     hint = "aggregate_metrics() takes for granted what these results have not, or forwards to a server that does."
-    expect_status(reply, [OK], hint)
+    expect_status(reply, [HTTPStatus.OK], hint)
     body = expect_object(reply, hint)
     groups = body.get("group_level_metrics", [])
     objects = all(isinstance(body.get(key, {}), dict) for key in ("agent_metrics", "key_metrics"))

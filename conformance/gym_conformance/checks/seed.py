@@ -4,13 +4,14 @@ Source: `SimpleResourcesServer.seed_session` in nemo_gym/base_resources_server.p
 responses_api_agents/simple_agent/app.py, 0.4.0; what Verifiers does with the reply, as published in 0.3.0 and 0.4.0.
 """
 
+from http import HTTPStatus
+
 import httpx
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import COOKIES, RESOURCES_SERVER, each_row
 from gym_conformance.checks.trial import (
-    OK,
     Trial,
     describe,
     expect_no_crash,
@@ -22,10 +23,9 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import ROLLOUT_KEYS, SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import SetCookie, parse_set_cookie
+from gym_conformance.contract.statuses import is_redirect
 from gym_conformance.session.contract import Client, post
 from gym_conformance.session.exchange import reply_of
-
-_REDIRECTS = range(300, 400)
 
 
 @check(
@@ -45,7 +45,7 @@ async def seed_accepts_rows(trial: Trial, row: Row) -> None:
     refuse_made_up(row, reply)
     expect_status(
         reply,
-        [OK],
+        [HTTPStatus.OK],
         "The request model of seed_session and the dataset disagree, or its set-up code fails on this row.",
     )
 
@@ -91,7 +91,7 @@ async def seed_replies_object(trial: Trial, _: object) -> None:
     session = trial.session()
     reply = reply_of(await session.seed())
     refuse_made_up(trial.gym.row, reply)
-    expect_status(reply, [OK], "See seed-accepts-rows.")
+    expect_status(reply, [HTTPStatus.OK], "See seed-accepts-rows.")
     expect_object(reply, "seed_session returns None: return BaseSeedSessionResponse().")
 
 
@@ -204,7 +204,7 @@ async def seed_repeat_harmless(trial: Trial, _: object) -> None:
         exchange = await session.seed()
         expect_status(
             reply_of(exchange),
-            [OK],
+            [HTTPStatus.OK],
             "seed_session fails where the session exists already: use setdefault, or replace the state.",
         )
         if exchange.received.session_id not in (None, session.id):
@@ -238,7 +238,7 @@ async def seed_no_redirects(trial: Trial, _: object) -> None:
     requests += [post(tool_path(tool.name), gym.example_call(tool).arguments) for tool in gym.tools.values()]
     for request in requests:
         reply = await trial.send(request)
-        if reply.status in _REDIRECTS:
+        if is_redirect(reply.status):
             raise Violation(
                 f"an answer from {request.path} itself",
                 f"status {reply.status} to {reply.header('location')}",

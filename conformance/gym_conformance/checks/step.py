@@ -6,15 +6,17 @@ responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import GYMNASIUM, RESETS, each_row
-from gym_conformance.checks.trial import OK, Trial, describe, expect_no_crash, expect_object, expect_status
+from gym_conformance.checks.trial import Trial, describe, expect_no_crash, expect_object, expect_status
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs, response
+from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client
@@ -28,7 +30,6 @@ _STEPS = 8
 #: Episodes alone that must all be alike before another one is held to them.
 _ALONE = 6
 
-_BAD, _CRASH = 400, 500
 
 Action = Mapping[str, Any]
 
@@ -54,14 +55,18 @@ def _actions(gym: Gym) -> Sequence[Action]:
 
 def _over(reply: Reply) -> bool:
     said = reply.said
-    return reply.status != OK or not isinstance(said, dict) or bool(said.get("terminated") or said.get("truncated"))
+    return (
+        reply.status != HTTPStatus.OK
+        or not isinstance(said, dict)
+        or bool(said.get("terminated") or said.get("truncated"))
+    )
 
 
 async def _episode(session: SteppingSession, actions: Iterable[Action]) -> Outcome:
     """Reset, and step until the episode is over or the actions are."""
     reply = reply_of(await session.seed())
     steps = [StepOutcome(RESET, reply.status, reply.said)]
-    for action in actions if reply.status == OK else ():
+    for action in actions if reply.status == HTTPStatus.OK else ():
         reply = reply_of(await session.step(action))
         steps.append(StepOutcome(STEP, reply.status, reply.said))
         if _over(reply):
@@ -103,7 +108,7 @@ async def step_resets(trial: Trial, row: Row) -> None:
     """
     session = _session(trial, row)
     reply = reply_of(await session.seed())
-    expect_status(reply, [OK], "reset() takes for granted what this row has not.")
+    expect_status(reply, [HTTPStatus.OK], "reset() takes for granted what this row has not.")
     answered = expect_object(reply, "reset() returns (observation, info).")
     if not isinstance(answered.get("observation"), str | None) or not isinstance(answered.get("info", {}), dict):
         raise Violation("observation: text or null, info: an object", describe(reply), "reset() returns them swapped.")
@@ -113,7 +118,7 @@ async def step_resets(trial: Trial, row: Row) -> None:
 
 
 def _expect_step(reply: Reply) -> dict[str, Any]:
-    expect_status(reply, [OK], "step() takes for granted what the policy wrote.")
+    expect_status(reply, [HTTPStatus.OK], "step() takes for granted what the policy wrote.")
     answered = expect_object(reply, "step() returns (observation, reward, terminated, truncated, info).")
     reward = answered.get("reward", 0.0)
     if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
@@ -156,7 +161,7 @@ async def _step_with(trial: Trial, output: Degenerate) -> Reply:
     session = _session(trial)
     await session.seed()
     reply = reply_of(await session.step(output.response))
-    if not output.stock and _BAD <= reply.status < _CRASH:
+    if not output.stock and is_refusal(reply.status):
         raise NotApplicable("NeMo Gym's own types refuse it")
     return reply
 
@@ -178,7 +183,7 @@ async def step_degenerate(trial: Trial, output: Degenerate) -> None:
     """
     reply = await _step_with(trial, output)
     expect_no_crash(reply, "step() takes for granted that there is a message, text, or arguments that parse.")
-    if reply.status == OK:
+    if reply.status == HTTPStatus.OK:
         _expect_step(reply)
 
 
@@ -197,7 +202,7 @@ async def step_refuses_none(trial: Trial, output: Degenerate) -> None:
     (responses_api_agents/gymnasium_agent/app.py, 0.4.0 to 0.7.0).
     """
     reply = await _step_with(trial, output)
-    if _BAD <= reply.status < _CRASH:
+    if is_refusal(reply.status):
         hint = "Return an observation that says what is wrong, with a reward of 0 or below, or end the episode."
         raise Violation("status 200", describe(reply), hint)
 
@@ -226,7 +231,11 @@ async def step_over(trial: Trial, _: object) -> None:
     again = reply_of(await session.step(actions[-1]))
     expect_no_crash(again, "step() looks up a session that was closed with the last step.", "a step after the last")
     said = again.said
-    if again.status == OK and isinstance(said, dict) and not (said.get("terminated") or said.get("truncated")):
+    if (
+        again.status == HTTPStatus.OK
+        and isinstance(said, dict)
+        and not (said.get("terminated") or said.get("truncated"))
+    ):
         hint = (
             "The session is forgotten with its last step, and the next one begins on nothing: remember that it is over."
         )

@@ -22,18 +22,17 @@ from gym_conformance.checks.trial import Trial, describe, expect_no_crash
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.contract.openapi import ServerKind
+from gym_conformance.contract.statuses import UNROUTED, is_refusal
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Drift
 from gym_conformance.drift.drift import Kind as DriftKind
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.probes.asking import NoSession
 from gym_conformance.probes.catch_all import knows_tool
 from gym_conformance.probes.drift_row import DriftRow
-from gym_conformance.probes.live_answer import LiveAnswer, NoSession
+from gym_conformance.probes.live_answer import LiveAnswer
 from gym_conformance.session.contract import Client
 from gym_conformance.session.exchange import Reply, reply_of
-
-_NOT_FOUND, _WRONG_METHOD = 404, 405
-_REFUSALS = range(400, 500)
 
 #: So many tools' calls are spoilt: each is sent before every step of a replay.
 _SPOILT = 4
@@ -77,7 +76,7 @@ async def tool_routed(trial: Trial, tool: Tool) -> None:
     definition = gym.definition_of(tool.name)
     session = await trial.open(gym.row_for(definition) if definition else None)
     reply = await trial.call(session, gym.example_call(tool))
-    missing = reply.status in (_NOT_FOUND, _WRONG_METHOD)
+    missing = reply.status in UNROUTED
     if not missing and definition and gym.kind is ServerKind.CATCH_ALL:
         missing = not await _known(trial, definition)
     if missing:
@@ -242,7 +241,7 @@ def _spoilt(calls: Iterable[Call]) -> list[Call]:
 async def _refused(trial: Trial, calls: Iterable[Call]) -> tuple[Call, ...]:
     """Those that the server refuses in a session of their own."""
     statuses = [(call, reply_of(await (await trial.open()).call(call)).status) for call in calls]
-    return tuple(call for call, status in statuses if status in _REFUSALS)
+    return tuple(call for call, status in statuses if is_refusal(status))
 
 
 @check(

@@ -1,6 +1,7 @@
 """One trial: a check tries one subject, over a channel whose record becomes the reproduction."""
 
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from typing import Any
 
 from gym_conformance.checks.ending import Untestable, Violation
@@ -8,6 +9,7 @@ from gym_conformance.checks.memory import Memory
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
+from gym_conformance.contract.statuses import is_crash, is_refusal
 from gym_conformance.findings import Reading
 from gym_conformance.gym import BARE_ROW, Gym
 from gym_conformance.probes.drift_row import DriftRow
@@ -15,10 +17,6 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client, Session, post
 from gym_conformance.session.exchange import Reply, Request, reply_of
 from gym_conformance.trajectories.trajectory import Schedule
-
-OK = 200
-_SERVER_ERROR = 500
-_REFUSALS = range(400, 500)
 
 
 class Trial:
@@ -66,7 +64,7 @@ class Trial:
         session = self.session(row, client)
         reply = reply_of(await session.seed())
         refuse_made_up(row or self.gym.row, reply)
-        if reply.status != OK:
+        if reply.status != HTTPStatus.OK:
             raise Untestable(f"a session: /seed_session answered {reply.status}; see seed-accepts-rows")
         return session
 
@@ -85,7 +83,7 @@ class Trial:
             Untestable: verify does not score this response, which is another check's finding.
         """
         reply = await self.verify(session, response, **fields)
-        if reply.status != OK:
+        if reply.status != HTTPStatus.OK:
             raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows and verify-degenerate")
         verdict = reply.json() if reply.is_json else None
         if not isinstance(verdict, dict):
@@ -106,7 +104,7 @@ def expect_status(reply: Reply, statuses: Iterable[int], hint: str) -> None:
 
 def expect_no_crash(reply: Reply, hint: str, given: str = "") -> None:
     """Hold a reply, to what was given, to any status but a 5xx."""
-    if reply.status >= _SERVER_ERROR:
+    if is_crash(reply.status):
         raise Violation("any status below 500" + (f" to {given}" if given else ""), describe(reply), hint)
 
 
@@ -116,7 +114,7 @@ def refuse_made_up(row: Row, reply: Reply) -> None:
     Raises:
         Untestable: it refused the made-up row, as it should.
     """
-    if row is BARE_ROW and reply.status in _REFUSALS:
+    if row is BARE_ROW and is_refusal(reply.status):
         raise Untestable(f"dataset rows (--gym-data); to a made-up one the server answers {reply.status}")
 
 

@@ -7,6 +7,7 @@ environment_servers/single_agent_turn/app.py, the client (all 0.7.0).
 
 import asyncio
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Final
 
 from gym_conformance.checks.check import Level, Need, check
@@ -17,7 +18,6 @@ from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.replay import recorded_trajectory
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import (
-    OK,
     Trial,
     describe,
     expect_no_crash,
@@ -28,6 +28,7 @@ from gym_conformance.checks.trial import (
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.identity import SESSION_ID
+from gym_conformance.contract.statuses import is_error
 from gym_conformance.gym import Gym
 from gym_conformance.session.contract import post
 from gym_conformance.session.exchange import Reply, reply_of
@@ -36,8 +37,6 @@ from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.generate import interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference
 from gym_conformance.trajectories.trajectory import Schedule
-
-BAD, _CRASH = 400, 500
 
 #: The episode that comes for another's session.
 _ANOTHER: Final = "another"
@@ -70,7 +69,12 @@ async def _opens(gym: Gym) -> None:
     reply = reply_of(await session.seed())
     refuse_made_up(session.row, reply)
     said = reply.said
-    if reply.status != OK or not isinstance(said, dict) or said.get(SESSION_ID) != session.id or not session.cookies:
+    if (
+        reply.status != HTTPStatus.OK
+        or not isinstance(said, dict)
+        or said.get(SESSION_ID) != session.id
+        or not session.cookies
+    ):
         raise Untestable(f"a typed session: /seed_session answered {describe(reply)}; see typed-seed")
 
 
@@ -85,7 +89,7 @@ async def opened(trial: Trial) -> TypedSession:
         Violation: this seed is refused, though others were not.
     """
     session = typed_session(trial)
-    expect_status(reply_of(await session.seed()), [OK], "The typed seed is not taken each time.")
+    expect_status(reply_of(await session.seed()), [HTTPStatus.OK], "The typed seed is not taken each time.")
     return session
 
 
@@ -98,7 +102,7 @@ def under_typed(trial: Trial) -> Trial:
 
 def expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
     """Hold a reply to status 200 and the session's own id."""
-    expect_status(reply, [OK], hint)
+    expect_status(reply, [HTTPStatus.OK], hint)
     answered = expect_object(reply, hint).get(SESSION_ID)
     if answered != session.id:
         raise Violation(f"{SESSION_ID} {session.id!r}, as it was sent", f"{answered!r}", hint)
@@ -114,7 +118,7 @@ async def refuses_others(trial: Trial) -> bool:
     """Whether an id is bound to its episode: such a server keeps something by it."""
     aside = Trial(trial.gym, trial.memory)
     _, reply = await other_episode(await opened(aside))
-    return reply.status >= BAD
+    return is_error(reply.status)
 
 
 async def left_behind(trial: Trial, session: TypedSession) -> Difference | None:
@@ -204,7 +208,7 @@ async def typed_seed_foreign(trial: Trial, _: object) -> None:
     if not isinstance(session, TypedSession):
         raise TypeError(f"{session} is no typed session")
     intruder, reply = await other_episode(session)
-    if reply.status >= BAD:
+    if is_error(reply.status):
         trial.note = f"refused with status {reply.status}"
         return
     if difference := await left_behind(typed, intruder):
@@ -230,7 +234,7 @@ async def typed_refusal_status(trial: Trial, _: object) -> None:
     Source: `_is_retryable_dependency_error` in environment_servers/single_agent_turn/app.py (0.7.0).
     """
     _, reply = await other_episode(await opened(trial))
-    if reply.status < BAD:
+    if not is_error(reply.status):
         raise NotApplicable("it refuses no other episode: nothing is kept by the id")
     expect_no_crash(reply, "raise HTTPException(409) instead of ValueError.", "another episode's seed")
 
@@ -256,7 +260,7 @@ async def typed_seed_race(trial: Trial, _: object) -> None:
             expect_id(reply_of(exchange), one, hint)
         mine = typed_session(trial)
         both = await asyncio.gather(mine.seed(), mine.again(rollout_id=_ANOTHER).seed())
-        taken = [reply_of(exchange).status for exchange in both].count(OK)
+        taken = [reply_of(exchange).status for exchange in both].count(HTTPStatus.OK)
         if binds and taken != 1:
             raise Violation("one of two episodes' seeds taken", f"{taken} of them", hint)
 
@@ -280,7 +284,7 @@ async def typed_seed_strict(trial: Trial, _: object) -> None:
     hint = 'Let the request model forbid what it does not name: model_config = ConfigDict(extra="forbid").'
     expect_no_crash(reply, hint)
     said = reply.said
-    if reply.status == OK and isinstance(said, dict) and said.get(SESSION_ID) == session.id:
+    if reply.status == HTTPStatus.OK and isinstance(said, dict) and said.get(SESSION_ID) == session.id:
         raise Violation("status 422, or a reply without an id", describe(reply), hint)
 
 
@@ -300,7 +304,7 @@ async def typed_odd_ids(trial: Trial, odd: str) -> None:
     session = typed_session(trial).again(session_id=_ODD_IDS[odd] + typed_session(trial).identity.session_id)
     for reply in (reply_of(await session.seed()), reply_of(await session.close())):
         expect_no_crash(reply, "The id is used as a path, a key or a header without a look.", f"an id with {odd}")
-        if reply.status < BAD:
+        if not is_error(reply.status):
             expect_id(reply, session, "The id is changed on its way: trimmed, cut, or decoded.")
 
 

@@ -5,13 +5,13 @@ nemo_gym/testing/session_conformance.py (0.7.0).
 """
 
 import asyncio
+from http import HTTPStatus
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.replay import recorded_trajectory
-from gym_conformance.checks.trial import OK, Trial, describe
+from gym_conformance.checks.trial import Trial, describe
 from gym_conformance.checks.typed import (
-    BAD,
     TRIES,
     TYPED_SESSION,
     expect_id,
@@ -21,6 +21,7 @@ from gym_conformance.checks.typed import (
     typed_session,
     under_typed,
 )
+from gym_conformance.contract.statuses import is_error
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.typed import TypedSession
 from gym_conformance.trajectories.execute import Rollout
@@ -70,11 +71,11 @@ async def typed_close_final(trial: Trial, _: object) -> None:
     never = typed_session(trial)
     for session in (closed.session, never):
         closing = await session.close()
-        if closing is None or reply_of(closing).status != OK or not isinstance(session, TypedSession):
+        if closing is None or reply_of(closing).status != HTTPStatus.OK or not isinstance(session, TypedSession):
             continue  # for typed-close to find
         late = session.again()  # a retry whose first reply was lost has no cookie
         reply = reply_of(await late.seed())
-        if reply.status >= BAD:
+        if is_error(reply.status):
             continue
         if keeps:
             raise Violation("a refusal, such as status 409", describe(reply), _CLOSED)

@@ -7,6 +7,7 @@ the clients read from the reply: Verifiers, verl and NeMo RL take reward, respon
 import math
 import sys
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any, TypeGuard
 
 from gym_conformance.checks.check import Level, check
@@ -14,7 +15,6 @@ from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_row
 from gym_conformance.checks.replay import play
 from gym_conformance.checks.trial import (
-    OK,
     Trial,
     describe,
     expect_no_crash,
@@ -38,8 +38,6 @@ from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.session.contract import post
 from gym_conformance.session.exchange import Reply, reply_of
-
-_UNPROCESSABLE = 422
 
 
 @check(
@@ -65,13 +63,13 @@ async def verify_scores_rows(trial: Trial, row: Row) -> None:
             continue  # recorded by an older version, with values that today's OpenAI types refuse
         if not _refused_by_type(reply):
             refuse_made_up(row, reply)
-        expect_status(reply, [OK], hint)
+        expect_status(reply, [HTTPStatus.OK], hint)
         expect_object(reply, "verify returns None, or its reply holds NaN, which JSON has not.")
 
 
 def _refused_by_type(reply: Reply) -> bool:
     """Whether NeMo Gym's own response type refused the request: a 422 that points below `response`."""
-    if reply.status != _UNPROCESSABLE or not reply.is_json:
+    if reply.status != HTTPStatus.UNPROCESSABLE_ENTITY or not reply.is_json:
         return False
     body = reply.json()
     detail = body.get("detail") if isinstance(body, dict) else None
@@ -118,7 +116,9 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     reply = await trial.verify(session, output.response)
     if not output.stock and _refused_by_type(reply):
         raise NotApplicable("NeMo Gym's own types refuse it; see verify-framework-types")
-    expect_status(reply, [OK], "The scorer takes for granted that there is a message, text, or arguments that parse.")
+    expect_status(
+        reply, [HTTPStatus.OK], "The scorer takes for granted that there is a message, text, or arguments that parse."
+    )
 
 
 @check(
@@ -156,7 +156,7 @@ async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> 
     before = len(trial.channel.exchanges)
     session = await trial.open(row)
     reply = await trial.verify(session, response([*calls, message("Done.")]))
-    if reply.status != OK:
+    if reply.status != HTTPStatus.OK:
         return reply
     for exchange in trial.channel.exchanges[before:]:
         trial.channel.forget(exchange)
@@ -201,7 +201,7 @@ async def verify_raw_surrogate(trial: Trial, _: object) -> None:
     reply = await trial.verify(session, RAW_SURROGATE.response)
     expect_status(
         reply,
-        [OK],
+        [HTTPStatus.OK],
         "NeMo Gym's own echo in every stock server, not this environment: UTF-8 has no lone surrogates.",
     )
 
@@ -222,9 +222,9 @@ async def verify_reward_finite(trial: Trial, row: Row) -> None:
     for output in (DO_NOTHING.response, response([])):
         session = await trial.open(row)
         reply = await trial.verify(session, output)
-        if reply.status != OK and not output["output"]:
+        if reply.status != HTTPStatus.OK and not output["output"]:
             continue  # see verify-degenerate
-        if reply.status != OK:
+        if reply.status != HTTPStatus.OK:
             raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows")
         verdict = reply.json() if reply.is_json else {}
         reward = verdict.get("reward") if isinstance(verdict, dict) else None
@@ -251,7 +251,7 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
     """
     row = trial.gym.row
     verdicts = [await _scored(trial, row, output) for output in (DO_NOTHING.response, response([]))]
-    if (played := await play(trial, row)).status == OK and played.is_json:
+    if (played := await play(trial, row)).status == HTTPStatus.OK and played.is_json:
         verdicts.append(played.json())
     verdicts = [verdict for verdict in verdicts if verdict]
     if all(verdict.get("reward_components") is None for verdict in verdicts):

@@ -73,6 +73,7 @@ class Drift:
         path: the argument, as a JSON pointer into the call's arguments with `*` for any index or key; "" is the call.
             For an unsound definition it points into its `parameters`.
         weight: breaking, warning or note.
+        problem: of an unsound definition, what is wrong with it, wherever and however often; else "".
         certainty: shown, or unknown where the comparison could not tell.
         sources: the first places that declare the tool.
         count: how many rows declare it.
@@ -89,6 +90,7 @@ class Drift:
     message: str
     path: str = ""
     weight: Weight = Weight.BREAKING
+    problem: str = ""
     certainty: Certainty = Certainty.SHOWN
     sources: tuple[Source, ...] = ()
     count: int = 0

@@ -10,12 +10,10 @@ from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Drift, Kind, Weight
 from gym_conformance.drift.schema import Defs, alone, modern, pointer, split, walk
-from gym_conformance.drift.strict import not_strict
+from gym_conformance.drift.strict import Problem, not_strict
 
 #: Deeper schemas than this are not compared.
 DEPTH = 60
-
-Problem = tuple[tuple[str, ...], str]  #: where in the parameters, and what is wrong
 
 
 def unsound(definition: Definition, *, names: bool = True) -> tuple[Drift, ...]:
@@ -28,7 +26,9 @@ def unsound(definition: Definition, *, names: bool = True) -> tuple[Drift, ...]:
         problems += _inside(definition)
     found = [_drift(definition, problem, Weight.WARNING) for problem in dict.fromkeys(problems)]
     if not definition.description.strip():
-        found.append(_drift(definition, ((), "has no description: the policy must guess what it does"), Weight.NOTE))
+        found.append(
+            _drift(definition, Problem((), "has no description: the policy must guess what it does"), Weight.NOTE)
+        )
     return tuple(found)
 
 
@@ -38,9 +38,9 @@ def not_json_schema(definition: Definition) -> Problem | None:
     if parameters is None:
         return None
     if not isinstance(parameters, dict):
-        return (), f"its parameters are {type(parameters).__name__}, not a JSON Schema object"
+        return Problem((), f"its parameters are {type(parameters).__name__}, not a JSON Schema object")
     if _depth(parameters) > DEPTH:
-        return (), f"its parameters are nested more than {DEPTH} levels deep"
+        return Problem((), f"its parameters are nested more than {DEPTH} levels deep")
     # A definition that names its draft is held to it; else the newest counts, and draft 7, which most tools write.
     errors = [error for meta in _drafts(parameters) if (error := _meta_error(meta)) is not None]
     if len(errors) == len(_drafts(parameters)):
@@ -48,16 +48,16 @@ def not_json_schema(definition: Definition) -> Problem | None:
     try:
         Acceptance(modern(parameters))
     except ValueError as error:
-        return (), f"its parameters are no JSON Schema: {error}"
+        return Problem((), f"its parameters are no JSON Schema: {error}")
     return None
 
 
 def _name(definition: Definition) -> Iterator[Problem]:
     name = definition.name
     if not TOOL_NAME.fullmatch(name):
-        yield (), f"the name {name!r} is not legal: 1 to 64 letters, digits, _ and - are"
+        yield Problem((), f"the name {name!r} is not legal: 1 to 64 letters, digits, _ and - are")
     elif name in RESERVED:
-        yield (), f"the name {name} is reserved: nemo-gym serves /{name} itself"
+        yield Problem((), f"the name {name} is reserved: nemo-gym serves /{name} itself")
 
 
 def _drafts(parameters: dict[str, Any]) -> list[dict[str, Any]]:
@@ -71,9 +71,9 @@ def _meta_error(parameters: dict[str, Any]) -> Problem | None:
         jsonschema_rs.meta.validate(parameters)
     except jsonschema_rs.ValidationError as error:
         way = tuple(str(step) for step in error.instance_path)
-        return way, f"its parameters are no JSON Schema: {error.message.partition(chr(10))[0]}"
+        return Problem(way, f"its parameters are no JSON Schema: {error.message.partition(chr(10))[0]}")
     except (ValueError, jsonschema_rs.ReferencingError) as error:
-        return (), f"its parameters are no JSON Schema: {str(error).partition(chr(10))[0]}"
+        return Problem((), f"its parameters are no JSON Schema: {str(error).partition(chr(10))[0]}")
     return None
 
 
@@ -82,7 +82,7 @@ def _inside(definition: Definition) -> Iterator[Problem]:
     if parameters:
         given = parameters.get("type", "object")
         if given != "object":
-            yield ("type",), f"the arguments of a call are always an object, and it asks for {given}"
+            yield Problem(("type",), f"the arguments of a call are always an object, and it asks for {given}")
     modernised = modern(definition.schema)
     _, defs = split(modernised)
     for way, node in walk(definition.schema):
@@ -100,22 +100,22 @@ def _required(way: tuple[str, ...], node: Any) -> Iterator[Problem]:
     combined = (way and way[-1].isdigit()) or node.keys() & {"allOf", "anyOf", "oneOf", "$ref", "patternProperties"}
     for name in node["required"]:
         if name == "":
-            yield (*way, "required"), 'required lists "", which is no argument'
+            yield Problem((*way, "required"), 'required lists "", which is no argument')
         elif isinstance(named, dict) and name not in named and not combined:
-            yield (*way, "required"), f"required lists {name}, which is not among its properties"
+            yield Problem((*way, "required"), f"required lists {name}, which is not among its properties")
         elif named is None and not way:
-            yield (*way, "required"), f"required lists {name}, and there are no properties"
+            yield Problem((*way, "required"), f"required lists {name}, and there are no properties")
 
 
 def _values(way: tuple[str, ...], node: Any, defs: Defs) -> Iterator[Problem]:
     bare = modern({key: value for key, value in node.items() if key not in ("$defs", "definitions")})
     if "default" in node and not _allows(alone(bare, defs), node["default"]):
-        yield (*way, "default"), f"the default {node['default']!r} is not a value that its own schema allows"
+        yield Problem((*way, "default"), f"the default {node['default']!r} is not a value that its own schema allows")
     if "type" in node and ("enum" in node or "const" in node):
         values = node["enum"] if isinstance(node.get("enum"), list) else [node.get("const")]
         wrong = [value for value in values if not _allows({"type": node["type"]}, value)]
         if wrong:
-            yield (*way, "enum"), f"{wrong[0]!r} is among its values, and its type is {node['type']}"
+            yield Problem((*way, "enum"), f"{wrong[0]!r} is among its values, and its type is {node['type']}")
 
 
 def _allows(schema: Any, value: Any) -> bool:
@@ -137,13 +137,13 @@ def _depth(value: Any) -> int:
 
 
 def _drift(definition: Definition, problem: Problem, weight: Weight) -> Drift:
-    way, what = problem
     return Drift(
         Kind.DEFINITION_UNSOUND,
         definition.name,
-        f"{definition.name or 'a tool without a name'}: {what}",
-        path=pointer(way),
+        f"{definition.name or 'a tool without a name'}: {problem.what}{problem.extent}",
+        path=pointer(problem.where),
         weight=weight,
+        problem=problem.what,
         sources=definition.sources,
         count=definition.count,
         definition=definition.parameters,

@@ -5,7 +5,7 @@ properties and requires all of its own; an optional argument is one that may be 
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from gym_conformance.drift.schema import pointer, walk
 
@@ -20,10 +20,18 @@ Way = tuple[str, ...]
 _NAMED = 3
 
 
-def not_strict(schema: Mapping[str, Any]) -> Iterator[tuple[Way, str]]:
+class Problem(NamedTuple):
+    """What is wrong with a definition: where in its parameters, what, and how far it goes where that is to be said."""
+
+    where: Way
+    what: str
+    extent: str = ""
+
+
+def not_strict(schema: Mapping[str, Any]) -> Iterator[Problem]:
     """What in the schema is not strict, each rule once: the first place, and in how many."""
     if "anyOf" in schema:
-        yield ("anyOf",), "strict is true, and its root is a union, which strict does not allow"
+        yield Problem(("anyOf",), "strict is true, and its root is a union, which strict does not allow")
     parts = list(walk(schema))
     objects = [(way, node) for way, node in parts if _is_object(node)]
     optional = {way: _optional(node) for way, node in objects if _optional(node)}
@@ -39,10 +47,10 @@ def not_strict(schema: Mapping[str, Any]) -> Iterator[tuple[Way, str]]:
     yield from _rule([way for way, several in unsupported.items() if several], f"it uses {', '.join(keywords)}")
 
 
-def _rule(ways: list[Way], what: str) -> Iterator[tuple[Way, str]]:
+def _rule(ways: list[Way], what: str) -> Iterator[Problem]:
     if ways:
         more = f" (in {len(ways)} places, first at {pointer(ways[0]) or 'the root'})" if len(ways) > 1 else ""
-        yield ways[0], f"strict is true, and {what}{more}"
+        yield Problem(ways[0], f"strict is true, and {what}", more)
 
 
 def _optional(node: Mapping[str, Any]) -> list[str]:

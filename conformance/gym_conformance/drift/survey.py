@@ -68,9 +68,7 @@ def _merged(found: Iterable[Drift]) -> Iterable[Drift]:
     """Several definitions of one name that drift alike are one drift, with the rows of all."""
     merged: dict[tuple[str, ...], Drift] = {}
     for one in found:
-        key: tuple[str, ...] = (one.kind, one.weight, one.certainty, one.tool, one.path)
-        if one.kind is Kind.DEFINITION_UNSOUND:
-            key += (one.message.partition(" (in ")[0],)  # in how many places is no other drift
+        key: tuple[str, ...] = (one.kind, one.weight, one.certainty, one.tool, one.path, one.problem)
         first = merged.get(key)
         if first is None:
             merged[key] = one

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.exchange import Reply, Request, reply_of
 from gym_conformance.session.fault import ServerFault
-
-_GOOD: Final = range(200, 300)
 
 #: Of the client's own headers: the others are HTTP's business, or ours.
 _SENT: Final = frozenset({"accept", "content-type", "mcp-protocol-version", "mcp-session-id"})
@@ -75,7 +74,7 @@ def expect_usable(reply: Reply, number: Any, method: str) -> None:
         NotSpoken: it is an error status or a redirect, or no JSON-RPC answer to the message of this number.
     """
     said = f"status {reply.status}, body {reply.text}" if reply.body else f"status {reply.status}, no body"
-    if reply.status not in _GOOD:
+    if not is_success(reply.status):
         raise NotSpoken(f"a 2xx status to {method}", said, reply)
     if number is not None and not any(_answers(message, number) for message in _messages(reply)):
         raise NotSpoken(f"a JSON-RPC answer to {method}", said, reply)

@@ -17,7 +17,7 @@ from gym_conformance.drift.schema import split
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.witnesses import boundary_values
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
-from gym_conformance.probes.live_answer import ask, crashed, opened
+from gym_conformance.probes.asking import ask, crashed, opened
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contract import Client
 from gym_conformance.session.exchange import Reply, reply_of

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from gym_conformance.drift.drift import Certainty, Drift, Weight
+from gym_conformance.probes.live_answer import LiveAnswer
 
 #: What a breaking drift weighs that the live server does not confirm: nothing is claimed that was not seen.
-_DEMOTED: Final = {"not confirmed": Weight.NOTE, "not tried": Weight.WARNING}
+_DEMOTED: Final = {LiveAnswer.NOT_CONFIRMED: Weight.NOTE, LiveAnswer.NOT_TRIED: Weight.WARNING}
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class DriftRow:
         declared: the JSON Schema that the rows show to the policy; None where there is none.
         served: the JSON Schema that the server takes; None where there is none.
         witness: arguments that one side accepts and the other refuses; None where there are none.
-        live: "confirmed", "not confirmed" or "not tried"; '' where nothing is to be tried.
+        live: what came of the witness.
         detail: what the live server said to the witness, or why it was not asked.
     """
 
@@ -39,11 +40,11 @@ class DriftRow:
     declared: Any = None
     served: Any = None
     witness: Any = None
-    live: str = ""
+    live: LiveAnswer = LiveAnswer.NOTHING_TO_TRY
     detail: str = ""
 
     @classmethod
-    def of(cls, drift: Drift, live: str = "", detail: str = "") -> "DriftRow":
+    def of(cls, drift: Drift, live: LiveAnswer = LiveAnswer.NOTHING_TO_TRY, detail: str = "") -> "DriftRow":
         """The row for a drift; `live` and `detail` say what came of its witness, and may make it weigh less."""
         return cls(
             drift.kind.value,
@@ -67,17 +68,26 @@ class DriftRow:
 
     def as_json(self) -> dict[str, Any]:
         """A JSON object of plain types; a schema or witness that is not there is left out."""
-        plain = {"weight": self.weight.value, "certainty": self.certainty.value, "sources": list(self.sources)}
+        plain = {
+            "weight": self.weight.value,
+            "certainty": self.certainty.value,
+            "live": self.live.value,
+            "sources": list(self.sources),
+        }
         return {name: value for name, value in (asdict(self) | plain).items() if value is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "DriftRow":
         """The inverse of `as_json`."""
-        values = {"weight": Weight(data["weight"]), "certainty": Certainty(data["certainty"])}
+        values = {
+            "weight": Weight(data["weight"]),
+            "certainty": Certainty(data["certainty"]),
+            "live": LiveAnswer(data["live"]),
+        }
         return cls(**{**data, **values, "sources": tuple(data["sources"])})
 
 
-def _weight(drift: Drift, live: str) -> Weight:
+def _weight(drift: Drift, live: LiveAnswer) -> Weight:
     if drift.weight is not Weight.BREAKING:
         return drift.weight
     return _DEMOTED.get(live, Weight.BREAKING if drift.shown or live else Weight.WARNING)

@@ -5,10 +5,12 @@ from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.drift.drift import Drift, Witness
 from gym_conformance.drift.wording import short
 from gym_conformance.gym import Gym
-from gym_conformance.probes.live_answer import Live, LiveAnswer, NoSession, opened
+from gym_conformance.probes.asking import NoSession, opened
+from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import run
@@ -21,7 +23,6 @@ _AFTER: Final = 4
 #: The tool call among the steps of an outcome: after the seed.
 _CALL: Final = 1
 
-_GOOD: Final = range(200, 300)
 
 #: No JSON: a handler that answers it as it answers a call reads no body at all.
 _BROKEN: Final = b'{"a": '
@@ -34,19 +35,17 @@ async def is_ignored(gym: Gym, channel: Channel, drift: Drift) -> Live:
     also answer a body that is no JSON in the same way, so that it is known to read none.
 
     Raises:
+        NoSession: the server does not take the seed.
         ServerFault: the server does not answer.
     """
     if drift.witness is None or drift.counterpart is None:
         return Live(LiveAnswer.NOT_TRIED, "no two values were found that would show it")
     row = gym.row_for(drift)
-    try:
-        for pair in _pairs(gym, drift, drift.witness, drift.counterpart):
-            if (other := await _told_apart(gym, channel, row, drift.tool, pair)) is not None:
-                return other
-        if not drift.shown and (read := await _reads_body(gym, channel, row, drift)) is not None:
-            return read
-    except NoSession as none:
-        return Live(LiveAnswer.NOT_TRIED, f"no session: {none}")
+    for pair in _pairs(gym, drift, drift.witness, drift.counterpart):
+        if (other := await _told_apart(gym, channel, row, drift.tool, pair)) is not None:
+            return other
+    if not drift.shown and (read := await _reads_body(gym, channel, row, drift)) is not None:
+        return read
     shown = " and ".join(short(one.value) for one in (drift.witness, drift.counterpart))
     return Live(LiveAnswer.CONFIRMED, f"{shown} give the same reply and the same later state")
 
@@ -72,9 +71,9 @@ async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tup
         for arguments in (pair[0], pair[0], pair[1])
     ]
     seeded = first.steps[0].status
-    if seeded not in _GOOD:
+    if not is_success(seeded):
         raise NoSession(f"/seed_session answered {seeded}; see seed-accepts-rows")
-    if first.steps[_CALL].status not in _GOOD:
+    if not is_success(first.steps[_CALL].status):
         return Live(
             LiveAnswer.NOT_CONFIRMED, f"the server does not take {short(pair[0])}: status {first.steps[_CALL].status}"
         )
@@ -102,7 +101,7 @@ async def _reads_body(gym: Gym, channel: Channel, row: Row, drift: Drift) -> Liv
     """What shows that the handler reads the body though it declares none; None where nothing does."""
     session = await opened(gym, channel, row)
     broken = reply_of(await session.call_raw(drift.tool, _BROKEN))
-    if broken.status in _GOOD:
+    if is_success(broken.status):
         return None
     return Live(LiveAnswer.NOT_CONFIRMED, f"the handler reads the body: status {broken.status} to one that is no JSON")
 

@@ -1,38 +1,47 @@
 """Is a call that the definition allows refused by the live server, where another that it allows is taken?"""
 
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Any, Final
 
+from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.drift import Drift, Witness
 from gym_conformance.drift.schema import Schema
 from gym_conformance.drift.witnesses import boundary_values
 from gym_conformance.drift.wording import short
 from gym_conformance.gym import Gym
-from gym_conformance.probes.live_answer import Live, LiveAnswer, NoSession, ask, crashed, taken
+from gym_conformance.probes.asking import ask, crashed, taken
+from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply
 
 #: Refusals that say nothing about the arguments: of the caller, the place, the method, or the pace.
-_OTHER_REFUSALS: Final = frozenset({401, 403, 404, 405, 407, 429})
+_OTHER_REFUSALS: Final = frozenset(
+    {
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.FORBIDDEN,
+        *UNROUTED,
+        HTTPStatus.PROXY_AUTHENTICATION_REQUIRED,
+        HTTPStatus.TOO_MANY_REQUESTS,
+    }
+)
 
 
 async def is_refused(gym: Gym, channel: Channel, drift: Drift) -> Live:
     """Send the witness, and the counterpart beside it, each in a session of a row that declares the tool.
 
     Raises:
+        NoSession: the server does not take the seed.
         ServerFault: the server does not answer: a hang or a broken connection is no drift.
     """
     if drift.witness is None:
         return Live(LiveAnswer.NOT_TRIED, "no value was found that would show it")
     row = gym.row_for(drift)
-    try:
-        reply = await ask(gym, channel, row, drift.tool, drift.witness.value)
-        if doubt := _doubt(drift, reply):
-            return Live(LiveAnswer.NOT_CONFIRMED, doubt)
-        return await _beside(gym, channel, drift, reply)
-    except NoSession as none:
-        return Live(LiveAnswer.NOT_TRIED, f"no session: {none}")
+    reply = await ask(gym, channel, row, drift.tool, drift.witness.value)
+    if doubt := _doubt(drift, reply):
+        return Live(LiveAnswer.NOT_CONFIRMED, doubt)
+    return await _beside(gym, channel, drift, reply)
 
 
 def _doubt(drift: Drift, reply: Reply) -> str:

@@ -12,6 +12,7 @@ import httpx
 
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.mcp_block import block_of, read_endpoint
+from gym_conformance.contract.statuses import is_error
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.fault import Fault, ServerFault
 from gym_conformance.session.latency import Latencies
@@ -20,7 +21,6 @@ from gym_conformance.session.printable import credentials
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
 _HANGS = 2
 
-_BAD = 400
 
 #: So many sessions' tokens are kept from being shown: those that a finding may still speak of.
 _TOKENS = 200
@@ -69,7 +69,7 @@ class Line:
 
     def took(self, request: Request, reply: Reply) -> None:
         """Remember how long a good reply took."""
-        if reply.status < _BAD:
+        if not is_error(reply.status):
             self.latencies.add(f"{request.method} {request.path}", reply.elapsed)
 
     @property

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call
@@ -15,8 +16,6 @@ from gym_conformance.session.contract import Client, Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
-
-_OK = 200
 
 
 class Rollout:
@@ -48,7 +47,7 @@ class Rollout:
 
     async def walk_on(self) -> Outcome:
         """Take all steps but the seed, in a session that is seeded."""
-        self.steps.append(StepOutcome(SEED_SESSION, _OK, None))
+        self.steps.append(StepOutcome(SEED_SESSION, HTTPStatus.OK.value, None))
         for number, call in enumerate(self.trajectory.calls):
             await self._call(number, call)
         self.steps.append(await self.verify())

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call
@@ -10,9 +11,6 @@ from gym_conformance.session.exchange import Reply
 
 #: A place in an outcome: the number of the step, then keys and indices in its reply.
 Place = tuple[str | int, ...]
-
-
-_OK = 200
 
 
 class Absent:
@@ -41,7 +39,7 @@ class StepOutcome:
     @classmethod
     def of_verify(cls, reply: Reply) -> "StepOutcome":
         """What verify answered: of its body the reward alone, None where it gave none."""
-        verdict = reply.said if reply.status == _OK else None
+        verdict = reply.said if reply.status == HTTPStatus.OK else None
         return cls(VERIFY, reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
 
 

@@ -1,0 +1,32 @@
+"""Kinds of HTTP status (RFC 9110, section 15), each in one place. `http.HTTPStatus` names single ones."""
+
+from http import HTTPStatus
+from typing import Final
+
+#: What a server answers where it has no such route; FastAPI says 405 where another method has one.
+UNROUTED: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
+
+
+def is_success(status: int) -> bool:
+    """2xx: the request was taken."""
+    return status // 100 == 2  # noqa: PLR2004 - HTTP's own classes, here and below
+
+
+def is_redirect(status: int) -> bool:
+    """3xx: the client is sent elsewhere."""
+    return status // 100 == 3  # noqa: PLR2004
+
+
+def is_refusal(status: int) -> bool:
+    """4xx: the server says that the client is wrong."""
+    return status // 100 == 4  # noqa: PLR2004
+
+
+def is_error(status: int) -> bool:
+    """4xx, 5xx, and what servers make up above: whatever a client raises for."""
+    return status >= HTTPStatus.BAD_REQUEST
+
+
+def is_crash(status: int) -> bool:
+    """5xx, and what servers make up above: the server says that it failed."""
+    return status >= HTTPStatus.INTERNAL_SERVER_ERROR

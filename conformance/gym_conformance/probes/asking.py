@@ -1,0 +1,47 @@
+"""The calls with which a probe asks the live server: each in a session of its own."""
+
+from typing import Any
+
+from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.statuses import is_crash, is_success
+from gym_conformance.gym import Gym
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.contract import Client, Session
+from gym_conformance.session.exchange import Reply, reply_of
+
+
+class NoSession(Exception):
+    """The row is not seeded, which is another check's finding; the message says what came."""
+
+
+async def opened(gym: Gym, channel: Channel, row: Row, client: Client = Client.REPLACING) -> Session:
+    """A seeded session.
+
+    Raises:
+        NoSession: the server does not take the seed.
+    """
+    session = gym.contract.session(channel, row, client)
+    status = reply_of(await session.seed()).status
+    if not is_success(status):
+        raise NoSession(f"/seed_session answered {status}; see seed-accepts-rows")
+    return session
+
+
+async def ask(gym: Gym, channel: Channel, row: Row, tool: str, arguments: Any) -> Reply:
+    """Call the tool once, in a fresh session of the row.
+
+    Raises:
+        NoSession: the server does not take the seed.
+    """
+    session = await opened(gym, channel, row)
+    return reply_of(await session.call(Call(tool, arguments)))
+
+
+def taken(reply: Reply) -> bool:
+    """Whether the call was taken."""
+    return is_success(reply.status)
+
+
+def crashed(reply: Reply) -> bool:
+    """Whether the server failed: that is another check's finding, and no drift."""
+    return is_crash(reply.status)
