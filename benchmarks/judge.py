@@ -19,7 +19,7 @@ from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import Dataset, load
 from gym_conformance.gym import recognise
 from gym_conformance.judge import Judge
-from gym_conformance.session.channel import Line
+from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.transport import Transport
 from gym_mocks.reference import DATA, reference_app
 from gym_mocks.serving import serve
@@ -43,9 +43,9 @@ async def measure(url: str, dataset: Dataset) -> tuple[float, float, float, int]
     """Seconds for all checks, of which in HTTP, for the bare requests; and the number of requests."""
     transport = Transport(httpx.URL(url), deadline=TIMEOUT)
     recorder = Recorder(transport)
-    line = Line(url, recorder, TIMEOUT)
+    endpoint = Endpoint(url, recorder, TIMEOUT)
     started = time.perf_counter()
-    judge = Judge(await recognise(line, dataset.rows, dataset.rollouts))
+    judge = Judge(await recognise(endpoint, dataset.rows, dataset.rollouts))
     for check in CHECKS:
         await judge.judge(check)
     wall = time.perf_counter() - started
@@ -54,7 +54,7 @@ async def measure(url: str, dataset: Dataset) -> tuple[float, float, float, int]
         await transport.handle_async_request(request)
     bare = time.perf_counter() - started
     await transport.aclose()
-    return wall, line.seconds, bare, len(recorder.sent)
+    return wall, endpoint.seconds, bare, len(recorder.sent)
 
 
 def main() -> None:

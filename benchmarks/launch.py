@@ -22,8 +22,8 @@ from statistics import median
 
 import httpx
 
-from gym_conformance.launch.env import Env, find_envs, find_instance
-from gym_conformance.launch.server import Launch, LaunchedServer
+from gym_conformance.launch.env import Env, find_envs, find_server
+from gym_conformance.launch.launched_server import Launch, LaunchedServer
 from gym_conformance.plugin.mocks import MockPeers
 
 _IMPORT = "import runpy, sys; sys.path[:1] = sys.argv[2:]; runpy.run_path(sys.argv[1], run_name='benchmark')"
@@ -32,7 +32,7 @@ _TIMES = 3
 
 def imported(env: Env, python: str) -> float:
     """Seconds that the env's own interpreter needs to import its entry point, and to start and end itself."""
-    entry = env.folder / find_instance(env.folder).entrypoint
+    entry = env.folder / find_server(env.folder).entrypoint
     started = time.perf_counter()
     command = [python, "-c", _IMPORT, str(entry), str(env.folder), str(env.root)]
     subprocess.run(command, cwd=env.folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

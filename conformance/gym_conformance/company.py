@@ -14,7 +14,7 @@ from gym_conformance.contract.endpoints import ROLLOUT_INDEX
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.exchange import Request
-from gym_conformance.session.fault import ServerFault
+from gym_conformance.session.server_fault import ServerFault
 
 #: So many rollouts of one prompt, so many seconds apart: the usual groups are of 4 to 16.
 _MOST: Final = 40
@@ -27,10 +27,10 @@ _ALONE: Final = 2.0
 
 async def company(gym: Gym, request: Request) -> int:
     """How many were answered together of a verify that hung alone; 0 where company makes no difference."""
-    hangs = gym.line.hangs.pop(request.path, 0)
+    hangs = gym.endpoint.hangs.pop(request.path, 0)
     tasks: list[asyncio.Task[bool]] = []
     try:
-        while len(tasks) < min(_MOST, gym.line.in_flight) and not any(task.done() for task in tasks):
+        while len(tasks) < min(_MOST, gym.endpoint.in_flight) and not any(task.done() for task in tasks):
             tasks.append(asyncio.create_task(_answered(gym, _numbered(request, len(tasks)))))
             await asyncio.sleep(_GAP)
         waited = len(tasks) * _GAP
@@ -45,7 +45,7 @@ async def company(gym: Gym, request: Request) -> int:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        gym.line.hangs[request.path] = hangs
+        gym.endpoint.hangs[request.path] = hangs
 
 
 def _numbered(request: Request, number: int) -> Request:
@@ -58,7 +58,7 @@ def _numbered(request: Request, number: int) -> Request:
 
 async def _answered(gym: Gym, request: Request) -> bool:
     try:
-        reply = (await Channel(gym.line).send(request)).reply
+        reply = (await Channel(gym.endpoint).send(request)).reply
     except (ServerFault, PathHangs):
         return False
     return reply is not None and reply.status == HTTPStatus.OK

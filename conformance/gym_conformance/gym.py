@@ -1,4 +1,4 @@
-"""The gym under test as the checks see it: its line, what it serves, and the rows that train on it."""
+"""The gym under test as the checks see it: its endpoint, what it serves, and the rows that train on it."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import Served, catch_all, served_tools
 from gym_conformance.drift.survey import survey
 from gym_conformance.mcp.offer import Offer
-from gym_conformance.session.channel import Channel, Line, PathHangs
-from gym_conformance.session.contract import CookieContract, SessionContract, post
+from gym_conformance.session.channel import Channel, Endpoint, PathHangs
+from gym_conformance.session.contracts import CookieContract, SessionContract, post
 from gym_conformance.session.exchange import Request
-from gym_conformance.session.fault import Fault, ServerFault
-from gym_conformance.session.typed import TypedContract
+from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.session.typed_sessions import TypedContract
 
 #: What is seeded and verified where no `--gym-data` is given: the least that every version's types take.
 BARE_ROW = Row({"responses_create_params": {"input": [{"role": "user", "content": "Hello."}]}}, Source(Path(), 0))
@@ -46,7 +46,7 @@ class Gym:
     """One target, recognised, with its data.
 
     Attributes:
-        line: what all channels to it share.
+        endpoint: what all channels to it share.
         api: what its OpenAPI document says.
         kind: what sort of server it is.
         evidence: in a phrase, why it is taken for this kind.
@@ -60,7 +60,7 @@ class Gym:
         offer: what it serves over MCP, as far as somebody has asked.
     """
 
-    line: Line
+    endpoint: Endpoint
     api: Api
     kind: ServerKind
     evidence: str
@@ -189,7 +189,7 @@ class Gym:
 
 
 async def recognise(
-    line: Line, rows: tuple[Row, ...], rollouts: tuple[Rollout, ...], contract: str = AUTO, **more: Any
+    endpoint: Endpoint, rows: tuple[Row, ...], rollouts: tuple[Rollout, ...], contract: str = AUTO, **more: Any
 ) -> Gym:
     """Find out what sort of server answers: by its OpenAPI document, else by its answers.
 
@@ -198,18 +198,18 @@ async def recognise(
     """
     api = Api()
     try:
-        api = await _read_api(line)
-        kind, evidence = (api.kind, _describe(api)) if api.known else await _probe(line, rows)
+        api = await _read_api(endpoint)
+        kind, evidence = (api.kind, _describe(api)) if api.known else await _probe(endpoint, rows)
     except (ServerFault, PathHangs) as fault:
         kind, evidence = ServerKind.OTHER, f"it does not answer: {fault}"
     typed = TypedContract() if contract == "typed" or (contract == AUTO and api.typed) else None
     usual = typed if typed and (contract == "typed" or api.typed_only) else CookieContract()
-    return Gym(line, api, kind, evidence, rows, rollouts, usual, typed, **more)
+    return Gym(endpoint, api, kind, evidence, rows, rollouts, usual, typed, **more)
 
 
-async def _read_api(line: Line) -> Api:
+async def _read_api(endpoint: Endpoint) -> Api:
     try:
-        reply = (await Channel(line).send(Request("GET", OPENAPI))).reply
+        reply = (await Channel(endpoint).send(Request("GET", OPENAPI))).reply
     except ServerFault as fault:
         if fault.fault is Fault.HANG:
             raise
@@ -236,12 +236,12 @@ def _describe(api: Api) -> str:
             return "its OpenAPI document lists neither /seed_session nor /verify"
 
 
-async def _probe(line: Line, rows: tuple[Row, ...]) -> tuple[ServerKind, str]:
+async def _probe(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[ServerKind, str]:
     """Recognise by answers alone."""
     row = rows[0] if rows else BARE_ROW
 
     async def routed(path: str) -> bool:
-        reply = (await Channel(line).send(post(path, {}))).reply
+        reply = (await Channel(endpoint).send(post(path, {}))).reply
         return reply is not None and reply.status not in _UNROUTED
 
     if not await routed(SEED_SESSION):

@@ -17,8 +17,8 @@ from gym_conformance.lacking import crashed, lack
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Request
-from gym_conformance.session.fault import Fault, ServerFault
 from gym_conformance.session.printable import printable, redact
+from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.trajectory import Schedule, dump
 
 _HINTS = {
@@ -108,7 +108,7 @@ class Judge:
             return self._finding(check, subject, Verdict.UNTESTABLE, f"a server that answers: {self.silent}")
         trial = Trial(self.gym, self.memory)
         finding = await self._ended(check, subject, trial)
-        rows = redact(json.dumps([row.as_json() for row in trial.drift]), self.gym.line.secrets)
+        rows = redact(json.dumps([row.as_json() for row in trial.drift]), self.gym.endpoint.secrets)
         return replace(finding, drift=tuple(json.loads(rows)), readings=tuple(map(asdict, trial.readings)))
 
     async def _ended(self, check: Check, subject: object, trial: Trial, *, again: bool = False) -> Finding:
@@ -163,11 +163,11 @@ class Judge:
     async def _answers_now(self, trial: Trial) -> bool:
         """Whether a request that hung is answered now, sent alone: what holds the server up is no fault of this one."""
         request = next(exchange.request for exchange in reversed(trial.channel.exchanges) if exchange.reply is None)
-        hangs = self.gym.line.hangs.pop(request.path, 0)
+        hangs = self.gym.endpoint.hangs.pop(request.path, 0)
         try:
-            await Channel(self.gym.line).send(request)
+            await Channel(self.gym.endpoint).send(request)
         except (ServerFault, PathHangs):
-            self.gym.line.hangs[request.path] = hangs
+            self.gym.endpoint.hangs[request.path] = hangs
             return False
         return True
 
@@ -199,21 +199,21 @@ class Judge:
         return []
 
     def _as_violation(self, fault: ServerFault) -> Violation:
-        seconds = f"{self.gym.line.timeout:g} s"
+        seconds = f"{self.gym.endpoint.timeout:g} s"
         return Violation(f"a whole HTTP reply within {seconds}", f"{fault.fault}: {fault.detail}", _HINTS[fault.fault])
 
     def _violation(self, check: Check, subject: object, violation: Violation, trial: Trial) -> Finding:
-        line, schedule = self.gym.line, trial.schedule
-        script = curl_script(trial.channel.exchanges, line.url, line.headers, line.timeout)
+        endpoint, schedule = self.gym.endpoint, trial.schedule
+        script = curl_script(trial.channel.exchanges, endpoint.url, endpoint.headers, endpoint.timeout)
         return replace(
             self._finding(check, subject, Verdict.FAIL),
             expected=self._show(violation.expected),
             actual=self._show(violation.actual),
             why=check.why,
             hint=self._show(violation.hint),
-            reproduce=tuple(redact(command, line.secrets) for command in script),
+            reproduce=tuple(redact(command, endpoint.secrets) for command in script),
             trajectory=tuple(self._show(step) for step in schedule.lines()) if schedule else (),
-            replay=redact(dump(schedule, check.id), line.secrets) if schedule else "",
+            replay=redact(dump(schedule, check.id), endpoint.secrets) if schedule else "",
         )
 
     def _finding(self, check: Check, subject: object, verdict: Verdict, reason: str = "") -> Finding:
@@ -225,7 +225,7 @@ class Judge:
         return replace(finding, file=self._show(str(source.path)), line=source.line) if source else finding
 
     def _show(self, text: str) -> str:
-        return printable(redact(text, self.gym.line.secrets))
+        return printable(redact(text, self.gym.endpoint.secrets))
 
 
 def _verified(trial: Trial) -> bool:

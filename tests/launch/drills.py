@@ -8,10 +8,10 @@ from textwrap import dedent
 import psutil
 
 from gym_conformance.launch.env import Env
-from gym_conformance.launch.server import Launch, LaunchedServer, Peers
+from gym_conformance.launch.launched_server import Launch, LaunchedServer, PeerAddresses
 
 #: Ports that nobody listens on: these envs ask nobody.
-NOBODY = Peers(("127.0.0.1", 9), ("127.0.0.1", 9))
+NOBODY = PeerAddresses(("127.0.0.1", 9), ("127.0.0.1", 9))
 
 #: Answers everything; what stands before it goes wrong.
 ANSWERING = """

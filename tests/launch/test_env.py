@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.launch.env import BadConfig, Env, NoEnv, find_envs, find_instance
-from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched
+from gym_conformance.launch.env import BadConfig, Env, NoEnv, find_envs, find_server
+from gym_conformance.launch.launched_server import Launch, LaunchedServer, NotLaunched
 from tests.launch.drills import NOBODY
 
 _SERVER = "{name}:\n  resources_servers:\n    {inner}:\n      entrypoint: app.py\n"
@@ -57,17 +57,17 @@ def test_no_env(tmp_path: Path, given: str) -> None:
         find_envs([given], tmp_path)
 
 
-def test_the_instance_of_its_name_in_the_file_of_its_name(tmp_path: Path) -> None:
+def test_the_server_of_its_name_in_the_file_of_its_name(tmp_path: Path) -> None:
     judge = "      judge:\n        model: {type: responses_api_models, name: judge_model}\n"
     own = _SERVER.format(name="mine", inner="env") + judge
     folder = _env(tmp_path / "env", a=_SERVER.format(name="other", inner="env"), env=own)
-    instance = find_instance(folder)
-    assert (instance.name, instance.inner, instance.models) == ("mine", "env", ("judge_model",))
+    server = find_server(folder)
+    assert (server.name, server.inner, server.models) == ("mine", "env", ("judge_model",))
 
 
-def test_an_instance_of_another_name(tmp_path: Path) -> None:
+def test_a_server_of_another_name(tmp_path: Path) -> None:
     folder = _env(tmp_path / "repo", a="policy: 1\n", b=_SERVER.format(name="mine", inner="env"))
-    assert find_instance(folder).name == "mine"
+    assert find_server(folder).name == "mine"
 
 
 _PLAYS = (
@@ -92,12 +92,12 @@ def test_environment_servers_beside_resources_servers(
 ) -> None:
     """The YAML of most resources servers of 0.7.0 declares an environment server that relays to their agent."""
     folder = _env(tmp_path / parent / "env", env=_PLAYS.format(inner=inner) + others)
-    instance = find_instance(folder)
-    assert (instance.name, instance.group) == (
+    server = find_server(folder)
+    assert (server.name, server.group) == (
         name,
         "environment_servers" if name == "plays" else "resources_servers",
     )
-    assert instance.models == (("???",) if name == "plays" else ()), "whom it asks is a mock"
+    assert server.models == (("???",) if name == "plays" else ()), "whom it asks is a mock"
     root = tmp_path if parent.endswith("servers") else folder
     assert find_envs([str(folder)], tmp_path)[0].root == root
 
@@ -114,7 +114,7 @@ def test_environment_servers_beside_resources_servers(
 def test_no_yaml(tmp_path: Path, configs: dict[str, str], needs: str) -> None:
     folder = _env(tmp_path / "env", **configs)
     with pytest.raises(BadConfig, match=needs):
-        find_instance(folder)
+        find_server(folder)
     launch = Launch(Env("env", folder), NOBODY, python=sys.executable)
     with pytest.raises(NotLaunched, match=needs), LaunchedServer(launch):
         pass

@@ -16,13 +16,13 @@ from gym_conformance.mcp.carrier import Carrier, NotSpoken
 from gym_conformance.mcp.connection import McpConnection, NotSendable, connected
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import make_line
+from gym_conformance.plugin.run import make_endpoint
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contract import CookieContract
+from gym_conformance.session.contracts import CookieContract
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.session.fault import Fault, ServerFault
 from gym_conformance.session.printable import redact
+from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.serving import serve
 from gym_mocks.wire import Reply, Request
@@ -55,16 +55,16 @@ def talk(server: ReferenceServer, asking: Callable[[McpConnection], Awaitable[T]
     """What comes of asking in a fresh session, and the channel that it went over."""
 
     async def within(url: str) -> tuple[T, Channel]:
-        line = make_line(url, Options(url=url, timeout=1.0))
-        channel = Channel(line)
+        endpoint = make_endpoint(url, Options(url=url, timeout=1.0))
+        channel = Channel(endpoint)
         try:
             seeded = await CookieContract().session(channel, BARE_ROW).seed()
-            endpoint = read_endpoint(block_of(reply_of(seeded).json()))
-            assert endpoint
-            async with connected(Carrier(channel, endpoint.path, endpoint.headers, seeded.number)) as connection:
+            mcp = read_endpoint(block_of(reply_of(seeded).json()))
+            assert mcp
+            async with connected(Carrier(channel, mcp.path, mcp.headers, seeded.number)) as connection:
                 return await asking(connection), channel
         finally:
-            await line.transport.aclose()
+            await endpoint.transport.aclose()
 
     with serve(server) as url:
         return asyncio.run(within(url))
@@ -144,7 +144,7 @@ def test_the_token_is_a_secret_and_the_reproduction_finds_it_anew() -> None:
     """The commands work on a server that has never seen the session."""
     _, channel = talk(ReferenceServer(expose_tools_over_mcp=True), lambda connection: connection.call(*CALL))
     token = json.loads(reply_of(channel.exchanges[0]).text)["mcp"]["headers"][TOKEN_HEADER]
-    assert redact(f"token {token}.", channel.line.secrets) == "token [redacted]."
+    assert redact(f"token {token}.", channel.endpoint.secrets) == "token [redacted]."
     with serve(ReferenceServer(expose_tools_over_mcp=True)) as url:
         script = curl_script(channel.exchanges, url)
         assert token not in "\n".join(script)

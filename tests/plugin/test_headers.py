@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if getattr(item, "check", None) and item.check.id == "seed-replies-object":
             async def broken(trial, subject):
-                headers = dict(trial.gym.line.headers)
+                headers = dict(trial.gym.endpoint.headers)
                 raise RuntimeError(f"no luck with {headers}")
             item.check = replace(item.check, body=broken)
 """

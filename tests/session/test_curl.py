@@ -12,12 +12,12 @@ import pytest
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.policy_output import DO_NOTHING, RAW_SURROGATE
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
-from gym_conformance.session.channel import Channel, Line
-from gym_conformance.session.contract import Client, CookieContract, post
+from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.contracts import CookieContract, CookieHabit, post
 from gym_conformance.session.curl import curl_script, environment_name
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.transport import Transport
-from gym_conformance.session.typed import TypedContract
+from gym_conformance.session.typed_sessions import TypedContract
 from gym_mocks.reference import ReferenceServer, SignedCookie
 from gym_mocks.resources import ResourcesServer, TypedSessions
 from gym_mocks.serving import serve
@@ -49,10 +49,10 @@ def run(script: list[str], **environment: str) -> list[int]:
     return [int(line) for line in done.stdout.split(b"\n") if len(line) == 3 and line.isdigit()]
 
 
-async def drive(channel: Channel, client: Client) -> None:
+async def drive(channel: Channel, habit: CookieHabit) -> None:
     """A session with calls, a refused one, bytes that are no text, and a verify with a lone surrogate."""
     data = dataset()
-    session = CookieContract().session(channel, data.rows[1], client)
+    session = CookieContract().session(channel, data.rows[1], habit)
     await session.seed()
     rollout = next(rollout for rollout in data.rollouts if rollout.belongs_to(data.rows[1]))
     for call in rollout.calls:
@@ -68,14 +68,14 @@ async def drive(channel: Channel, client: Client) -> None:
     )
 
 
-def recorded(app: ASGIApp, client: Client, headers: dict[str, str] | None = None) -> tuple[list[int], list[int]]:
+def recorded(app: ASGIApp, habit: CookieHabit, headers: dict[str, str] | None = None) -> tuple[list[int], list[int]]:
     """The statuses that the suite saw, and those of its reproduction on the same server."""
 
     async def record(url: str) -> list[Exchange]:
         transport = Transport(httpx.URL(url), deadline=5)
         try:
-            channel = Channel(Line(url, transport, 5, headers or {}))
-            await drive(channel, client)
+            channel = Channel(Endpoint(url, transport, 5, headers or {}))
+            await drive(channel, habit)
         finally:
             await transport.aclose()
         return channel.exchanges
@@ -89,11 +89,11 @@ def recorded(app: ASGIApp, client: Client, headers: dict[str, str] | None = None
     return [exchange.reply.status if exchange.reply else 0 for exchange in exchanges], again
 
 
-@pytest.mark.parametrize("client", Client, ids=lambda client: client.name.lower())
+@pytest.mark.parametrize("habit", CookieHabit, ids=lambda client: client.name.lower())
 @pytest.mark.parametrize("make", [ReferenceServer, CookieOnce, ToolNeedsSession], ids=lambda make: make.__name__)
-def test_curl_sees_what_the_suite_saw(make: Callable[[], ASGIApp], client: Client) -> None:
+def test_curl_sees_what_the_suite_saw(make: Callable[[], ASGIApp], habit: CookieHabit) -> None:
     """Cookies included: ToolNeedsSession answers 500 to a call whose session's cookie does not come along."""
-    seen, again = recorded(make(), client)
+    seen, again = recorded(make(), habit)
     assert seen == again
     assert seen[:3] == [200, 200, 200]
 
@@ -106,7 +106,7 @@ def test_typed_sessions_are_named_anew() -> None:
     """Under the same ids every request would be refused: those sessions are closed."""
 
     async def record(url: str) -> list[Exchange]:
-        channel = Channel(Line(url, transport := Transport(httpx.URL(url), deadline=5), 5))
+        channel = Channel(Endpoint(url, transport := Transport(httpx.URL(url), deadline=5), 5))
         for row in dataset(lambda row: row.update(note="a long one " * 500)).rows + dataset().rows:
             session = TypedContract().session(channel, row)
             await session.seed()
@@ -133,7 +133,7 @@ class NeedsToken(ReferenceServer):
 
 
 def test_a_secret_header_comes_from_the_environment() -> None:
-    seen, again = recorded(NeedsToken(), Client.REPLACING, {"Authorization": "Bearer open 'sesame'"})
+    seen, again = recorded(NeedsToken(), CookieHabit.REPLACING, {"Authorization": "Bearer open 'sesame'"})
     assert seen == again
     assert 401 not in seen
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import Transport
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from gym_conformance.session.fault import ServerFault
+from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.session.transport import IDLE_LIMIT, Transport
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import Cookies, payload_of
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
-from gym_conformance.session.contract import Client, post
+from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import Reply, reply_of
 
 _LOST = "simple_agent takes its cookies from each reply: after this one it has none, and goes on in a fresh session."
@@ -79,7 +79,7 @@ async def cookie_replacing_client(trial: Trial, _: object) -> None:
     does so here; replies and reward are the same too. What differs already between two equal runs is not compared.
     Source: `SimpleAgent.responses` in responses_api_agents/simple_agent/app.py (0.4.0).
     """
-    await _same_for_both_clients(trial, Client.REPLACING)
+    await _same_for_both_clients(trial, CookieHabit.REPLACING)
 
 
 @check(
@@ -95,19 +95,19 @@ async def cookie_keeping_client(trial: Trial, _: object) -> None:
     The session's state must not travel in the cookie, nor the id change on the way.
     Source: Verifiers' NeMo Gym taskset takes the cookie once, at the seed (0.3.0, 0.4.0).
     """
-    await _same_for_both_clients(trial, Client.KEEPING)
+    await _same_for_both_clients(trial, CookieHabit.KEEPING)
 
 
-async def _same_for_both_clients(trial: Trial, client: Client) -> None:
-    other = Client.COLLECTING  # a server that serves any client serves this one: what differs is the other's habit
+async def _same_for_both_clients(trial: Trial, habit: CookieHabit) -> None:
+    other = CookieHabit.COLLECTING  # a server that serves any client serves this one: what differs is the other's habit
     reference, again = await replay(trial, other), await replay(trial, other)
-    tried = await replay(trial, client)
+    tried = await replay(trial, habit)
     if reference.kept_id and not tried.kept_id:
         raise Violation("one session id from the seed to the verify", f"{tried.ids}", _LOST)
     expected, came = Replayed.difference(reference, again, tried)
     if expected:
         raise Violation(
-            f"the same answer for {client.value} as for {other.value}: {expected}",
+            f"the same answer for {habit.value} as for {other.value}: {expected}",
             came,
             "The session changes on the way: the cookie is lost or replaced, or holds the state itself.",
         )

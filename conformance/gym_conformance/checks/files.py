@@ -15,8 +15,8 @@ import yaml
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.trial import Trial
-from gym_conformance.launch.env import ENVIRONMENT, BadConfig, find_instance
-from gym_conformance.launch.files import hold_to_task_data, missing_references
+from gym_conformance.launch.env import ENVIRONMENT, BadConfig, find_server
+from gym_conformance.launch.env_files import hold_to_task_data, missing_references
 
 _EXAMPLES: Final = 5
 
@@ -43,15 +43,15 @@ async def env_config(trial: Trial, _: object) -> None:
     """
     folder = _folder(trial)
     try:
-        instance = find_instance(folder)
+        server = find_server(folder)
     except BadConfig as bad:
         raise Violation(str(bad), "no such file", "NeMo Gym knows a server only by its YAML.") from None
-    entry = yaml.safe_load(instance.path.read_text("utf-8"))[instance.name][instance.group][instance.inner]
-    if instance.group != ENVIRONMENT and not entry.get("domain"):
-        raise Violation(f"a domain in {instance.path.name}", "none", "Add `domain: agent`, or another of its Domain.")
-    if not (folder / instance.entrypoint).is_file():
+    entry = yaml.safe_load(server.path.read_text("utf-8"))[server.name][server.group][server.inner]
+    if server.group != ENVIRONMENT and not entry.get("domain"):
+        raise Violation(f"a domain in {server.path.name}", "none", "Add `domain: agent`, or another of its Domain.")
+    if not (folder / server.entrypoint).is_file():
         raise Violation(
-            f"the file {instance.entrypoint}", "no such file", "`entrypoint` is relative to the env's folder."
+            f"the file {server.entrypoint}", "no such file", "`entrypoint` is relative to the env's folder."
         )
 
 
@@ -64,7 +64,7 @@ def _expect_data(trial: Trial) -> Path:
     folder = _folder(trial)
     group = folder.parent.name
     with suppress(BadConfig):
-        group = find_instance(folder).group
+        group = find_server(folder).group
     if group == ENVIRONMENT:
         raise NotApplicable("an environment server plays the rows of others")
     return folder

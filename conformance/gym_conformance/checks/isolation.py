@@ -11,7 +11,7 @@ from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
-from gym_conformance.session.contract import Client
+from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.execute import Rollout, run_schedule
 from gym_conformance.trajectories.generate import crowded, interleaved, trajectories
 from gym_conformance.trajectories.trajectory import Schedule
@@ -130,7 +130,7 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     tools, and verifies with it (0.3.0, 0.4.0).
     """
     trajectory = schedule.trajectories[0]
-    rollout = Rollout(trial.gym, trial.channel, trajectory, Client.KEEPING)
+    rollout = Rollout(trial.gym, trial.channel, trajectory, CookieHabit.KEEPING)
     await rollout.step()
     first, second = rollout.session, rollout.session.shared()
     for step in range(trajectory.steps - 1):

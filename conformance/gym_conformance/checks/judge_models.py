@@ -19,7 +19,7 @@ from gym_conformance.contract.policy_output import message, response
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.gym import Gym
 from gym_conformance.session.exchange import Reply
-from gym_conformance.session.fault import Fault, ServerFault
+from gym_conformance.session.server_fault import Fault, ServerFault
 
 #: Exceptions that say that the code met what it did not expect, and not what it met.
 _SLIPS: Final = (
@@ -90,7 +90,7 @@ async def judge_silent(trial: Trial, _: object) -> None:
         if fault.fault is not Fault.HANG:
             raise
         raise Violation(
-            f"an answer within {trial.gym.line.timeout:g} s",
+            f"an answer within {trial.gym.endpoint.timeout:g} s",
             f"{fault.fault}: {fault.detail}",
             "The judge is asked without a time limit; asyncio.timeout around the call is enough.",
         ) from None

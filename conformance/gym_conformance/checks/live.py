@@ -11,7 +11,7 @@ from gym_conformance.contract.endpoints import LIVENESS, SEED_SESSION, VERIFY
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.gym import Gym
-from gym_conformance.session.contract import post
+from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Request
 
 

@@ -16,7 +16,7 @@ from gym_conformance.contract.policy_output import DO_NOTHING, response
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.mcp.result import McpResult
-from gym_conformance.session.contract import Session
+from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 

@@ -13,7 +13,7 @@ from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.trial import Trial, expect_object, expect_status
 from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX, TASK_INDEX
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.session.contract import post
+from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply
 
 

@@ -15,8 +15,8 @@ from gym_conformance.checks.run import EPISODE, episode_of, expect_answer, playe
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.gym import Gym
-from gym_conformance.session.fault import Fault, ServerFault
-from gym_conformance.session.running import Played, play
+from gym_conformance.session.playing import Played, play
+from gym_conformance.session.server_fault import Fault, ServerFault
 
 #: Fresh episodes that must earn the same.
 _EPISODES = 4
@@ -105,4 +105,4 @@ async def _played(trial: Trial, saying: Saying) -> Played:
     except ServerFault as fault:
         if fault.fault is not Fault.HANG or saying is not Saying.NOTHING:
             raise
-        raise NotApplicable(f"its own limit is longer than {trial.gym.line.timeout:g} s (--gym-timeout)") from None
+        raise NotApplicable(f"its own limit is longer than {trial.gym.endpoint.timeout:g} s (--gym-timeout)") from None

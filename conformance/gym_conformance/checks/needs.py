@@ -13,7 +13,7 @@ from gym_conformance.contract.openapi import ServerKind, phrase
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contract import Client
+from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request, reply_of
 from gym_conformance.session.stepping import SteppingSession
 
@@ -37,7 +37,7 @@ async def _environment(gym: Gym) -> None:
 
 async def _resets(gym: Gym) -> None:
     """A server that resets no row at all has one finding, of step-resets, and not one for every check."""
-    reply = reply_of(await SteppingSession(Channel(gym.line), gym.row, Client.REPLACING).seed())
+    reply = reply_of(await SteppingSession(Channel(gym.endpoint), gym.row, CookieHabit.REPLACING).seed())
     if reply.status != HTTPStatus.OK:
         raise Untestable(f"an episode: /reset answers {reply.status}; see step-resets")
 

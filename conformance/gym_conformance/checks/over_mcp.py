@@ -19,9 +19,9 @@ from gym_conformance.gym import Gym
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
 from gym_conformance.mcp.connection import McpConnection, NotSendable, connected, missing
 from gym_conformance.session.channel import PathHangs
-from gym_conformance.session.contract import Client, Session
+from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.session.fault import ServerFault
+from gym_conformance.session.server_fault import ServerFault
 
 #: Calls of one rollout, and made-up ones where none is recorded.
 _CALLS, _MADE_UP = 8, 4
@@ -96,7 +96,7 @@ async def open_session(trial: Trial, row: Row | None = None) -> Opened:
     Raises:
         Untestable: the server does not take the seed, or says nothing of MCP this time.
     """
-    session = trial.session(row, Client.KEEPING)
+    session = trial.session(row, CookieHabit.KEEPING)
     exchange = await session.seed()
     reply = reply_of(exchange)
     if reply.status != HTTPStatus.OK or not reply.is_json:

@@ -13,7 +13,7 @@ from hypothesis.strategies import SearchStrategy
 from gym_conformance.checks.check import Attempt, Check, Level, Need, the_server
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
-from gym_conformance.session.fault import ServerFault
+from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.explore import explore
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.learn import learn
@@ -72,7 +72,7 @@ class _Attempts:
                 raise again
             if isinstance(found.cause, ServerFault):
                 self.jammed = True
-                self.trial.gym.line.hangs.clear()  # it does answer, one at a time
+                self.trial.gym.endpoint.hangs.clear()  # it does answer, one at a time
 
     async def _try_one(self, schedule: Schedule) -> Broken | None:
         fresh = Trial(self.trial.gym, self.trial.memory)

@@ -168,7 +168,7 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
     for _again in range(2):
         second = await rollout.verify()
         if (second.status, second.body) != (first.steps[-1].status, first.reward):
-            aside = Channel(trial.gym.line)
+            aside = Channel(trial.gym.endpoint)
             for _control in range(_SESSIONS):
                 if (await run(trial.gym, aside, schedule.trajectories[0])).reward != first.reward:
                     raise NotApplicable("the reward is not reproducible on fresh sessions")

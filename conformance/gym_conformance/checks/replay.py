@@ -7,7 +7,7 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
-from gym_conformance.session.contract import Client, Session
+from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory
@@ -37,13 +37,13 @@ class Replayed:
         return "", ""
 
 
-async def replay(trial: Trial, client: Client, disturb: tuple[Call, ...] = ()) -> Replayed:
+async def replay(trial: Trial, habit: CookieHabit, disturb: tuple[Call, ...] = ()) -> Replayed:
     """Seed, call, verify as the longest recorded rollout does, with `disturb` called after each step.
 
     Where no rollout is recorded, or no tool is served, only the seed and the verify remain.
     """
     row, calls = _recorded(trial)
-    session = await trial.open(row, client)
+    session = await trial.open(row, habit)
     ids, answers = [session.id], []
     for call in calls[:_CALLS]:
         for disturbing in disturb:

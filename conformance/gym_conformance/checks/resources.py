@@ -24,7 +24,7 @@ from gym_conformance.gym import NO_SUCH_TOOL
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.process import census
-from gym_conformance.session.typed import TypedContract
+from gym_conformance.session.typed_sessions import TypedContract
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.trajectory import Trajectory
 
@@ -43,7 +43,7 @@ _KEPT_BYTES = 32 * 1024
 
 async def _latency(trial: Trial) -> float:
     started = time.perf_counter()
-    await Channel(trial.gym.line).send(Request("GET", LIVENESS))
+    await Channel(trial.gym.endpoint).send(Request("GET", LIVENESS))
     return time.perf_counter() - started
 
 
@@ -62,7 +62,7 @@ async def resources_loop_free(trial: Trial, _: object) -> None:
 
     Our inference: rollout collection has hundreds of sessions open on one server (nemo_gym/rollout_collection.py).
     """
-    if trial.gym.line.hangs[VERIFY]:
+    if trial.gym.endpoint.hangs[VERIFY]:
         raise Untestable("a verify that ends: it hung before in this run; see verify-degenerate")
     idle = median([await _latency(trial) for _ in range(9)])
     heaviest = max(degenerate_outputs(NO_SUCH_TOOL), key=lambda output: len(str(output.items)))

@@ -23,7 +23,7 @@ from gym_conformance.contract.policy_output import (
     response,
 )
 from gym_conformance.gym import Gym
-from gym_conformance.session.contract import Session
+from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import StepOutcome

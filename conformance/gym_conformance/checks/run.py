@@ -18,10 +18,10 @@ from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX,
 from gym_conformance.contract.episode import Episode
 from gym_conformance.gym import BARE_ROW, Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contract import JSON_HEADERS, post
+from gym_conformance.session.contracts import JSON_HEADERS, post
 from gym_conformance.session.exchange import Reply, Request
-from gym_conformance.session.fault import Fault, ServerFault
-from gym_conformance.session.running import Played, play
+from gym_conformance.session.playing import Played, play
+from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 
 #: Rows that are played at the same time, and how often each; and how often each alone, to see what varies by itself.
@@ -47,7 +47,7 @@ async def played(gym: Gym, channel: Channel, episode: Episode) -> Played:
         found = await play(channel, episode)
     except ServerFault as fault:
         if fault.fault is Fault.HANG:
-            raise Untestable(f"an episode within {gym.line.timeout:g} s (--gym-timeout)") from None
+            raise Untestable(f"an episode within {gym.endpoint.timeout:g} s (--gym-timeout)") from None
         raise
     if found.failed and episode.row is BARE_ROW:
         raise Untestable(f"dataset rows (--gym-data); of a made-up one {found.failed}")
@@ -56,7 +56,7 @@ async def played(gym: Gym, channel: Channel, episode: Episode) -> Played:
 
 async def _ends(gym: Gym) -> None:
     """A server whose episodes all fail, for its peers do, has one finding of it, and not one for every check."""
-    found = await played(gym, Channel(gym.line), episode_of(gym))
+    found = await played(gym, Channel(gym.endpoint), episode_of(gym))
     if found.failed:
         raise Untestable(f"an episode that ends with a result: {found.failed}")
 
@@ -188,7 +188,7 @@ async def run_isolation(trial: Trial, _: object) -> None:
 
 
 async def _apart(gym: Gym, row: Row) -> Played:
-    return await played(gym, Channel(gym.line), episode_of(gym, row))
+    return await played(gym, Channel(gym.endpoint), episode_of(gym, row))
 
 
 def _mixed(found: Played, alone: list[Played], *, whole: bool) -> tuple[str, str] | None:

@@ -24,7 +24,7 @@ from gym_conformance.contract.endpoints import ROLLOUT_KEYS, SEED_SESSION, VERIF
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import SetCookie, parse_set_cookie
 from gym_conformance.contract.statuses import is_redirect
-from gym_conformance.session.contract import Client, post
+from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import reply_of
 
 
@@ -136,7 +136,7 @@ async def seed_cookie_usable(trial: Trial, _: object) -> None:
     """
     session = trial.session()
     reply = reply_of(await session.seed())
-    url = httpx.URL(trial.channel.line.url)
+    url = httpx.URL(trial.channel.endpoint.url)
     for cookie in _session_cookies(reply.set_cookies):
         path = cookie.attributes.get("path", "/")
         if not f"{url.path.rstrip('/')}/".startswith(path.rstrip("/") + "/"):
@@ -199,7 +199,7 @@ async def seed_repeat_harmless(trial: Trial, _: object) -> None:
     """
     once = await trial.open()
     expected = (await trial.verify(once, DO_NOTHING.response)).status
-    session = await trial.open(client=Client.KEEPING)
+    session = await trial.open(habit=CookieHabit.KEEPING)
     for _again in range(2):
         exchange = await session.seed()
         expect_status(

@@ -42,7 +42,7 @@ class Solo:
         return next(differences(outcome, tried, self._mask), None)
 
     async def _run(self) -> Outcome:
-        again = await run(self._trial.gym, Channel(self._trial.gym.line), self.trajectory)
+        again = await run(self._trial.gym, Channel(self._trial.gym.endpoint), self.trajectory)
         self._outcome = self._outcome or again
         self._mask |= volatile(self._outcome, again)
         self._runs += 1

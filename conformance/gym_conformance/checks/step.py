@@ -19,7 +19,7 @@ from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degen
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contract import Client
+from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.stepping import SteppingSession
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences
@@ -36,7 +36,7 @@ Action = Mapping[str, Any]
 
 def _session(trial: Trial, row: Row | None = None, channel: Channel | None = None) -> SteppingSession:
     """A session that is not reset yet."""
-    return SteppingSession(channel or trial.channel, row or trial.gym.row, Client.REPLACING)
+    return SteppingSession(channel or trial.channel, row or trial.gym.row, CookieHabit.REPLACING)
 
 
 def _actions(gym: Gym) -> Sequence[Action]:
@@ -86,7 +86,7 @@ async def _alone(trial: Trial) -> Outcome:
         NotApplicable: it is not the same each time.
     """
     outcomes = [
-        await _episode(_session(trial, channel=Channel(trial.gym.line)), _actions(trial.gym)) for _ in range(_ALONE)
+        await _episode(_session(trial, channel=Channel(trial.gym.endpoint)), _actions(trial.gym)) for _ in range(_ALONE)
     ]
     if any(_difference(outcomes[0], outcome) for outcome in outcomes):
         raise NotApplicable("not reproducible alone: no two episodes of the row are alike")

@@ -31,7 +31,7 @@ from gym_conformance.probes.asking import NoSession
 from gym_conformance.probes.catch_all import knows_tool
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.live_answer import LiveAnswer
-from gym_conformance.session.contract import Client
+from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 
 #: So many tools' calls are spoilt: each is sent before every step of a replay.
@@ -133,7 +133,7 @@ async def tool_bad_body(trial: Trial, tool: Tool) -> None:
     Source: policies write arguments that are JSON but no object; nemo-gym's own servers declare a pydantic model,
     which answers 422.
     """
-    session = await trial.open(client=Client.KEEPING)
+    session = await trial.open(habit=CookieHabit.KEEPING)
     for name, body in BAD_BODIES.items():
         exchange = await session.call_raw(tool.name, body)
         expect_no_crash(
@@ -170,7 +170,7 @@ async def tool_wrong_arguments(trial: Trial, tool: Tool) -> None:
     Any status below 500 is fine: a tool may take them, refuse them with 422, or answer 200 with an error for the policy.
     Source: simple_agent/app.py (0.4.0) replaces its cookies with those of the reply; a 5xx from an exception has none.
     """
-    session = await trial.open(client=Client.KEEPING)
+    session = await trial.open(habit=CookieHabit.KEEPING)
     for name, arguments in wrong_arguments(tool).items():
         exchange = await session.call(Call(tool.name, arguments))
         hint = "The tool's function raises: catch it and return the error as the tool's output, with 200 or 4xx."
@@ -216,9 +216,9 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
     disturb = await _refused(trial, [Call(NO_SUCH_TOOL, {}), Call(calls[0].name, [1, 2]), *_spoilt(calls)])
     if not disturb:
         raise NotApplicable("it refuses no call")
-    client = Client.COLLECTING  # whatever the server does to the others is not this check's matter
-    plain, again = await replay(trial, client), await replay(trial, client)
-    disturbed = await replay(trial, client, disturb)
+    habit = CookieHabit.COLLECTING  # whatever the server does to the others is not this check's matter
+    plain, again = await replay(trial, habit), await replay(trial, habit)
+    disturbed = await replay(trial, habit, disturb)
     expected, came = Replayed.difference(plain, again, disturbed)
     if expected:
         raise Violation(

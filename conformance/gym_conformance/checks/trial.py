@@ -14,7 +14,7 @@ from gym_conformance.findings import Reading
 from gym_conformance.gym import BARE_ROW, Gym
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contract import Client, Session, post
+from gym_conformance.session.contracts import CookieHabit, Session, post
 from gym_conformance.session.exchange import Reply, Request, reply_of
 from gym_conformance.trajectories.trajectory import Schedule
 
@@ -31,7 +31,7 @@ class Trial:
         self.gym = gym
         self.memory = memory or Memory()
         self.memory.trials += 1
-        self.channel = Channel(gym.line)
+        self.channel = Channel(gym.endpoint)
         self.note = ""
         self.volatile: set[str] = set()
         self.schedule: Schedule | None = None
@@ -51,17 +51,17 @@ class Trial:
         """Send any request as it stands."""
         return reply_of(await self.channel.send(request))
 
-    def session(self, row: Row | None = None, client: Client = Client.REPLACING) -> Session:
+    def session(self, row: Row | None = None, habit: CookieHabit = CookieHabit.REPLACING) -> Session:
         """A session that is not seeded yet, on `row` or on the gym's first one."""
-        return self.gym.contract.session(self.channel, row or self.gym.row, client)
+        return self.gym.contract.session(self.channel, row or self.gym.row, habit)
 
-    async def open(self, row: Row | None = None, client: Client = Client.REPLACING) -> Session:
+    async def open(self, row: Row | None = None, habit: CookieHabit = CookieHabit.REPLACING) -> Session:
         """A seeded session.
 
         Raises:
             Untestable: the server does not take the seed, which is another check's finding.
         """
-        session = self.session(row, client)
+        session = self.session(row, habit)
         reply = reply_of(await session.seed())
         refuse_made_up(row or self.gym.row, reply)
         if reply.status != HTTPStatus.OK:

@@ -30,9 +30,9 @@ from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.identity import SESSION_ID
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.gym import Gym
-from gym_conformance.session.contract import post
+from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.session.typed import TypedContract, TypedSession
+from gym_conformance.session.typed_sessions import TypedContract, TypedSession
 from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.generate import interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference

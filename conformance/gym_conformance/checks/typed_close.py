@@ -23,7 +23,7 @@ from gym_conformance.checks.typed import (
 )
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.session.typed import TypedSession
+from gym_conformance.session.typed_sessions import TypedSession
 from gym_conformance.trajectories.execute import Rollout
 
 _CLOSED = "Remember the ids that were closed, and refuse them."

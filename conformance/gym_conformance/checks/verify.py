@@ -36,7 +36,7 @@ from gym_conformance.contract.policy_output import (
 )
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
-from gym_conformance.session.contract import post
+from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 
 

@@ -2,7 +2,7 @@
 
     python child.py SOCKET ANNOUNCEMENT < specification
 
-SOCKET and ANNOUNCEMENT are descriptors. The specification is a line of JSON (`gym_conformance.launch.server`). One line
+SOCKET and ANNOUNCEMENT are descriptors. The specification is a line of JSON (`gym_conformance.launch.launched_server`). One line
 of JSON answers it: `{"pid", "config"}` where the server is about to accept, or `{"failed": ...}`.
 
 The env's own entry point is run as `gym env start` runs it (nemo-gym 0.4.0 to 0.7.0, `nemo_gym/cli/env.py`): as

@@ -64,7 +64,7 @@ class Env:
 
 
 @dataclass(frozen=True)
-class Instance:
+class ConfiguredServer:
     """One server that a YAML declares.
 
     Attributes:
@@ -141,7 +141,7 @@ def _named(envs: tuple[Env, ...]) -> tuple[Env, ...]:
     return tuple(unique)
 
 
-def find_instance(folder: Path) -> Instance:
+def find_server(folder: Path) -> ConfiguredServer:
     """The server that the folder's YAML files declare for it: of its name, else the first.
 
     The file that bears the folder's name comes first, then the others by name.
@@ -151,7 +151,7 @@ def find_instance(folder: Path) -> Instance:
     """
     files = sorted(folder.glob("configs/*.yaml"), key=lambda file: (file.stem != folder.name, file.name))
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
-    declared = [instance for file in files for instance in _instances(file)]
+    declared = [instance for file in files for instance in _configured_servers(file)]
     if not declared:
         raise BadConfig(f"a YAML in configs/ that declares {group}.{folder.name}; {_count(files)}")
     return min(declared, key=lambda instance: (instance.inner != folder.name, instance.group != group))
@@ -161,7 +161,7 @@ def _count(files: list[Path]) -> str:
     return f"none of {len(files)} files does" if files else "there is no file"
 
 
-def _instances(file: Path) -> list[Instance]:
+def _configured_servers(file: Path) -> list[ConfiguredServer]:
     try:
         config = yaml.safe_load(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -174,7 +174,7 @@ def _instances(file: Path) -> list[Instance]:
                 if isinstance(entry, dict):
                     entrypoint = str(entry.get("entrypoint") or "app.py")
                     models = tuple(_models(entry, group))
-                    found.append(Instance(str(name), str(inner), file, entrypoint, models, group))
+                    found.append(ConfiguredServer(str(name), str(inner), file, entrypoint, models, group))
     return found
 
 

@@ -76,7 +76,7 @@ class McpConnection:
 
     async def _answered(self, asking: Awaitable[Any], method: str) -> dict[str, Any] | McpResult:
         """The answer as JSON, or the JSON-RPC error as a result."""
-        carrier, seconds = self._carrier, 2 * self._carrier.channel.line.timeout
+        carrier, seconds = self._carrier, 2 * self._carrier.channel.endpoint.timeout
         carrier.failure = None
         error: Exception | None = None
         try:
@@ -120,7 +120,7 @@ async def connected(carrier: Carrier) -> AsyncIterator[McpConnection]:
     sessions = importlib.import_module("mcp.client.session")
     failure: Exception | None = None
     # The url is never connected to: the carrier knows where to go
-    url = carrier.channel.line.url + carrier.path
+    url = carrier.channel.endpoint.url + carrier.path
     try:
         async with (
             _client(streamable, carrier) as client,

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from gym_conformance.checks.memory import Saying
-from gym_conformance.launch.server import Peers
+from gym_conformance.launch.launched_server import PeerAddresses
 
 
 def serve_demo(started: ExitStack) -> str:
@@ -44,10 +44,10 @@ class MockPeers:
         self._head: Any = None
         self._policy: Any = None
         self._asked = 0
-        self._peers: Peers | None = None
+        self._peers: PeerAddresses | None = None
 
     @property
-    def addresses(self) -> Peers:
+    def addresses(self) -> PeerAddresses:
         """Where they are."""
         if self._peers is None:
             from gym_mocks.head import Head  # noqa: PLC0415 - only launching needs them
@@ -59,7 +59,9 @@ class MockPeers:
             self._started.callback(host.close)
             self._head, self._policy = Head({}), FakePolicy()
             self.says(Saying.USUAL)
-            self._peers = Peers(_address(host.serve(self._head)), _address(host.serve(Participants(self._counted()))))
+            self._peers = PeerAddresses(
+                _address(host.serve(self._head)), _address(host.serve(Participants(self._counted())))
+            )
         return self._peers
 
     @property

@@ -1,4 +1,4 @@
-"""One process's part in a run: its event loop, its line to the target, and the judge."""
+"""One process's part in a run: its event loop, its endpoint, and the judge."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -18,10 +18,10 @@ from gym_conformance.gym import recognise
 from gym_conformance.judge import Judge
 from gym_conformance.options import Options
 from gym_conformance.plugin.progress import Progress
-from gym_conformance.session.channel import Channel, Line
+from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.exchange import Request
-from gym_conformance.session.fault import Fault, ServerFault
-from gym_conformance.session.latency import Latencies
+from gym_conformance.session.latencies import Latencies
+from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.trajectory import Schedule
 
@@ -87,21 +87,21 @@ class Run:
 
     def effort(self) -> Effort:
         """What was spent so far."""
-        line = self._judge.gym.line if self._judge else None
-        return Effort(line.requests, line.seconds) if line else Effort(0, 0.0)
+        endpoint = self._judge.gym.endpoint if self._judge else None
+        return Effort(endpoint.requests, endpoint.seconds) if endpoint else Effort(0, 0.0)
 
     def latencies(self) -> list[list[Any]]:
         """How long good replies took since this was last asked, as JSON (`session.latency`)."""
         if self._judge is None:
             return []
-        line = self._judge.gym.line
-        taken, line.latencies = line.latencies, Latencies()
+        endpoint = self._judge.gym.endpoint
+        taken, endpoint.latencies = endpoint.latencies, Latencies()
         return taken.as_json()
 
     def close(self) -> None:
         """Close all connections and the event loop."""
         if self._judge:
-            self._within(self._judge.gym.line.transport.aclose())
+            self._within(self._judge.gym.endpoint.transport.aclose())
         if self.progress:
             self.progress.close()
         self._runner.close()
@@ -122,26 +122,28 @@ class Run:
         work = judge.replay(check, schedule) if schedule else judge.judge(check)
         if self.progress is None:
             return await work
-        return await self.progress.during(check.id, lambda: (judge.memory.trials, judge.gym.line.requests), work)
+        return await self.progress.during(check.id, lambda: (judge.memory.trials, judge.gym.endpoint.requests), work)
 
     async def _ready(self) -> Judge:
         """The judge; the first time this finds out what sort of server it is."""
         if self._judge is None:
-            line = make_line(self.url, self.options)
+            endpoint = make_endpoint(self.url, self.options)
             memory = Memory(self.options.search, self.options.pid, judge_models=self._judge_models, log=self._log)
             data = self.dataset
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
-            self._judge = Judge(await recognise(line, data.rows, data.rollouts, self.options.contract, **known), memory)
+            self._judge = Judge(
+                await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known), memory
+            )
         return self._judge
 
     def _within(self, work: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(work)
 
 
-def make_line(url: str, options: Options) -> Line:
-    """A line to the target; to be made and used within one event loop."""
+def make_endpoint(url: str, options: Options) -> Endpoint:
+    """The endpoint of the target; to be made and used within one event loop."""
     transport = Transport(httpx.URL(url), deadline=options.timeout)
-    return Line(url, transport, options.timeout, options.headers, options.in_flight)
+    return Endpoint(url, transport, options.timeout, options.headers, options.in_flight)
 
 
 def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> None:
@@ -158,7 +160,7 @@ def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> 
     async def ask() -> None:
         transport = Transport(httpx.URL(url), deadline=seconds)
         try:
-            await Channel(Line(url, transport, max(seconds, options.timeout), options.headers)).send(
+            await Channel(Endpoint(url, transport, max(seconds, options.timeout), options.headers)).send(
                 Request("GET", "/")
             )
         finally:

@@ -15,7 +15,7 @@ from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.report import Report, about_training, drift_of
 from gym_conformance.reports.shown import named
 from gym_conformance.reports.text import explain
-from gym_conformance.session.latency import Latencies
+from gym_conformance.session.latencies import Latencies
 
 
 @dataclass

@@ -20,12 +20,12 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym import Gym
 from gym_conformance.judge import Judge
 from gym_conformance.launch.env import Env
-from gym_conformance.launch.server import Launch, LaunchedServer, NotLaunched, Peers
+from gym_conformance.launch.launched_server import Launch, LaunchedServer, NotLaunched, PeerAddresses
 from gym_conformance.options import Options
 from gym_conformance.plugin.locking import write_lock
 from gym_conformance.plugin.progress import Progress
 from gym_conformance.plugin.resuming import Earlier
-from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_line
+from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_endpoint
 from gym_conformance.reports.place import relative
 from gym_conformance.trajectories.trajectory import Schedule
 
@@ -155,8 +155,8 @@ class Target:
 
     def _reader(self, data: Dataset = _NO_ROWS) -> Judge:
         """A judge of files, who knows no server."""
-        line = make_line("http://127.0.0.1", self.options)
-        gym = Gym(line, Api(), ServerKind.OTHER, "nothing is sent", data.rows, declared=data.definitions)
+        endpoint = make_endpoint("http://127.0.0.1", self.options)
+        gym = Gym(endpoint, Api(), ServerKind.OTHER, "nothing is sent", data.rows, declared=data.definitions)
         python = self.env.interpreter(self.options.python) if self.env else ""
         return Judge(gym, Memory(env=self.env, python=python))
 
@@ -287,7 +287,7 @@ class Mocks(FakeModel, Protocol):
     """What stands beside launched servers: a model, where it is, and whom to tell of a server's config."""
 
     @property
-    def addresses(self) -> Peers:
+    def addresses(self) -> PeerAddresses:
         """Head and policy."""
 
     def tell_head(self, config: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_crash, is_success
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contract import Client, Session
+from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Reply, reply_of
 
 
@@ -14,13 +14,13 @@ class NoSession(Exception):
     """The row is not seeded, which is another check's finding; the message says what came."""
 
 
-async def opened(gym: Gym, channel: Channel, row: Row, client: Client = Client.REPLACING) -> Session:
+async def opened(gym: Gym, channel: Channel, row: Row, habit: CookieHabit = CookieHabit.REPLACING) -> Session:
     """A seeded session.
 
     Raises:
         NoSession: the server does not take the seed.
     """
-    session = gym.contract.session(channel, row, client)
+    session = gym.contract.session(channel, row, habit)
     status = reply_of(await session.seed()).status
     if not is_success(status):
         raise NoSession(f"/seed_session answered {status}; see seed-accepts-rows")

@@ -19,7 +19,7 @@ from gym_conformance.drift.witnesses import boundary_values
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
 from gym_conformance.probes.asking import ask, crashed, opened
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contract import Client
+from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 
 #: An answer without such a word is no refusal: a server may acknowledge whatever it is sent.
@@ -72,7 +72,7 @@ async def unknown_argument(gym: Gym, channel: Channel, definition: Definition) -
         NoSession: the server does not take the seed.
         ServerFault: the server does not answer.
     """
-    session = await opened(gym, channel, gym.row_for(definition), Client.COLLECTING)
+    session = await opened(gym, channel, gym.row_for(definition), CookieHabit.COLLECTING)
 
     async def call(arguments: Any) -> Reply:
         return reply_of(await session.call(Call(definition.name, arguments)))

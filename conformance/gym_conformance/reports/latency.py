@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gym_conformance.session.latency import Samples
+from gym_conformance.session.latencies import Samples
 
 #: What the JSON report says in milliseconds.
 _TIMES: Final = {"median_ms": 0.5, "p95_ms": 0.95, "max_ms": 1.0}

@@ -1,4 +1,4 @@
-"""The line to one target, and the channels on it: one for each trial, each keeping a record of its own."""
+"""The endpoint of one target, and the channels to it: one for each trial, each keeping a record of its own."""
 
 import asyncio
 import time
@@ -14,9 +14,9 @@ from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.mcp_block import block_of, read_endpoint
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.session.exchange import Exchange, Reply, Request
-from gym_conformance.session.fault import Fault, ServerFault
-from gym_conformance.session.latency import Latencies
+from gym_conformance.session.latencies import Latencies
 from gym_conformance.session.printable import credentials
+from gym_conformance.session.server_fault import Fault, ServerFault
 
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
 _HANGS = 2
@@ -31,7 +31,7 @@ class PathHangs(Exception):
 
 
 @dataclass
-class Line:
+class Endpoint:
     """What all channels to one target share.
 
     `url` has no trailing slash; `timeout` is in seconds, per request; `seconds` is how long requests were under way,
@@ -92,8 +92,8 @@ class Line:
 class Channel:
     """Sends requests and records every exchange."""
 
-    def __init__(self, line: Line) -> None:
-        self.line = line
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
         self.exchanges: list[Exchange] = []
         self._sent = 0
 
@@ -104,18 +104,18 @@ class Channel:
             ServerFault: no whole, valid HTTP reply came within the deadline; the exchange is recorded all the same.
             PathHangs: the path has hung too often to be asked again.
         """
-        if self.line.hangs[request.path] >= _HANGS:
+        if self.endpoint.hangs[request.path] >= _HANGS:
             raise PathHangs(f"{request.method} {request.path} hung {_HANGS} times before in this run")
         self._sent += 1
         number = self._sent
         try:
             reply = await self._exchange(request)
         except ServerFault as fault:
-            self.line.hangs[request.path] += fault.fault is Fault.HANG
+            self.endpoint.hangs[request.path] += fault.fault is Fault.HANG
             self.exchanges.append(Exchange(number, request, fault=f"{fault.fault}: {fault.detail}"))
             raise
-        self.line.took(request, reply)
-        self.line.heard(request, reply)
+        self.endpoint.took(request, reply)
+        self.endpoint.heard(request, reply)
         exchange = Exchange(number, request, reply)
         self.exchanges.append(exchange)
         return exchange
@@ -127,13 +127,13 @@ class Channel:
     async def _exchange(self, request: Request) -> Reply:
         headers = {"accept": "*/*", "user-agent": "gym-conformance"}
         headers |= {
-            name.lower(): value for given in (self.line.headers, request.headers) for name, value in given.items()
+            name.lower(): value for given in (self.endpoint.headers, request.headers) for name, value in given.items()
         }
         if request.cookies:
             headers["cookie"] = request.cookies.header
         encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        sent = httpx.Request(request.method, self.line.url + request.path, headers=encoded, content=request.body)
-        response = await self.line.carry(sent)
+        sent = httpx.Request(request.method, self.endpoint.url + request.path, headers=encoded, content=request.body)
+        response = await self.endpoint.carry(sent)
         # As Latin-1, which any bytes are: httpx guesses, and what it guesses may not be sent back as it came
         raw = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]
         received = tuple((name.lower(), value) for name, value in raw)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gym_conformance.contract.endpoints import RESET, STEP
-from gym_conformance.session.contract import CookieSession, post
+from gym_conformance.session.contracts import CookieSession, post
 from gym_conformance.session.exchange import Exchange
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from gym_conformance.session.content import response
-from gym_conformance.session.fault import Fault, ServerFault
-from gym_conformance.session.wire import Connection, written
+from gym_conformance.session.content_coding import response
+from gym_conformance.session.http_connection import Connection, written
+from gym_conformance.session.server_fault import Fault, ServerFault
 
 if TYPE_CHECKING:
-    from gym_conformance.session.reading import Answer
+    from gym_conformance.session.reply_reader import ParsedReply
 
 IDLE_LIMIT = 256  # connections kept open for reuse: as many sessions as are ever driven at once
 
@@ -98,7 +98,7 @@ class Transport(httpx.AsyncBaseTransport):
         for connection in connections:
             await connection.closed
 
-    async def _answer(self, request: httpx.Request, message: bytes, *, until: float) -> tuple[Answer, bool]:
+    async def _answer(self, request: httpx.Request, message: bytes, *, until: float) -> tuple[ParsedReply, bool]:
         resent = False
         connection = self._kept()
         if connection:
@@ -113,7 +113,7 @@ class Transport(httpx.AsyncBaseTransport):
 
     async def _exchange(
         self, connection: Connection, request: httpx.Request, message: bytes, *, until: float
-    ) -> Answer:
+    ) -> ParsedReply:
         try:
             answer = await connection.exchange(request, message, until=until)
         except ServerFault:

@@ -12,7 +12,7 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contract import Client, Session
+from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
@@ -21,9 +21,11 @@ from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolv
 class Rollout:
     """One trajectory on its way through a session, a step at a time, as the default agent takes it."""
 
-    def __init__(self, gym: Gym, channel: Channel, trajectory: Trajectory, client: Client = Client.REPLACING) -> None:
+    def __init__(
+        self, gym: Gym, channel: Channel, trajectory: Trajectory, habit: CookieHabit = CookieHabit.REPLACING
+    ) -> None:
         self.trajectory = trajectory
-        self.session: Session = gym.contract.session(channel, trajectory.row, client)
+        self.session: Session = gym.contract.session(channel, trajectory.row, habit)
         self.steps: list[StepOutcome] = []
         self.output: list[Item] = []
         self.refusals: list[StepOutcome] = []

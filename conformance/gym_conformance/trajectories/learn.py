@@ -38,13 +38,13 @@ async def learn(gym: Gym) -> Knowledge:
     returned: dict[str, dict[Any, None]] = defaultdict(dict)
     seen = [value for _, calls in gym.recorded_calls for call in calls for value in named_values(call.arguments)]
     for row, calls in runs[:_RUNS]:
-        outcome = await run(gym, Channel(gym.line), Trajectory(row, calls))
+        outcome = await run(gym, Channel(gym.endpoint), Trajectory(row, calls))
         for step in outcome.calls:
             returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
             seen += named_values(step.body)
     started = time.monotonic()
     for _ in range(_BARE):
-        await run(gym, Channel(gym.line), Trajectory(gym.row))
+        await run(gym, Channel(gym.endpoint), Trajectory(gym.row))
     return Knowledge(
         session_seconds=(time.monotonic() - started) / _BARE,
         rows=tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,),

@@ -3,7 +3,7 @@
 import json
 
 from gym_conformance.reports.latency import Latency
-from gym_conformance.session.latency import ENDPOINTS, KEPT, OTHERS, Latencies, Samples
+from gym_conformance.session.latencies import ENDPOINTS, KEPT, OTHERS, Latencies, Samples
 
 
 def samples(*seconds: float) -> Samples:

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import httptools
 
-from gym_conformance.session.fault import PARTIAL_LIMIT, Fault
+from gym_conformance.session.server_fault import PARTIAL_LIMIT, Fault
 
 HEAD_LIMIT = 64 * 1024  # bytes of header fields, or of any one thing unfinished: servers refuse far less
 INTERIM_LIMIT = 32  # 1xx answers before the real one: a flood of them would keep the loop busy until the deadline
 
 
 @dataclass(slots=True)
-class Answer:
+class ParsedReply:
     """A response as it came off the wire.
 
     Attributes:
@@ -65,12 +65,12 @@ class Reader:
         self._interims = 0
         self._weight = 0  # bytes of header fields
         self._unfinished = 0  # bytes since the parser last made something of them
-        self._answer = Answer()
+        self._answer = ParsedReply()
         self._headed = False
         self._whole = False
         self._flaw: Flaw | None = None
 
-    def feed(self, data: bytes) -> Answer | Flaw | None:
+    def feed(self, data: bytes) -> ParsedReply | Flaw | None:
         """Take in bytes; None while the answer is unfinished."""
         if len(self.seen) < PARTIAL_LIMIT:
             self.seen = (self.seen + data)[:PARTIAL_LIMIT]
@@ -85,7 +85,7 @@ class Reader:
             self._refuse(Fault.OVERSIZED, f"over {HEAD_LIMIT} bytes of headers or framing, {self.progress()}")
         return self._flaw or (self._answer if self._whole else None)
 
-    def end(self) -> Answer | Flaw:
+    def end(self) -> ParsedReply | Flaw:
         """Take in the end of the stream, which is also the end of an answer of no stated length."""
         answer = self._answer
         if self._headed and not answer.values(b"content-length") and not self._chunked():
@@ -158,6 +158,6 @@ class Reader:
             self._whole = True
             return
         self._interims += 1
-        self._answer, self._headed = Answer(), False
+        self._answer, self._headed = ParsedReply(), False
         if self._interims > INTERIM_LIMIT:
             self._refuse(Fault.INVALID, f"more than {INTERIM_LIMIT} interim (1xx) answers")

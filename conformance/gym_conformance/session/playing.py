@@ -9,7 +9,7 @@ from http import HTTPStatus
 from gym_conformance.contract.endpoints import RUN
 from gym_conformance.contract.episode import Ended, Episode
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contract import post
+from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 
 

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from gym_conformance.launch.env import Env
+from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES, NotLaunched
 from gym_conformance.launch.reasons import raised, reason
-from gym_conformance.launch.server import LOG_LIMIT, LOG_LINES, NotLaunched
 from tests.launch.drills import ANSWERING, alive, application, descriptors, gone, written
 
 

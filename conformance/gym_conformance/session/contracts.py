@@ -17,7 +17,7 @@ from gym_conformance.session.exchange import Exchange, Request
 JSON_HEADERS = {"Content-Type": "application/json"}
 
 
-class Client(Enum):
+class CookieHabit(Enum):
     """Whose habits with cookies a session has."""
 
     REPLACING = "an agent that replaces its cookies with those of each reply"  # simple_agent/app.py, 0.4.0
@@ -61,7 +61,7 @@ class SessionContract(Protocol):
     def name(self) -> str:
         """As the report names it."""
 
-    def session(self, channel: Channel, row: Row, client: Client = Client.REPLACING) -> Session:
+    def session(self, channel: Channel, row: Row, habit: CookieHabit = CookieHabit.REPLACING) -> Session:
         """A session that is not seeded yet."""
 
 
@@ -73,10 +73,10 @@ def post(path: str, body: Any, cookies: Cookies = NO_COOKIES) -> Request:
 class CookieSession:
     """A session that a signed cookie names."""
 
-    def __init__(self, channel: Channel, row: Row, client: Client) -> None:
+    def __init__(self, channel: Channel, row: Row, habit: CookieHabit) -> None:
         self.channel = channel
         self.row = row
-        self.client = client
+        self.habit = habit
         self.cookies = NO_COOKIES
 
     @property
@@ -89,7 +89,7 @@ class CookieSession:
         return self._seeded(await self.channel.send(post(SEED_SESSION, dict(self.row.data), self.cookies)))
 
     def _seeded(self, exchange: Exchange) -> Exchange:
-        if self.client is Client.REPLACING or not self.cookies:
+        if self.habit is CookieHabit.REPLACING or not self.cookies:
             self.cookies = exchange.received
         return exchange
 
@@ -107,7 +107,7 @@ class CookieSession:
 
     def shared(self) -> "CookieSession":
         """Another client with the cookies of this one."""
-        other = CookieSession(self.channel, self.row, self.client)
+        other = CookieSession(self.channel, self.row, self.habit)
         other.cookies = self.cookies
         return other
 
@@ -120,9 +120,9 @@ class CookieSession:
         exchange = await self.channel.send(
             Request(request.method, request.path, request.body, request.headers, self.cookies)
         )
-        if self.client is Client.REPLACING:
+        if self.habit is CookieHabit.REPLACING:
             self.cookies = exchange.received
-        if self.client is Client.COLLECTING:
+        if self.habit is CookieHabit.COLLECTING:
             self.cookies = self.cookies.updated(exchange.received)
         return exchange
 
@@ -132,6 +132,6 @@ class CookieContract:
 
     name = "cookie"
 
-    def session(self, channel: Channel, row: Row, client: Client = Client.REPLACING) -> CookieSession:
+    def session(self, channel: Channel, row: Row, habit: CookieHabit = CookieHabit.REPLACING) -> CookieSession:
         """A session that is not seeded yet and has no cookie."""
-        return CookieSession(channel, row, client)
+        return CookieSession(channel, row, habit)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from gym_conformance.launch.env import BadConfig, Env, find_instance
+from gym_conformance.launch.env import BadConfig, Env, find_server
 from gym_conformance.launch.reasons import raised, reason
 from gym_conformance.session.printable import credentials, printable, redact
 
@@ -43,7 +43,7 @@ class NotLaunched(Exception):
 
 
 @dataclass(frozen=True)
-class Peers:
+class PeerAddresses:
     """Where the server finds the rest of a gym: base URLs' (host, port)."""
 
     head: tuple[str, int]
@@ -64,7 +64,7 @@ class Launch:
     """
 
     env: Env
-    peers: Peers
+    peers: PeerAddresses
     python: str = ""
     settings: tuple[str, ...] = ()
     deadline: float = 120.0
@@ -82,7 +82,7 @@ class Launch:
         Raises:
             BadConfig: the env has no YAML that can be used.
         """
-        return () if self.env.application else find_instance(self.env.folder).models
+        return () if self.env.application else find_server(self.env.folder).models
 
     def specification(self, port: int) -> dict[str, Any]:
         """What the child is told.
@@ -93,7 +93,7 @@ class Launch:
         env = self.env
         if env.application:
             return {"application": env.application, "folder": str(env.folder)}
-        instance = find_instance(env.folder)
+        instance = find_server(env.folder)
         return {
             "application": "",
             "folder": str(env.folder),

@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from gym_conformance.session.fault import PARTIAL_LIMIT, Fault, ServerFault
+from gym_conformance.session.server_fault import PARTIAL_LIMIT, Fault, ServerFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gym_conformance.session.reading import Answer
+    from gym_conformance.session.reply_reader import ParsedReply
 
 # What httpx decodes whatever else is installed. One at a time: two multiply what a bomb makes of a piece
 DECODABLE = frozenset({b"gzip", b"deflate"})
 PIECE = 1024  # encoded bytes decoded at a time: deflate makes at most 1,032 of one, so about 1 MiB
 
 
-def response(request: httpx.Request, answer: Answer, extensions: Mapping[str, object], *, limit: int) -> httpx.Response:
+def response(
+    request: httpx.Request, answer: ParsedReply, extensions: Mapping[str, object], *, limit: int
+) -> httpx.Response:
     """The answer as an httpx response, body read and decoded to at most `limit` bytes.
 
     Raises:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 import httpx
 
-from gym_conformance.session.fault import Fault, ServerFault
-from gym_conformance.session.reading import Answer, Flaw, Reader
+from gym_conformance.session.reply_reader import Flaw, ParsedReply, Reader
+from gym_conformance.session.server_fault import Fault, ServerFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,9 +38,9 @@ class Connection(asyncio.Protocol):
         self._lost = lost
         self._reader = Reader(limit)
         self._readable = select.poll()
-        self._outcome: asyncio.Future[Answer | Flaw] | None = None
+        self._outcome: asyncio.Future[ParsedReply | Flaw] | None = None
 
-    async def exchange(self, request: httpx.Request, message: bytes, *, until: float) -> Answer:
+    async def exchange(self, request: httpx.Request, message: bytes, *, until: float) -> ParsedReply:
         """Send one request and read its whole answer.
 
         Args:
@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
     def _expire(self) -> None:
         self._settle(Flaw(Fault.HANG, self._reader.progress()))
 
-    def _settle(self, outcome: Answer | Flaw | None) -> None:
+    def _settle(self, outcome: ParsedReply | Flaw | None) -> None:
         # A flaw is a result too: as an exception it would be logged when the exchange is cancelled just then
         if outcome and self._outcome and not self._outcome.done():
             self._outcome.set_result(outcome)

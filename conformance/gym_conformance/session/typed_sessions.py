@@ -9,15 +9,15 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import CLOSE_SESSION, SEED_SESSION
 from gym_conformance.contract.identity import Identity, task_of
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contract import Client, CookieSession, post
+from gym_conformance.session.contracts import CookieHabit, CookieSession, post
 from gym_conformance.session.exchange import Exchange
 
 
 class TypedSession(CookieSession):
     """A session that the caller names."""
 
-    def __init__(self, channel: Channel, row: Row, client: Client, identity: Identity) -> None:
-        super().__init__(channel, row, client)
+    def __init__(self, channel: Channel, row: Row, habit: CookieHabit, identity: Identity) -> None:
+        super().__init__(channel, row, habit)
         self.identity = identity
 
     @property
@@ -33,14 +33,14 @@ class TypedSession(CookieSession):
 
     def shared(self) -> "TypedSession":
         """Another client that knows the identity, and has the cookies of this one."""
-        other = TypedSession(self.channel, self.row, self.client, self.identity)
+        other = TypedSession(self.channel, self.row, self.habit, self.identity)
         other.cookies = self.cookies
         return other
 
     def again(self, **changes: object) -> "TypedSession":
         """A client without cookies that names the same session, perhaps in another episode's name."""
         identity = replace(self.identity, **changes)  # type: ignore[arg-type]
-        return TypedSession(self.channel, self.row, self.client, identity)
+        return TypedSession(self.channel, self.row, self.habit, identity)
 
     async def close(self) -> Exchange:
         """`POST /close_session`, with the session's cookies."""
@@ -52,6 +52,6 @@ class TypedContract:
 
     name = "typed"
 
-    def session(self, channel: Channel, row: Row, client: Client = Client.REPLACING) -> TypedSession:
+    def session(self, channel: Channel, row: Row, habit: CookieHabit = CookieHabit.REPLACING) -> TypedSession:
         """A session of a new id that is not seeded yet."""
-        return TypedSession(channel, row, client, Identity(task_id=task_of(row)["task_id"]))
+        return TypedSession(channel, row, habit, Identity(task_id=task_of(row)["task_id"]))
