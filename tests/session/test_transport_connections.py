@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.exchange import Request, reply_of
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.session.transport import IDLE_LIMIT, Transport
+from gym_conformance.session.transport import FRESH, IDLE_LIMIT, Transport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -109,6 +111,33 @@ def test_at_once_have_one_each_and_keep_them() -> None:
                 server.gate.set()
                 await asyncio.gather(*asked)
         assert len(server.writers) == 20
+
+    run(test())
+
+
+def test_fresh_requests_have_one_each_and_keep_none() -> None:
+    async def test() -> None:
+        server = Server()
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            await ask(transport, url)
+            for _ in range(5):
+                response = await transport.handle_async_request(httpx.Request("GET", url, extensions={FRESH: True}))
+                assert not response.extensions["resent"]
+            await until(lambda: server.open == 1)
+            await ask(transport, url)
+        assert len(server.writers) == 6
+
+    run(test())
+
+
+def test_a_fresh_channel_is_served_by_another_connection_each_time() -> None:
+    async def test() -> None:
+        server = Server(lambda connection, _: hello(connection))
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            endpoint = Endpoint(str(url).rstrip("/"), transport, LONG)
+            kept, fresh = Channel(endpoint), Channel(endpoint, fresh=True)
+            said = [reply_of(await channel.send(Request("GET", "/"))).text for channel in (kept, fresh, kept, fresh)]
+        assert said == ["0", "1", "0", "2"]
 
     run(test())
 

@@ -17,6 +17,7 @@ from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.latencies import Latencies
 from gym_conformance.session.printable import credentials
 from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.session.transport import FRESH
 
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
 _HANGS = 2
@@ -90,10 +91,15 @@ class Endpoint:
 
 
 class Channel:
-    """Sends requests and records every exchange."""
+    """Sends requests and records every exchange.
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    Connections are kept and shared by all channels, last in, first out, so that requests one after another reach one
+    worker of a server that has several. Each request of a `fresh` channel has a connection of its own.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, fresh: bool = False) -> None:
         self.endpoint = endpoint
+        self._extensions = {FRESH: fresh}
         self.exchanges: list[Exchange] = []
         self._sent = 0
 
@@ -132,7 +138,8 @@ class Channel:
         if request.cookies:
             headers["cookie"] = request.cookies.header
         encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        sent = httpx.Request(request.method, self.endpoint.url + request.path, headers=encoded, content=request.body)
+        url = self.endpoint.url + request.path
+        sent = httpx.Request(request.method, url, headers=encoded, content=request.body, extensions=self._extensions)
         response = await self.endpoint.carry(sent)
         # As Latin-1, which any bytes are: httpx guesses, and what it guesses may not be sent back as it came
         raw = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]

@@ -1,7 +1,12 @@
-"""From an answer off the wire to an httpx response: httpx decodes, and here is the bound that it lacks."""
+"""From a parsed reply to an httpx response: one content coding at most, decoded here and never beyond a limit.
+
+httpx would decode whatever the reply names, however often, before its caller can look: 234 bytes under three gzips make
+a gigabyte. zlib takes the limit itself, so no more than that is ever held.
+"""
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING
 
 import httpx
@@ -13,9 +18,9 @@ if TYPE_CHECKING:
 
     from gym_conformance.session.reply_reader import ParsedReply
 
-# What httpx decodes whatever else is installed. One at a time: two multiply what a bomb makes of a piece
-DECODABLE = frozenset({b"gzip", b"deflate"})
-PIECE = 1024  # encoded bytes decoded at a time: deflate makes at most 1,032 of one, so about 1 MiB
+# zlib's window bits. A server that says deflate may mean it with zlib's header (RFC 9110, 8.4.1.2) or without
+_GZIP = (16 + zlib.MAX_WBITS,)
+_WINDOWS = {b"gzip": _GZIP, b"x-gzip": _GZIP, b"deflate": (zlib.MAX_WBITS, -zlib.MAX_WBITS)}
 
 
 def response(
@@ -27,50 +32,55 @@ def response(
         ServerFault: OVERSIZED; or INVALID for a body that is not what its Content-Encoding says, or whose
             coding was never asked for.
     """
-    body = bytes(answer.body)
     coding = b",".join(answer.values(b"content-encoding")).strip().lower()
-    plain = not body or coding in {b"", b"identity"}
-    made = _Bounded(
-        answer.status,
-        headers=answer.headers,
-        stream=httpx.ByteStream(body) if plain else _Pieces(body),
-        request=request,
-        extensions=dict(extensions),
-    )
-    made.limit = limit
-    named = f"content-encoding {coding.decode('latin-1')!r}"
     try:
-        made.read()
-    except httpx.DecodingError as error:
-        fault, detail = Fault.INVALID, f"{named}: {error}"
+        body = decoded(bytes(answer.body), coding, limit)
     except OverflowError:
-        fault, detail = Fault.OVERSIZED, f"{len(body)} bytes decode to more than the limit of {limit}"
+        fault, detail = Fault.OVERSIZED, f"{len(answer.body)} bytes decode to more than the limit of {limit}"
+    except ValueError as error:
+        fault, detail = Fault.INVALID, f"content-encoding {coding.decode('latin-1')!r}{error}"
     else:
-        if plain or coding in DECODABLE:
-            return made
-        fault, detail = Fault.INVALID, f"{named}, which was not asked for"
-    raise ServerFault(fault, detail, request=request, partial=body[:PARTIAL_LIMIT])
+        stream = httpx.ByteStream(body)
+        made = _Decoded(
+            answer.status, headers=answer.headers, stream=stream, request=request, extensions=dict(extensions)
+        )
+        made.read()
+        return made
+    raise ServerFault(fault, detail, request=request, partial=bytes(answer.body[:PARTIAL_LIMIT]))
 
 
-class _Bounded(httpx.Response):
-    limit: int  # bytes, decoded
+def decoded(body: bytes, coding: bytes, limit: int) -> bytes:
+    """The body without its content coding; gzip's first member, as httpx and urllib read it.
+
+    Args:
+        body: As sent, at most `limit` bytes.
+        coding: The Content-Encoding, in lower case.
+        limit: How many bytes it may decode to.
+
+    Raises:
+        OverflowError: It decodes to more.
+        ValueError: It is coded more than once, by what was never asked for, or not as it says.
+    """
+    codings = [name for part in coding.split(b",") if (name := part.strip()) not in {b"", b"identity"}]
+    if not body or not codings:
+        return body
+    if len(codings) > 1 or codings[0] not in _WINDOWS:
+        raise ValueError(", which was not asked for")
+    flaw: zlib.error | None = None
+    for window in _WINDOWS[codings[0]]:
+        try:
+            whole = zlib.decompressobj(window).decompress(body, limit + 1)
+        except zlib.error as error:
+            flaw = flaw or error
+        else:
+            if len(whole) > limit:
+                raise OverflowError
+            return whole
+    raise ValueError(f": {flaw}")
+
+
+class _Decoded(httpx.Response):
+    """A response whose stream is decoded, though its headers are as they came."""
 
     def iter_bytes(self, chunk_size: int | None = None) -> Iterator[bytes]:
-        size = 0
-        for part in super().iter_bytes(chunk_size):
-            size += len(part)
-            if size > self.limit:
-                raise OverflowError
-            yield part
-
-
-class _Pieces(httpx.ByteStream):
-    """A body given to the decoder in small pieces, so that each makes little."""
-
-    def __init__(self, body: bytes) -> None:
-        super().__init__(body)
-        self._body = body
-
-    def __iter__(self) -> Iterator[bytes]:
-        for start in range(0, len(self._body), PIECE):
-            yield self._body[start : start + PIECE]
+        yield from self.iter_raw(chunk_size)

@@ -21,6 +21,9 @@ from gym_conformance.session.server_fault import Fault, ServerFault
 if TYPE_CHECKING:
     from gym_conformance.session.reply_reader import ParsedReply
 
+#: A request's extension: true for a connection of its own, which nothing was sent on and nothing else will be.
+FRESH = "fresh"
+
 IDLE_LIMIT = 256  # connections kept open for reuse: as many sessions as are ever driven at once
 
 
@@ -61,7 +64,8 @@ class Transport(httpx.AsyncBaseTransport):
 
         It follows no redirect and keeps no cookie. A request without Accept-Encoding gets `identity`, so that
         the bytes are what the server wrote. When a kept-alive connection proves closed before any byte of the
-        answer, the request is sent once more, on a new one.
+        answer, the request is sent once more, on a new one. A request whose extension `FRESH` is true takes no kept
+        connection and leaves none: several workers behind one address then share the requests out.
 
         Returns:
             The response; its extensions are `http_version` and `reason_phrase` (bytes, as httpx has them),
@@ -99,8 +103,8 @@ class Transport(httpx.AsyncBaseTransport):
             await connection.closed
 
     async def _answer(self, request: httpx.Request, message: bytes, *, until: float) -> tuple[ParsedReply, bool]:
-        resent = False
-        connection = self._kept()
+        resent, fresh = False, bool(request.extensions.get(FRESH))
+        connection = None if fresh else self._kept()
         if connection:
             try:
                 return await self._exchange(connection, request, message, until=until), resent
@@ -119,7 +123,7 @@ class Transport(httpx.AsyncBaseTransport):
         except ServerFault:
             self._still_open()  # closed by us in the middle: no fault of the server's
             raise
-        if len(self._idle) < IDLE_LIMIT and not self._closed:
+        if len(self._idle) < IDLE_LIMIT and not self._closed and not request.extensions.get(FRESH):
             self._idle.append(connection)  # one that is closing is not usable, and soon forgotten
         else:
             connection.abort()
