@@ -15,6 +15,7 @@ from statistics import median
 
 import httpx
 
+from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import Dataset, load
 from gym_conformance.gym import recognise
@@ -45,7 +46,7 @@ async def measure(url: str, dataset: Dataset) -> tuple[float, float, float, int]
     recorder = Recorder(transport)
     endpoint = Endpoint(url, recorder, TIMEOUT)
     started = time.perf_counter()
-    judge = Judge(await recognise(endpoint, dataset.rows, dataset.rollouts))
+    judge = Judge(Bench(await recognise(endpoint, dataset.rows, dataset.rollouts)))
     for check in CHECKS:
         await judge.judge(check)
     wall = time.perf_counter() - started

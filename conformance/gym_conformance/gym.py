@@ -19,7 +19,6 @@ from gym_conformance.drift.drift import Kind as DriftKind
 from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import Served, catch_all, served_tools
 from gym_conformance.drift.survey import survey
-from gym_conformance.mcp.offer import Offer
 from gym_conformance.session.channel import Channel, Endpoint, PathHangs
 from gym_conformance.session.contracts import CookieContract, SessionContract, post
 from gym_conformance.session.exchange import Request
@@ -57,7 +56,6 @@ class Gym:
         declared: the tools of all rows that were read; () for those of `rows`.
         agents: the agents that execute calls, for the rows whose agent is known to.
         lock: the tools as they were when they were last reviewed; None where no lock was given.
-        offer: what it serves over MCP, as far as somebody has asked.
     """
 
     endpoint: Endpoint
@@ -71,7 +69,6 @@ class Gym:
     declared: tuple[Definition, ...] = ()
     agents: Mapping[Row, Agent] = field(default_factory=dict)
     lock: Lock | None = None
-    offer: Offer = field(default_factory=Offer)
 
     @property
     def contracts(self) -> str:

@@ -4,9 +4,9 @@ import asyncio
 import json
 from dataclasses import asdict, dataclass, field, replace
 
+from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.check import Check, Need
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.memory import Memory
 from gym_conformance.checks.trial import Trial
 from gym_conformance.company import company
 from gym_conformance.contract.endpoints import LIVENESS, VERIFY
@@ -46,20 +46,24 @@ class Judge:
     of one that asks a judge.
     """
 
-    gym: Gym
-    memory: Memory = field(default_factory=Memory)
+    bench: Bench
     silent: str = ""
     needs: str = ""
     looked: bool = False
     judge_tried: bool = False
     asked: dict[str, tuple[Verdict, str] | None] = field(default_factory=dict)
 
+    @property
+    def gym(self) -> Gym:
+        """The gym that is judged."""
+        return self.bench.gym
+
     async def judge(self, check: Check) -> list[Finding]:
         """One finding for each subject of the check, at least one in all."""
         if unmet := await self._unmet(check):
             return [unmet]
         findings = []
-        for subject in check.subjects(self.gym):
+        for subject in check.subjects(Trial(self.bench)):
             findings.append(self._placed(await self._try(check, subject), subject))
             if self.silent:
                 return findings
@@ -68,7 +72,7 @@ class Judge:
 
     async def read(self, check: Check) -> list[Finding]:
         """A check of files alone: nothing is sent, also not to see whether the server still answers."""
-        return [await self._try(check, subject) for subject in check.subjects(self.gym)]
+        return [await self._try(check, subject) for subject in check.subjects(Trial(self.bench))]
 
     async def _unmet(self, check: Check) -> Finding | None:
         """What the check cannot do without and this gym has not, as a finding."""
@@ -82,7 +86,7 @@ class Judge:
 
     async def _ask(self, need: Need) -> tuple[Verdict, str] | None:
         try:
-            await need.ask(self.gym)
+            await need.ask(Trial(self.bench))
         except NotApplicable as reason:
             return Verdict.NOT_APPLICABLE, str(reason)
         except (Untestable, PathHangs, ServerFault) as missing:
@@ -106,7 +110,8 @@ class Judge:
     async def _try(self, check: Check, subject: object) -> Finding:
         if self.silent:
             return self._finding(check, subject, Verdict.UNTESTABLE, f"a server that answers: {self.silent}")
-        trial = Trial(self.gym, self.memory)
+        trial = Trial(self.bench)
+        trial.tried.trials += 1
         finding = await self._ended(check, subject, trial)
         rows = redact(json.dumps([row.as_json() for row in trial.drift]), self.gym.endpoint.secrets)
         return replace(finding, drift=tuple(json.loads(rows)), readings=tuple(map(asdict, trial.readings)))
@@ -135,10 +140,10 @@ class Judge:
 
     async def _unless_lacking(self, check: Check, subject: object, violation: Violation, trial: Trial) -> Finding:
         """The violation; untestable where the server said that something is missing."""
-        found = lack(trial.channel.exchanges, self.memory.log)
-        if found is None and self.memory.log() and any(map(crashed, trial.channel.exchanges)):
+        found = lack(trial.channel.exchanges, self.bench.launched.log)
+        if found is None and self.bench.launched.log() and any(map(crashed, trial.channel.exchanges)):
             await asyncio.sleep(_WRITTEN)
-            found = lack(trial.channel.exchanges, self.memory.log)
+            found = lack(trial.channel.exchanges, self.bench.launched.log)
         if found and found.lasts:
             self.needs = found.needs
         if found is None and trial.asked_judge_model and any(map(crashed, trial.channel.exchanges)):
@@ -176,7 +181,7 @@ class Judge:
         if self.needs or self.judge_tried:
             return
         self.judge_tried = True
-        trial = Trial(self.gym, self.memory)
+        trial = Trial(self.bench)
         try:
             await trial.verify(await trial.open(), DO_NOTHING.response)
         except (Untestable, PathHangs, ServerFault):
@@ -188,7 +193,7 @@ class Judge:
 
     async def _afterwards(self, check: Check) -> list[Finding]:
         """After every check the server still answers, whatever it was sent."""
-        trial = Trial(self.gym, self.memory)
+        trial = Trial(self.bench)
         try:
             await trial.send(Request("GET", LIVENESS))
         except ServerFault as fault:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks.memory import JudgeModels
+from gym_conformance.checks.launched import JudgeModels
 from gym_conformance.checks.registry import CHECKS, JUDGE_MODELS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options

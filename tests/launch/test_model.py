@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.memory import JudgeModels
+from gym_conformance.checks.launched import JudgeModels
 from gym_conformance.checks.registry import JUDGE_MODELS
 from gym_conformance.checks.run import run_isolation
 from gym_conformance.findings import Finding, Verdict

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.checks.memory import JudgeModels
+from gym_conformance.checks.launched import JudgeModels
 from gym_conformance.checks.registry import CHECKS, JUDGE_MODELS
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict

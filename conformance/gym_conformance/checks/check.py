@@ -12,7 +12,6 @@ from typing import Any
 
 from gym_conformance.checks.trial import Trial
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.gym import Gym
 from gym_conformance.trajectories.trajectory import Schedule
 
 
@@ -28,16 +27,16 @@ class Level(StrEnum):
 class Need:
     """What a check cannot do without; asked once for a gym, before the first check that has it.
 
-    `ask` raises `NotApplicable` where the rule says nothing about such a gym, and `Untestable` where something is
+    `ask` is given a trial, and raises `NotApplicable` where the rule says nothing about such a gym, and `Untestable` where something is
     missing, with what it is.
     """
 
     name: str
-    ask: Callable[[Gym], Awaitable[None]]
+    ask: Callable[[Trial], Awaitable[None]]
 
 
 Body = Callable[[Trial, Any], Awaitable[None]]
-Subjects = Callable[[Gym], Iterable[Any]]
+Subjects = Callable[[Trial], Iterable[Any]]
 Attempt = Callable[[Trial, Schedule], Awaitable[None]]
 
 
@@ -79,7 +78,7 @@ class Check:
         return Finding(self.id, self.level.value, self.title, verdict, subject, reason=reason, log=log)
 
 
-def the_server(_gym: Gym) -> Iterable[str]:
+def the_server(_trial: Trial) -> Iterable[str]:
     """The one subject of a check that is about the server as a whole."""
     return ("server",)
 

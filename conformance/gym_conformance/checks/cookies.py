@@ -129,7 +129,7 @@ _FORGERIES: dict[str, Callable[[str], str]] = {
 }
 
 
-def _forgeries(_gym: Gym) -> list[str]:
+def _forgeries(_trial: Trial) -> list[str]:
     return [*_FORGERIES, "the cookie twice, once forged"]
 
 

@@ -35,8 +35,8 @@ _REPLIES = 3
 def _each(*kinds: Kind, weight: Weight | None = None) -> Subjects:
     """Each drift of these kinds; the server as a whole where there is none, which passes."""
 
-    def subjects(gym: Gym) -> Iterable[Any]:
-        found = [one for one in gym.drifts if one.kind in kinds and weight in (None, one.weight)]
+    def subjects(trial: Trial) -> Iterable[Any]:
+        found = [one for one in trial.gym.drifts if one.kind in kinds and weight in (None, one.weight)]
         return found or ("server",)
 
     return subjects
@@ -73,10 +73,10 @@ async def _expect_unconfirmed(
         raise NotApplicable(trial.note)
 
 
-def _refused_subjects(gym: Gym) -> Iterable[Any]:
+def _refused_subjects(trial: Trial) -> Iterable[Any]:
     """What the schemas know; a catch-all's tools too, whose arguments only it knows."""
-    found = [one for one in gym.drifts if one.kind is Kind.ARGUMENT_REFUSED]
-    tools = gym.compared if gym.kind is ServerKind.CATCH_ALL else ()
+    found = [one for one in trial.gym.drifts if one.kind is Kind.ARGUMENT_REFUSED]
+    tools = trial.gym.compared if trial.gym.kind is ServerKind.CATCH_ALL else ()
     sound = [one for one in tools if not not_json_schema(one)]
     return [*found, *sound] or ("server",)
 
@@ -156,10 +156,10 @@ async def drift_argument_ignored(trial: Trial, subject: Any) -> None:
         await _expect_unconfirmed(trial, subject, asking, f"{_named(subject)} makes a difference", hint)
 
 
-def _declared_results(gym: Gym) -> Iterable[Any]:
+def _declared_results(trial: Trial) -> Iterable[Any]:
     """One definition of each tool whose reply the server declares."""
-    declared = {name for name, one in (gym.served or {}).items() if one.response is not None}
-    return {one.name: one for one in gym.compared if one.name in declared}.values() or ("server",)
+    declared = {name for name, one in (trial.gym.served or {}).items() if one.response is not None}
+    return {one.name: one for one in trial.gym.compared if one.name in declared}.values() or ("server",)
 
 
 @check(
@@ -269,9 +269,9 @@ async def drift_server_takes_more(trial: Trial, subject: Any) -> None:
         raise Violation("a definition of all that the server takes", subject.message, "Add it to the definition.")
 
 
-def _descriptions(gym: Gym) -> Iterable[Any]:
+def _descriptions(trial: Trial) -> Iterable[Any]:
     notes = _each(Kind.DESCRIPTION_DIFFERS, Kind.DEFINITION_UNSOUND, weight=Weight.NOTE)
-    return notes(gym)
+    return notes(trial)
 
 
 @check(
@@ -295,10 +295,10 @@ async def drift_description(trial: Trial, subject: Any) -> None:
         )
 
 
-def _outdated(gym: Gym) -> Iterable[Any]:
-    if gym.lock is None:
+def _outdated(trial: Trial) -> Iterable[Any]:
+    if trial.gym.lock is None:
         return ("server",)
-    return gym.lock.outdated(gym.tools_now) or ("server",)
+    return trial.gym.lock.outdated(trial.gym.tools_now) or ("server",)
 
 
 @check(

@@ -22,7 +22,7 @@ _EXAMPLES: Final = 5
 
 
 def _folder(trial: Trial) -> Path:
-    env = trial.memory.env
+    env = trial.launched.env
     if env is None or env.application:
         raise NotApplicable("only of an env's folder, given as --gym-env, are the files known")
     return env.folder
@@ -182,7 +182,7 @@ async def env_task_data(trial: Trial, _: object) -> None:
         raise NotApplicable("the env has no task_data.py")
     if not rows.is_file():
         raise NotApplicable("there are no example rows; see env-examples")
-    said = await hold_to_task_data(trial.memory.python, folder, _root(trial), rows)
+    said = await hold_to_task_data(trial.launched.python, folder, _root(trial), rows)
     if "unknown" in said:
         raise NotApplicable(f"it takes {said['unknown']}")
     if "broken" in said:
@@ -210,5 +210,5 @@ def _problems(said: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _root(trial: Trial) -> Path:
-    env = trial.memory.env
+    env = trial.launched.env
     return env.root if env else Path()

@@ -11,7 +11,7 @@ from typing import Final
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.memory import FakeModel, JudgeModels, Saying
+from gym_conformance.checks.launched import FakeModel, JudgeModels, Saying
 from gym_conformance.checks.needs import RESOURCES_SERVER
 from gym_conformance.checks.trial import Trial, describe
 from gym_conformance.contract.dataset_rows import Row
@@ -37,7 +37,7 @@ _SLIPS: Final = (
 _NOTHING_SAID: Final = ("", "Internal Server Error", "An unknown error occurred")
 
 
-def _sayings(_gym: Gym) -> Iterable[Saying]:
+def _sayings(_trial: Trial) -> Iterable[Saying]:
     return (Saying.YES, Saying.NO, Saying.GARBAGE, Saying.FAILURE)
 
 
@@ -131,7 +131,7 @@ def judge_models_of(trial: Trial) -> JudgeModels:
     Raises:
         NotApplicable: they are not, or there is none.
     """
-    models = trial.memory.judge_models
+    models = trial.launched.judge_models
     if models is None:
         raise NotApplicable("only of a server that the suite launches, with a judge of its own, is this known")
     if not models.names:

@@ -10,7 +10,6 @@ from gym_conformance.checks.trial import Trial, describe, expect_no_crash
 from gym_conformance.contract.endpoints import LIVENESS, SEED_SESSION, VERIFY
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import UNROUTED
-from gym_conformance.gym import Gym
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Request
 
@@ -29,8 +28,8 @@ async def live_root(trial: Trial, _: object) -> None:
     expect_no_crash(await trial.send(Request("GET", LIVENESS)), "The liveness route fails.")
 
 
-def _endpoints(gym: Gym) -> tuple[str, ...]:
-    return () if gym.kind in (ServerKind.GYMNASIUM, ServerKind.ENVIRONMENT) else (SEED_SESSION, VERIFY)
+def _endpoints(trial: Trial) -> tuple[str, ...]:
+    return () if trial.gym.kind in (ServerKind.GYMNASIUM, ServerKind.ENVIRONMENT) else (SEED_SESSION, VERIFY)
 
 
 @check(

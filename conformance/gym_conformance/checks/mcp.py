@@ -22,7 +22,6 @@ from gym_conformance.drift.drift import Drift, Witness
 from gym_conformance.drift.drift import Kind as DriftKind
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.wording import argument
-from gym_conformance.gym import Gym
 from gym_conformance.mcp.offer import as_function
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.probes.drift_row import DriftRow
@@ -44,7 +43,7 @@ async def mcp_block(trial: Trial, _: object) -> None:
     claude_code_agent/app.py, which joins the path to the server's own URL (0.4.0).
     """
     await trial.session().seed()
-    for expected, actual in faults(trial.gym.offer.block):
+    for expected, actual in faults(trial.learned.offer.block):
         raise Violation(
             expected, actual, "Return `build_mcp_session_metadata(request)`, or set expose_tools_over_mcp (0.5.0 on)."
         )
@@ -89,7 +88,7 @@ async def mcp_tool_names(trial: Trial, _: object) -> None:
     Source: `_validate_tools` in nemo_gym/mcp_auto_exposure.py (0.7.0), `RESERVED_MCP_TOOL_NAMES` in
     nemo_gym/base_resources_server.py (0.4.0).
     """
-    for name in trial.gym.offer.served:
+    for name in trial.learned.offer.served:
         if not TOOL_NAME.fullmatch(name) or name in RESERVED:
             raise Violation("letters, digits, _ and -, and no endpoint's name", name, "Rename the tool.")
 
@@ -100,7 +99,7 @@ async def mcp_tool_names(trial: Trial, _: object) -> None:
     "A call that the definition allows MUST NOT be refused over MCP for its arguments",
     why="the policy calls the tool as it was told to, and is answered with an error that it cannot mend.",
     needs=MCP_TOOLS,
-    subjects=lambda gym: list(drifts_over_mcp(gym)) or ("server",),
+    subjects=lambda trial: list(drifts_over_mcp(trial.gym, trial.learned.offer)) or ("server",),
 )
 async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
     """Compares what `tools/list` shows with the route that runs the call, and, where no route does, rows with the list.
@@ -110,7 +109,7 @@ async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
     Source: `call_direct` in nemo_gym/mcp_auto_exposure.py (0.7.0) validates with the route's own model.
     """
     if not isinstance(drift, Drift):
-        trial.note = f"{len(trial.gym.offer.definitions)} listed tools compared"
+        trial.note = f"{len(trial.learned.offer.definitions)} listed tools compared"
         return
 
     async def ask(arguments: Any) -> McpResult:
@@ -130,11 +129,15 @@ async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
         raise NotApplicable(trial.note)
 
 
-def _unserved(gym: Gym) -> Iterable[Tool]:
+def _unserved(trial: Trial) -> Iterable[Tool]:
     """What rows declare and neither a route nor `tools/list` has. Where an agent calls routes, tool-routed says it."""
-    if gym.kind is not ServerKind.SINGLE_TURN or gym.agents:
+    if trial.gym.kind is not ServerKind.SINGLE_TURN or trial.gym.agents:
         return ()
-    return [tool for tool in gym.tools.values() if gym.offer.own(Call(tool.name, {})).name not in gym.offer.served]
+    return [
+        tool
+        for tool in trial.gym.tools.values()
+        if trial.learned.offer.own(Call(tool.name, {})).name not in trial.learned.offer.served
+    ]
 
 
 @check(
@@ -143,7 +146,7 @@ def _unserved(gym: Gym) -> Iterable[Tool]:
     "A tool that rows declare SHOULD be served over MCP where no route serves it",
     why="the policy is shown a tool that always fails, and learns not to call it.",
     needs=[*MCP_TOOLS, TOOLS],
-    subjects=lambda gym: _unserved(gym) or ("server",),
+    subjects=lambda trial: _unserved(trial) or ("server",),
 )
 async def mcp_tool_served(trial: Trial, tool: Any) -> None:
     """Calls each tool that no route and no `tools/list` has over MCP, in a session of a row that declares it.
@@ -163,7 +166,7 @@ async def mcp_tool_served(trial: Trial, tool: Any) -> None:
     if not result.is_error:
         trial.note = "it is not listed, and answers all the same"
         return
-    served = ", ".join(sorted(gym.offer.served))
+    served = ", ".join(sorted(trial.learned.offer.served))
     message = f"{tool.name}: rows declare it, and the server serves no such tool; over MCP it serves {served}"
     drift = Drift(
         DriftKind.TOOL_MISSING,
@@ -193,5 +196,5 @@ async def mcp_routes_listed(trial: Trial, _: object) -> None:
     """
     if not trial.gym.api.tools:
         raise NotApplicable("the server names no tool routes")
-    if unlisted := sorted(trial.gym.api.tools - trial.gym.offer.served.keys()):
+    if unlisted := sorted(trial.gym.api.tools - trial.learned.offer.served.keys()):
         raise Violation("every tool's route listed", f"{', '.join(unlisted)} not", "Left out on purpose, or forgotten.")

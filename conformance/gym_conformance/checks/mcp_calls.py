@@ -110,7 +110,7 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
     "A recorded rollout whose calls are made over MCP SHOULD earn its recorded reward",
     why="what the tools did over MCP does not reach the session that is scored: no rollout can earn anything.",
     needs=[*MCP_TOOLS, ROLLOUTS, SCORE],
-    subjects=lambda gym: [row for row, calls in gym.recorded_calls if row in gym.recorded] or ("server",),
+    subjects=lambda trial: [row for row, calls in trial.gym.recorded_calls if row in trial.gym.recorded] or ("server",),
 )
 async def mcp_recorded(trial: Trial, row: Any) -> None:
     """Makes a recorded rollout's calls over MCP and verifies its output.
@@ -122,7 +122,7 @@ async def mcp_recorded(trial: Trial, row: Any) -> None:
     if not isinstance(row, Row):
         raise NotApplicable("no recorded rollout calls a tool")
     rollout = gym.recorded[row][0]
-    calls = [gym.offer.own(call) for call in rollout.calls]
+    calls = [trial.learned.offer.own(call) for call in rollout.calls]
     if not {call.name for call in calls} <= await shown_to(trial, row):
         raise NotApplicable("it calls tools that its session is not shown")
     now, again = await play(trial, row, calls), await play(trial, row, calls)
@@ -161,8 +161,8 @@ async def mcp_unknown_tool(trial: Trial, _: object) -> None:
         await connection.tools()
 
 
-def _listed(gym: Gym) -> Iterable[Tool]:
-    return [Tool(one.name, one.schema) for one in gym.offer.definitions][:_TOOLS]
+def _listed(trial: Trial) -> Iterable[Tool]:
+    return [Tool(one.name, one.schema) for one in trial.learned.offer.definitions][:_TOOLS]
 
 
 @check(

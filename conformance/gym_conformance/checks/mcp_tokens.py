@@ -165,7 +165,6 @@ async def mcp_sessions_apart(trial: Trial, _: object) -> None:
     Source: the token names the session, per rollout (`build_mcp_session_metadata` in
     nemo_gym/base_resources_server.py, 0.4.0).
     """
-    gym = trial.gym
     row, calls = await known_calls(trial)
     alone, again = await play(trial, row, calls), await play(trial, row, calls)
     idle, idle_again = await play(trial, row, ()), await play(trial, row, ())
@@ -181,10 +180,10 @@ async def mcp_sessions_apart(trial: Trial, _: object) -> None:
                 result = await connection.call(call.name, call.arguments)
                 its_steps.append(by_mcp(call, result))
         outcomes = [
-            Outcome((*its_steps, await scored(session, row, gym)))
+            Outcome((*its_steps, await scored(session, row, trial.gym)))
             for its_steps, session in zip(steps, (first, second), strict=True)
         ]
-        untouched = Outcome((await scored(third, row, gym),))
+        untouched = Outcome((await scored(third, row, trial.gym),))
     trials = [("one of two", alone, outcome, volatile(alone, again)) for outcome in outcomes]
     for name, expected, came, mask in (*trials, ("an idle one", idle, untouched, volatile(idle, idle_again))):
         for difference in differences(expected, came, mask):
@@ -208,12 +207,12 @@ async def mcp_restricted(trial: Trial, _: object) -> None:
     Source: `mcp_allowed_tools_for_session` in nemo_gym/base_resources_server.py (0.7.0): the token "lists and calls
     only those tools" (nemo_gym/mcp_auto_exposure.py).
     """
-    gym = trial.gym
-    every = frozenset().union(*gym.offer.shown.values())
-    if all(names == every for names in gym.offer.shown.values()):
+    offer = trial.learned.offer
+    every = frozenset().union(*offer.shown.values())
+    if all(names == every for names in offer.shown.values()):
         raise NotApplicable("every session is shown the same tools")
-    calls = {one.name: first_call(one) for one in gym.offer.definitions if not not_json_schema(one)}
-    for row, names in gym.offer.shown.items():
+    calls = {one.name: first_call(one) for one in offer.definitions if not not_json_schema(one)}
+    for row, names in offer.shown.items():
         trial.channel.exchanges.clear()
         async with over_mcp(trial, row) as (_session, connection):
             for name in sorted(every - names):

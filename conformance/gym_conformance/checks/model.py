@@ -9,12 +9,11 @@ from collections.abc import Iterable
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.judge_models import answering, judge_models_of
-from gym_conformance.checks.memory import Saying
+from gym_conformance.checks.launched import Saying
 from gym_conformance.checks.needs import ENVIRONMENT
 from gym_conformance.checks.run import EPISODE, episode_of, expect_answer, played
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.statuses import is_crash
-from gym_conformance.gym import Gym
 from gym_conformance.session.playing import Played, play
 from gym_conformance.session.server_fault import Fault, ServerFault
 
@@ -22,7 +21,7 @@ from gym_conformance.session.server_fault import Fault, ServerFault
 _EPISODES = 4
 
 
-def _failing(_gym: Gym) -> Iterable[Saying]:
+def _failing(_trial: Trial) -> Iterable[Saying]:
     return (Saying.GARBAGE, Saying.BROKEN, Saying.FAILURE, Saying.NOTHING)
 
 

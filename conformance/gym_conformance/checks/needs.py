@@ -11,85 +11,82 @@ from gym_conformance.contract.dataset_rows import Row, Tool
 from gym_conformance.contract.endpoints import REVERIFY_MODE
 from gym_conformance.contract.openapi import ServerKind, phrase
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.gym import Gym
-from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request, reply_of
 from gym_conformance.session.stepping import SteppingSession
 
 
-async def _resources_server(gym: Gym) -> None:
-    if gym.kind in (ServerKind.GYMNASIUM, ServerKind.ENVIRONMENT):
-        raise NotApplicable(f"{phrase(gym.kind)} ({gym.evidence}): it has another contract")
-    if gym.kind is ServerKind.OTHER:
-        raise Untestable(f"a resources server: {gym.evidence}")
+async def _resources_server(trial: Trial) -> None:
+    if trial.gym.kind in (ServerKind.GYMNASIUM, ServerKind.ENVIRONMENT):
+        raise NotApplicable(f"{phrase(trial.gym.kind)} ({trial.gym.evidence}): it has another contract")
+    if trial.gym.kind is ServerKind.OTHER:
+        raise Untestable(f"a resources server: {trial.gym.evidence}")
 
 
-async def _gymnasium(gym: Gym) -> None:
-    if gym.kind is not ServerKind.GYMNASIUM:
-        raise NotApplicable(f"{phrase(gym.kind)}, and no gymnasium-style one")
+async def _gymnasium(trial: Trial) -> None:
+    if trial.gym.kind is not ServerKind.GYMNASIUM:
+        raise NotApplicable(f"{phrase(trial.gym.kind)}, and no gymnasium-style one")
 
 
-async def _environment(gym: Gym) -> None:
-    if gym.kind is not ServerKind.ENVIRONMENT:
-        raise NotApplicable(f"{phrase(gym.kind)}, and no environment server")
+async def _environment(trial: Trial) -> None:
+    if trial.gym.kind is not ServerKind.ENVIRONMENT:
+        raise NotApplicable(f"{phrase(trial.gym.kind)}, and no environment server")
 
 
-async def _resets(gym: Gym) -> None:
+async def _resets(trial: Trial) -> None:
     """A server that resets no row at all has one finding, of step-resets, and not one for every check."""
-    reply = reply_of(await SteppingSession(Channel(gym.endpoint), gym.row, CookieHabit.REPLACING).seed())
+    reply = reply_of(await SteppingSession(trial.channel, trial.gym.row, CookieHabit.REPLACING).seed())
     if reply.status != HTTPStatus.OK:
         raise Untestable(f"an episode: /reset answers {reply.status}; see step-resets")
 
 
-async def _score(gym: Gym) -> None:
+async def _score(trial: Trial) -> None:
     """A server that scores nothing at all has one finding, of verify-scores-rows, and not one for every check."""
-    trial = Trial(gym)
     reply = await trial.verify(await trial.open(), DO_NOTHING.response)
-    refuse_made_up(gym.row, reply)
+    refuse_made_up(trial.gym.row, reply)
     if reply.status != HTTPStatus.OK or not reply.is_json or not isinstance(reply.json(), dict):
         what = f"{reply.status}, without a JSON object," if reply.status == HTTPStatus.OK else str(reply.status)
         raise Untestable(f"a score: /verify answers {what} to a plain message; see verify-scores-rows")
 
 
-async def _tools(gym: Gym) -> None:
-    if not gym.rows:
+async def _tools(trial: Trial) -> None:
+    if not trial.gym.rows:
         raise NotApplicable("no dataset rows were given (--gym-data)")
-    if not gym.tools:
+    if not trial.gym.tools:
         raise NotApplicable("no row declares a tool")
 
 
-async def _served_tools(gym: Gym) -> None:
-    if gym.kind is ServerKind.SINGLE_TURN:
+async def _served_tools(trial: Trial) -> None:
+    if trial.gym.kind is ServerKind.SINGLE_TURN:
         raise NotApplicable(
-            f"a single-turn server ({gym.evidence}): calls are graded, or made over MCP, but no route executes them"
+            f"a single-turn server ({trial.gym.evidence}): calls are graded, or made over MCP, but no route executes them"
         )
 
 
-async def _executed_tools(gym: Gym) -> None:
-    if gym.kind is ServerKind.SINGLE_TURN and not gym.agents:
+async def _executed_tools(trial: Trial) -> None:
+    if trial.gym.kind is ServerKind.SINGLE_TURN and not trial.gym.agents:
         raise NotApplicable(
-            f"a single-turn server ({gym.evidence}): calls are graded, or made over MCP, but no route executes them"
+            f"a single-turn server ({trial.gym.evidence}): calls are graded, or made over MCP, but no route executes them"
         )
 
 
-async def _rollouts(gym: Gym) -> None:
-    if not gym.recorded:
+async def _rollouts(trial: Trial) -> None:
+    if not trial.gym.recorded:
         raise NotApplicable("no recorded rollout belongs to a row (example_rollouts.jsonl beside the data)")
 
 
-async def _recorded_calls(gym: Gym) -> None:
-    if not gym.recorded_calls:
+async def _recorded_calls(trial: Trial) -> None:
+    if not trial.gym.recorded_calls:
         raise NotApplicable("no recorded rollout calls a tool (example_rollouts.jsonl beside the data)")
 
 
-async def _cookie_contract(gym: Gym) -> None:
-    if gym.contract.name != "cookie":
-        raise NotApplicable(f"sessions follow the {gym.contract.name} contract")
+async def _cookie_contract(trial: Trial) -> None:
+    if trial.gym.contract.name != "cookie":
+        raise NotApplicable(f"sessions follow the {trial.gym.contract.name} contract")
 
 
-async def _typed(gym: Gym) -> None:
-    if gym.typed is None:
+async def _typed(trial: Trial) -> None:
+    if trial.gym.typed is None:
         raise NotApplicable("its OpenAPI document declares no typed sessions (nemo-gym 0.7.0 on)")
 
 
@@ -99,8 +96,8 @@ async def reverify_mode(trial: Trial) -> Any:
     return reply.json() if reply.status == HTTPStatus.OK and reply.is_json else None
 
 
-async def _stateless(gym: Gym) -> None:
-    mode = await reverify_mode(Trial(gym))
+async def _stateless(trial: Trial) -> None:
+    mode = await reverify_mode(trial)
     if mode is None:
         raise NotApplicable("the server does not say (/reverify_mode): nemo-gym before 0.5.0")
     if mode != "stateless":
@@ -122,11 +119,11 @@ TYPED: Final = Need("typed sessions", _typed)
 COOKIES: Final = Need("cookie contract", _cookie_contract)
 
 
-def each_row(gym: Gym) -> tuple[Row, ...]:
+def each_row(trial: Trial) -> tuple[Row, ...]:
     """Every row, or the bare one where none is given."""
-    return gym.rows or (gym.row,)
+    return trial.gym.rows or (trial.gym.row,)
 
 
-def each_tool(gym: Gym) -> Iterable[Tool]:
+def each_tool(trial: Trial) -> Iterable[Tool]:
     """Every tool that the rows declare."""
-    return gym.tools.values()
+    return trial.gym.tools.values()

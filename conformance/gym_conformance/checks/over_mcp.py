@@ -15,9 +15,9 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.mcp_block import McpEndpoint, block_of, faults, read_endpoint
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.soundness import not_json_schema
-from gym_conformance.gym import Gym
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
 from gym_conformance.mcp.connection import McpConnection, NotSendable, connected, missing
+from gym_conformance.mcp.offer import Offer
 from gym_conformance.session.channel import PathHangs
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import reply_of
@@ -41,33 +41,32 @@ _ROWS = 12
 Headers = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
-async def _block(gym: Gym) -> None:
+async def _block(trial: Trial) -> None:
     try:
-        reply = reply_of(await Trial(gym).session().seed())
+        reply = reply_of(await trial.session().seed())
     except (ServerFault, PathHangs) as fault:
         raise NotApplicable(f"no session opens, so nothing is said of MCP: {fault}") from None
     if reply.status != HTTPStatus.OK or not reply.is_json:
         raise NotApplicable(f"/seed_session answers {reply.status}, which says nothing of MCP")
-    gym.offer.block = block_of(reply.json())
-    if gym.offer.block is None:
+    trial.learned.offer = Offer(block_of(reply.json()))
+    if trial.learned.offer.block is None:
         raise NotApplicable("the seed's reply has no mcp block: it serves no tools over MCP")
 
 
-async def _client(gym: Gym) -> None:
-    for expected, _ in faults(gym.offer.block):
+async def _client(trial: Trial) -> None:
+    for expected, _ in faults(trial.learned.offer.block):
         raise Untestable(f"an mcp block with {expected}; see mcp-block")
     if what := missing():
         raise Untestable(what)
 
 
-async def _listed(gym: Gym) -> None:
+async def _listed(trial: Trial) -> None:
     try:
-        for row in gym.rows[:_ROWS] or (gym.row,):
-            async with over_mcp(Trial(gym), row) as (_, connection):
-                gym.offer.learn(row, await connection.tools())
+        for row in trial.gym.rows[:_ROWS] or (trial.gym.row,):
+            await _list(trial, row)
     except Violation as violation:
         raise Untestable(f"a list of tools: {violation}; see mcp-lists-tools") from None
-    if not gym.offer.served:
+    if not trial.learned.offer.served:
         raise NotApplicable("it lists no tools over MCP")
 
 
@@ -144,11 +143,15 @@ async def over_mcp(trial: Trial, row: Row | None = None) -> AsyncIterator[tuple[
 
 async def shown_to(trial: Trial, row: Row) -> frozenset[str]:
     """The names of the tools that a session of the row is shown; a server may narrow the list for each."""
-    shown = trial.gym.offer.shown
-    if row not in shown:
-        async with over_mcp(trial, row) as (_, connection):
-            trial.gym.offer.learn(row, await connection.tools())
-    return shown[row]
+    if row not in trial.learned.offer.shown:
+        await _list(trial, row)
+    return trial.learned.offer.shown[row]
+
+
+async def _list(trial: Trial, row: Row) -> None:
+    async with over_mcp(trial, row) as (_, connection):
+        listed = await connection.tools()
+    trial.learned.offer = trial.learned.offer.with_list(row, listed)
 
 
 async def known_calls(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
@@ -159,11 +162,11 @@ async def known_calls(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
     """
     gym = trial.gym
     for row, recorded in gym.recorded_calls[:_RECORDED]:
-        calls = tuple(gym.offer.own(call) for call in recorded)
+        calls = tuple(trial.learned.offer.own(call) for call in recorded)
         if {call.name for call in calls} <= await shown_to(trial, row):
             return row, calls[:_CALLS]
     shown = await shown_to(trial, gym.row)
-    sound = (one for one in gym.offer.definitions if one.name in shown and not not_json_schema(one))
+    sound = (one for one in trial.learned.offer.definitions if one.name in shown and not not_json_schema(one))
     smallest = ((one.name, first_call(one)) for one in sound)
     made_up = (Call(name, witness.value) for name, witness in smallest if witness is not None)
     calls = tuple(islice(made_up, _MADE_UP))

@@ -75,8 +75,9 @@ class _Attempts:
                 self.trial.gym.endpoint.hangs.clear()  # it does answer, one at a time
 
     async def _try_one(self, schedule: Schedule) -> Broken | None:
-        fresh = Trial(self.trial.gym, self.trial.memory)
+        fresh = Trial(self.trial.bench)
         self.tried += 1
+        fresh.tried.trials += 1
         try:
             await self.attempt(fresh, schedule)
         except NotApplicable as excuse:
@@ -117,9 +118,9 @@ def alone(examples: SearchStrategy[Trajectory]) -> SearchStrategy[Schedule]:
 
 async def knowledge_of(trial: Trial) -> Knowledge:
     """What was learned of the gym, once for each run."""
-    if trial.memory.knowledge is None:
-        trial.memory.knowledge = await learn(trial.gym)
-    return trial.memory.knowledge
+    if trial.learned.knowledge is None:
+        trial.learned.knowledge = await learn(trial.gym)
+    return trial.learned.knowledge
 
 
 def property_check(
@@ -143,10 +144,10 @@ def property_check(
             knowledge = await knowledge_of(trial)
             size = knowledge.sessions_in(_BATCH_SECONDS, at_most=_TOGETHER) if together else 1
             batches = _batches(examples(knowledge), size)
-            found = await explore(check_id, batches, attempts.try_batch, trial.memory.search.divided(size), Broken)
+            found = await explore(check_id, batches, attempts.try_batch, trial.settings.search.divided(size), Broken)
             trial.note = attempts.note(found.seconds)
             own = f"{check_id}:\n\n  - {trial.note}\n  - Stopped because the profile's time was over\n"
-            trial.memory.statistics[check_id] = found.statistics or own
+            trial.tried.statistics[check_id] = found.statistics or own
             if isinstance(found.failure, Broken):
                 broken = await attempts.reduce(found.failure)
                 trial.channel.exchanges[:] = broken.trial.channel.exchanges

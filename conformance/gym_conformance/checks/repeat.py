@@ -216,7 +216,7 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     "Recorded rollouts SHOULD still hold",
     why="the examples that a newcomer trusts, and the rewards that a baseline was measured with, are no longer true.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
-    subjects=lambda gym: list(gym.recorded),
+    subjects=lambda trial: list(trial.gym.recorded),
 )
 async def repeat_recorded(trial: Trial, row: Row) -> None:
     """Makes a recorded rollout's calls again and verifies its output: tool outputs and reward are as recorded.

@@ -150,7 +150,7 @@ async def resources_closed(trial: Trial, _: object) -> None:
 
 async def _expect_flat(trial: Trial, session: Callable[[int], Awaitable[None]]) -> None:
     """Run sessions by their numbers, and look at the server's process every now and then."""
-    pid = trial.memory.pid
+    pid = trial.settings.pid
     if pid is None:
         raise NotApplicable("the server's process is not known (--gym-pid)")
     sessions = await _as_many_as_fit(session)

@@ -22,7 +22,6 @@ from gym_conformance.contract.policy_output import (
     reasoning,
     response,
 )
-from gym_conformance.gym import Gym
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.generate import is_read
@@ -103,8 +102,8 @@ REWRITINGS: Final[dict[str, Callable[[list[Item]], list[Item]]]] = {
 }
 
 
-def _recorded_rows(gym: Gym) -> Iterable[Row]:
-    return list(gym.recorded)[:8]
+def _recorded_rows(trial: Trial) -> Iterable[Row]:
+    return list(trial.gym.recorded)[:8]
 
 
 async def _reward(trial: Trial, row: Row, output: list[Item]) -> Any:
@@ -143,7 +142,7 @@ async def reward_form(trial: Trial, row: Row) -> None:
         trial.channel.exchanges.clear()
         reward = await _reward(trial, row, output)
         if reward is not None and reward != plain:
-            if [await _reward(Trial(trial.gym), row, recorded) for _control in range(2)] != [plain, plain]:
+            if [await _reward(Trial(trial.bench), row, recorded) for _control in range(2)] != [plain, plain]:
                 raise NotApplicable("its recorded rollout is not scored the same twice")
             raise Violation(f"a reward of {plain}, as without {name}", f"{reward}", _HINTS.get(name, _HINT))
 
@@ -194,7 +193,7 @@ async def reward_extra_read(trial: Trial, row: Row) -> None:
     ]
     reward = await _verified(session, [*recorded[:-1], *looks, *recorded[-1:]])
     if reward is not None and reward != plain:
-        if await _reward(Trial(trial.gym), row, recorded) != plain:
+        if await _reward(Trial(trial.bench), row, recorded) != plain:
             raise NotApplicable("its recorded rollout is not scored the same twice")
         hint = "The scorer compares lists of calls, or counts them: let it look at what came of them."
         raise Violation(f"a reward of {plain}, as without another {look.name}", f"{reward}", hint)

@@ -54,9 +54,9 @@ async def played(gym: Gym, channel: Channel, episode: Episode) -> Played:
     return found
 
 
-async def _ends(gym: Gym) -> None:
+async def _ends(trial: Trial) -> None:
     """A server whose episodes all fail, for its peers do, has one finding of it, and not one for every check."""
-    found = await played(gym, Channel(gym.endpoint), episode_of(gym))
+    found = await played(trial.gym, trial.channel, episode_of(trial.gym))
     if found.failed:
         raise Untestable(f"an episode that ends with a result: {found.failed}")
 
@@ -172,8 +172,8 @@ async def run_isolation(trial: Trial, _: object) -> None:
     Source: `validate_response_identity` in nemo_gym/base_environment_server.py, and `_run_examples_with_metadata` in
     nemo_gym/rollout_collection.py, which runs very many at once (0.7.0).
     """
-    gym, rows = trial.gym, each_row(trial.gym)[:_ROWS]
-    whole = bool(trial.memory.judge_models and trial.memory.judge_models.names)
+    gym, rows = trial.gym, each_row(trial)[:_ROWS]
+    whole = bool(trial.launched.judge_models and trial.launched.judge_models.names)
     alone = {row: [await _apart(gym, row) for _ in range(_ALONE)] for row in rows}
     for again in (False, True):
         trial.channel.exchanges.clear()

@@ -153,8 +153,8 @@ async def step_answers(trial: Trial, row: Row) -> None:
             break
 
 
-def _degenerate(gym: Gym) -> Iterable[Degenerate]:
-    return degenerate_outputs(next(iter(gym.tools), NO_SUCH_TOOL))
+def _degenerate(trial: Trial) -> Iterable[Degenerate]:
+    return degenerate_outputs(next(iter(trial.gym.tools), NO_SUCH_TOOL))
 
 
 async def _step_with(trial: Trial, output: Degenerate) -> Reply:
@@ -248,7 +248,7 @@ async def step_over(trial: Trial, _: object) -> None:
     "The same row SHOULD begin the same episode on every reset",
     why="group-relative advantages compare rollouts of one row: what the start adds at random is taken for merit.",
     needs=[GYMNASIUM, RESETS],
-    subjects=lambda gym: each_row(gym)[:8],
+    subjects=lambda trial: each_row(trial)[:8],
 )
 async def step_reset_fresh(trial: Trial, row: Row) -> None:
     """Resets a row in two fresh sessions, and once more in one of them after a step: the same reply each time.

@@ -26,7 +26,7 @@ from gym_conformance.contract.statuses import UNROUTED, is_refusal
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Drift
 from gym_conformance.drift.drift import Kind as DriftKind
-from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.gym import NO_SUCH_TOOL
 from gym_conformance.probes.asking import NoSession
 from gym_conformance.probes.catch_all import knows_tool
 from gym_conformance.probes.drift_row import DriftRow
@@ -112,10 +112,10 @@ def _missing(definition: Definition, served: str, reply: Reply) -> DriftRow:
     return DriftRow.of(drift, LiveAnswer.CONFIRMED, describe(reply))
 
 
-def _each_handler(gym: Gym) -> Iterable[Tool]:
+def _each_handler(trial: Trial) -> Iterable[Tool]:
     """The tools whose bodies are read by different code: a catch-all reads all of them alike."""
-    tools = list(gym.tools.values())
-    return tools[:1] if gym.kind is ServerKind.CATCH_ALL else tools
+    tools = list(trial.gym.tools.values())
+    return tools[:1] if trial.gym.kind is ServerKind.CATCH_ALL else tools
 
 
 @check(

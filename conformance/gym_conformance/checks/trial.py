@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from gym_conformance.checks.bench import Bench, Learned, Settings, Tried
 from gym_conformance.checks.ending import Untestable, Violation
-from gym_conformance.checks.memory import Memory
+from gym_conformance.checks.launched import Launched
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
@@ -27,11 +28,9 @@ class Trial:
     drift report; `readings` are of the server's process.
     """
 
-    def __init__(self, gym: Gym, memory: Memory | None = None) -> None:
-        self.gym = gym
-        self.memory = memory or Memory()
-        self.memory.trials += 1
-        self.channel = Channel(gym.endpoint)
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.channel = Channel(bench.gym.endpoint)
         self.note = ""
         self.volatile: set[str] = set()
         self.schedule: Schedule | None = None
@@ -40,12 +39,38 @@ class Trial:
         self._asked = self._times_asked()
 
     @property
+    def gym(self) -> Gym:
+        """The gym that is tried."""
+        return self.bench.gym
+
+    @property
+    def settings(self) -> Settings:
+        """How to try."""
+        return self.bench.settings
+
+    @property
+    def launched(self) -> Launched:
+        """What is known of a gym that the suite launched."""
+        return self.bench.launched
+
+    @property
+    def learned(self) -> Learned:
+        """What trials have found out so far."""
+        return self.bench.learned
+
+    @property
+    def tried(self) -> Tried:
+        """How much has been tried so far."""
+        return self.bench.tried
+
+    @property
     def asked_judge_model(self) -> bool:
         """Whether our mock in the place of a judge was asked since the trial began: a reward may be its opinion."""
         return self._times_asked() > self._asked
 
     def _times_asked(self) -> int:
-        return self.memory.judge_models.model.asked if self.memory.judge_models else 0
+        models = self.launched.judge_models
+        return models.model.asked if models else 0
 
     async def send(self, request: Request) -> Reply:
         """Send any request as it stands."""

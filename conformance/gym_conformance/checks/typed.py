@@ -29,7 +29,6 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.identity import SESSION_ID
 from gym_conformance.contract.statuses import is_error
-from gym_conformance.gym import Gym
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.typed_sessions import TypedContract, TypedSession
@@ -62,9 +61,8 @@ def typed_session(trial: Trial, row: Row | None = None) -> TypedSession:
     return (trial.gym.typed or TypedContract()).session(trial.channel, row or trial.gym.row)
 
 
-async def _opens(gym: Gym) -> None:
+async def _opens(trial: Trial) -> None:
     """A server that opens no typed session has one finding, of typed-seed, and not one for every check."""
-    trial = Trial(gym)
     session = typed_session(trial)
     reply = reply_of(await session.seed())
     refuse_made_up(session.row, reply)
@@ -95,7 +93,7 @@ async def opened(trial: Trial) -> TypedSession:
 
 def under_typed(trial: Trial) -> Trial:
     """The same trial, its sessions typed, on the same channel."""
-    other = Trial(replace(trial.gym, contract=trial.gym.typed or TypedContract()), trial.memory)
+    other = Trial(replace(trial.bench, gym=replace(trial.gym, contract=trial.gym.typed or TypedContract())))
     other.channel, other.volatile = trial.channel, trial.volatile
     return other
 
@@ -116,7 +114,7 @@ async def other_episode(session: TypedSession) -> tuple[TypedSession, Reply]:
 
 async def refuses_others(trial: Trial) -> bool:
     """Whether an id is bound to its episode: such a server keeps something by it."""
-    aside = Trial(trial.gym, trial.memory)
+    aside = Trial(trial.bench)
     _, reply = await other_episode(await opened(aside))
     return is_error(reply.status)
 

@@ -35,7 +35,7 @@ from gym_conformance.contract.policy_output import (
     response,
 )
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
-from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.gym import NO_SUCH_TOOL
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 
@@ -93,8 +93,8 @@ async def _scored(trial: Trial, row: Row, output: dict[str, Any]) -> dict[str, A
         return {}
 
 
-def _degenerate(gym: Gym) -> Iterable[Degenerate]:
-    return degenerate_outputs(next(iter(gym.tools), NO_SUCH_TOOL))
+def _degenerate(trial: Trial) -> Iterable[Degenerate]:
+    return degenerate_outputs(next(iter(trial.gym.tools), NO_SUCH_TOOL))
 
 
 @check(
@@ -127,7 +127,7 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     "verify MUST score malformed calls of every tool",
     why="the agent survives them and goes on to verify: there the whole rollout is lost, with all its tokens.",
     needs=[RESOURCES_SERVER, TOOLS, SCORE],
-    subjects=lambda gym: [row for row in gym.rows if row.tools],
+    subjects=lambda trial: [row for row in trial.gym.rows if row.tools],
 )
 async def verify_malformed_calls(trial: Trial, row: Row) -> None:
     """Verifies, for each row, calls of all its tools with arguments that are no JSON, empty, a list, null, and so on.
@@ -169,7 +169,7 @@ async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> 
     "verify SHOULD take hosted tools' items, lists as tool output, and unknown items",
     why="with a policy that has hosted tools every such rollout is lost with 422.",
     needs=[RESOURCES_SERVER, SCORE],
-    subjects=lambda gym: [output for output in _degenerate(gym) if not output.stock],
+    subjects=lambda trial: [output for output in _degenerate(trial) if not output.stock],
 )
 async def verify_framework_types(trial: Trial, output: Degenerate) -> None:
     """Verifies the outputs that NeMo Gym's own types cannot read in every version.
@@ -303,7 +303,7 @@ async def verify_without_session(trial: Trial, subject: str) -> None:
     "Doing nothing SHOULD NOT earn what the best recorded rollout earns",
     why="the shortest way to that reward is to do nothing: that is what the policy will learn.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
-    subjects=lambda gym: list(gym.recorded),
+    subjects=lambda trial: list(trial.gym.recorded),
 )
 async def verify_floor(trial: Trial, row: Row) -> None:
     """Verifies an empty output and a message that does nothing, and compares with the best reward recorded for the row.

@@ -11,7 +11,7 @@ from gym_conformance.drift.definitions import Definition, read_definition
 from gym_conformance.drift.served import Served, mcp_tools
 
 
-@dataclass
+@dataclass(frozen=True)
 class Offer:
     """The offer to the sessions of the gym's first rows: a server may narrow it for each.
 
@@ -22,8 +22,8 @@ class Offer:
     """
 
     block: Any = None
-    shown: dict[Row, frozenset[str]] = field(default_factory=dict)
-    tools: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    shown: Mapping[Row, frozenset[str]] = field(default_factory=dict)
+    tools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def endpoint(self) -> McpEndpoint | None:
@@ -41,11 +41,10 @@ class Offer:
         found = (read_definition(as_function(tool)) for tool in self.tools.values())
         return tuple(one for one in found if one is not None)
 
-    def learn(self, row: Row, listed: Iterable[Mapping[str, Any]]) -> None:
-        """Remember what a session of the row was shown."""
+    def with_list(self, row: Row, listed: Iterable[Mapping[str, Any]]) -> "Offer":
+        """The offer with what a session of the row was shown besides."""
         tools = {str(tool.get("name")): tool for tool in listed}
-        self.shown[row] = frozenset(tools)
-        self.tools = tools | self.tools
+        return Offer(self.block, {**self.shown, row: frozenset(tools)}, {**tools, **self.tools})
 
     def own(self, call: Call) -> Call:
         """A recorded call with the tool's own name."""

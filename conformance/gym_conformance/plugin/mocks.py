@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gym_conformance.checks.memory import Saying
+from gym_conformance.checks.launched import Saying
 from gym_conformance.launch.launched_server import PeerAddresses
 
 

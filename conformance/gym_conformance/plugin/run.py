@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import httpx
 
 from gym_conformance.agents import executing_agents
+from gym_conformance.checks.bench import Bench, Settings
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.memory import JudgeModels, Memory
+from gym_conformance.checks.launched import JudgeModels, Launched
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
@@ -75,7 +76,7 @@ class Run:
         known: dict[str, Any] = {"url": self.url, "rows": self.dataset.read}
         if self._judge:
             gym = self._judge.gym
-            offered = len(gym.offer.tools)
+            offered = len(self._judge.bench.learned.offer.tools)
             over_mcp = f"; {offered} tool{'s'[: offered - 1]} over MCP" if offered else ""
             known |= {"kind": gym.kind.value, "evidence": gym.evidence + over_mcp}
             known |= {} if gym.kind is ServerKind.ENVIRONMENT else {"contract": gym.contracts}
@@ -83,7 +84,7 @@ class Run:
 
     def statistics(self, check: Check) -> str:
         """Hypothesis's own account of a property's search; '' where there was none."""
-        return self._judge.memory.statistics.get(check.id, "") if self._judge else ""
+        return self._judge.bench.tried.statistics.get(check.id, "") if self._judge else ""
 
     def effort(self) -> Effort:
         """What was spent so far."""
@@ -122,18 +123,20 @@ class Run:
         work = judge.replay(check, schedule) if schedule else judge.judge(check)
         if self.progress is None:
             return await work
-        return await self.progress.during(check.id, lambda: (judge.memory.trials, judge.gym.endpoint.requests), work)
+        return await self.progress.during(
+            check.id, lambda: (judge.bench.tried.trials, judge.gym.endpoint.requests), work
+        )
 
     async def _ready(self) -> Judge:
         """The judge; the first time this finds out what sort of server it is."""
         if self._judge is None:
             endpoint = make_endpoint(self.url, self.options)
-            memory = Memory(self.options.search, self.options.pid, judge_models=self._judge_models, log=self._log)
             data = self.dataset
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
-            self._judge = Judge(
-                await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known), memory
-            )
+            gym = await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known)
+            settings = Settings(self.options.search, self.options.pid)
+            launched = Launched(judge_models=self._judge_models, log=self._log)
+            self._judge = Judge(Bench(gym, settings, launched))
         return self._judge
 
     def _within(self, work: Coroutine[Any, Any, T]) -> T:

@@ -9,9 +9,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Protocol
 
+from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.drift import drift_definition_unsound
-from gym_conformance.checks.memory import FakeModel, JudgeModels, Memory
+from gym_conformance.checks.launched import FakeModel, JudgeModels, Launched
 from gym_conformance.checks.registry import FILES
 from gym_conformance.contract.openapi import Api, ServerKind
 from gym_conformance.dataset import BadData, Dataset, load
@@ -158,7 +159,7 @@ class Target:
         endpoint = make_endpoint("http://127.0.0.1", self.options)
         gym = Gym(endpoint, Api(), ServerKind.OTHER, "nothing is sent", data.rows, declared=data.definitions)
         python = self.env.interpreter(self.options.python) if self.env else ""
-        return Judge(gym, Memory(env=self.env, python=python))
+        return Judge(Bench(gym, launched=Launched(self.env, python)))
 
     def target(self) -> dict[str, Any]:
         """The report's `target`, as far as it is known."""

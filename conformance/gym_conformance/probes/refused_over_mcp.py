@@ -9,6 +9,7 @@ from gym_conformance.drift.drift import Drift, Kind
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.wording import short
 from gym_conformance.gym import Gym
+from gym_conformance.mcp.offer import Offer
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 
@@ -20,14 +21,14 @@ _REFUSES: Final = re.compile(r"validation error|HTTP 422|invalid (?:param|arg|in
 Ask = Callable[[Any], Awaitable[McpResult]]
 
 
-def drifts_over_mcp(gym: Gym) -> Iterator[Drift]:
+def drifts_over_mcp(gym: Gym, offer: Offer) -> Iterator[Drift]:
     """Where an agent that calls over MCP may be refused.
 
     What `tools/list` shows against the route that runs the call; and, where no route does, what rows declare against
     what `tools/list` shows.
     """
-    routes, listed = gym.served or {}, gym.offer.served
-    pairs = [(one, routes[one.name]) for one in gym.offer.definitions if one.name in routes]
+    routes, listed = gym.served or {}, offer.served
+    pairs = [(one, routes[one.name]) for one in offer.definitions if one.name in routes]
     pairs += [(one, listed[one.name]) for one in gym.compared if one.name in listed and one.name not in routes]
     for definition, served in pairs:
         if not not_json_schema(definition):

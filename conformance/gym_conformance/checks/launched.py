@@ -1,13 +1,11 @@
-"""What the checks of one run share beside the gym: how much to search, and what was learned."""
+"""What is known of a server that the suite launched itself, and the mock that stands in for the models it asks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from gym_conformance.launch.env import Env
-from gym_conformance.trajectories.explore import USUAL, Search
-from gym_conformance.trajectories.generate import Knowledge
 
 
 class Saying(StrEnum):
@@ -41,21 +39,21 @@ class JudgeModels:
     model: FakeModel
 
 
-@dataclass
-class Memory:
-    """Shared by all trials of a run.
+@dataclass(frozen=True)
+class Launched:
+    """What is known of a server that the suite launched; nothing of one that was there before.
 
-    `pid` is the server's process, where it is on this machine and known; `statistics` are Hypothesis's, by check;
-    `trials` counts them, one for each subject of a check or example of a property; `judge_models`, `env`, its interpreter `python`,
-    and `log`, the last lines that it printed, are there where we launched the server.
+    Attributes:
+        env: its files.
+        python: its interpreter.
+        judge_models: what answers in the place of the model servers that it asks.
+        log: the last lines that it printed.
     """
 
-    search: Search = USUAL
-    pid: int | None = None
-    knowledge: Knowledge | None = None
-    statistics: dict[str, str] = field(default_factory=dict)
-    trials: int = 0
-    judge_models: JudgeModels | None = None
     env: Env | None = None
     python: str = ""
+    judge_models: JudgeModels | None = None
     log: Callable[[], Sequence[str]] = tuple
+
+
+NOT_LAUNCHED: Final = Launched()

@@ -1,0 +1,49 @@
+"""What all trials of one gym share: the gym, how to try it, and what came of it so far."""
+
+from dataclasses import dataclass, field
+
+from gym_conformance.checks.launched import NOT_LAUNCHED, Launched
+from gym_conformance.gym import Gym
+from gym_conformance.mcp.offer import Offer
+from gym_conformance.trajectories.explore import USUAL, Search
+from gym_conformance.trajectories.generate import Knowledge
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to try a gym: how much to search, and its process (`pid`), where that is on this machine and known."""
+
+    search: Search = USUAL
+    pid: int | None = None
+
+
+@dataclass
+class Learned:
+    """What trials found out about a gym, for those that follow.
+
+    Attributes:
+        knowledge: what trajectories are made of; None until a property asks.
+        offer: what it serves over MCP, as far as somebody has asked.
+    """
+
+    knowledge: Knowledge | None = None
+    offer: Offer = field(default_factory=Offer)
+
+
+@dataclass
+class Tried:
+    """How much was tried: `trials`, one for each subject of a check or example of a property, and Hypothesis's accounts."""
+
+    trials: int = 0
+    statistics: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A gym, and everything that trials need beside it."""
+
+    gym: Gym
+    settings: Settings = Settings()
+    launched: Launched = NOT_LAUNCHED
+    learned: Learned = field(default_factory=Learned)
+    tried: Tried = field(default_factory=Tried)
