@@ -11,12 +11,18 @@ from http import HTTPStatus
 from pathlib import Path
 from time import perf_counter
 
-from gym_mocks.wire.client import Client
+import httpx
+
+from gym_conformance.session.transport import Transport
+
+JSON = {"content-type": "application/json"}
+DEADLINE = 600.0  # seconds for one rollout
+LIMIT = 64 * 2**20  # bytes of a reply: token ids are many
 
 
 async def main(url: str, rows: list[bytes], parallel: int) -> None:
     """Run all rows; at most `parallel` at once, each worker on a connection of its own."""
-    client = Client()
+    transport = Transport(httpx.URL(url), deadline=DEADLINE, limit=LIMIT)
     waiting = iter(rows)
     rewards: list[float] = []
     times: list[float] = []
@@ -24,16 +30,16 @@ async def main(url: str, rows: list[bytes], parallel: int) -> None:
     async def work() -> None:
         for row in waiting:
             start = perf_counter()
-            reply = await client.request("POST", url, row, {"content-type": "application/json"})
+            reply = await transport.handle_async_request(httpx.Request("POST", url, content=row, headers=JSON))
             times.append(perf_counter() - start)
-            if reply.status != HTTPStatus.OK or not isinstance(reply.body, bytes):
-                raise RuntimeError(f"{reply.status}: {reply.body!r:.300}")
-            rewards.append(json.loads(reply.body)["reward"])
+            if reply.status_code != HTTPStatus.OK:
+                raise RuntimeError(f"{reply.status_code}: {reply.text:.300}")
+            rewards.append(reply.json()["reward"])
 
     start = perf_counter()
     await asyncio.gather(*(work() for _ in range(parallel)))
     seconds = perf_counter() - start
-    client.close()
+    await transport.aclose()
     times.sort()
     found = {"rollouts": len(rewards), "full_reward": rewards.count(1.0), "seconds": round(seconds, 3)}
     rate = {

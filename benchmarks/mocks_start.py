@@ -24,12 +24,14 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+import httpx
+
+from gym_conformance.session.transport import Transport
 from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import FakePolicy
 from gym_mocks.reference import reference_app
 from gym_mocks.serving import serve
-from gym_mocks.wire.client import Client
 from gym_mocks.wire.messages import to_json
 
 BARE = """
@@ -59,6 +61,7 @@ print(f"http://127.0.0.1:{sock.getsockname()[1]}", flush=True)
 uvicorn.Server(uvicorn.Config(app, log_config=None)).run(sockets=[sock])
 """
 REPOSITORY = Path(__file__).parents[1]
+DEADLINE = 600.0  # seconds for one answer
 PARALLEL = (1, 16, 64, 256, 1024)
 
 
@@ -134,16 +137,17 @@ def starts() -> None:
 
 async def rate(url: str, body: bytes, count: int, parallel: int) -> float:
     """Answers per second."""
-    client = Client()
+    transport = Transport(httpx.URL(url), deadline=DEADLINE)
     left = iter(range(count))
 
     async def work() -> None:
         for _ in left:
-            await client.request("POST", url, body, {"content-type": "application/json"})
+            asked = httpx.Request("POST", url, content=body, headers={"content-type": "application/json"})
+            await transport.handle_async_request(asked)
 
     start = perf_counter()
     await asyncio.gather(*(work() for _ in range(parallel)))
-    client.close()
+    await transport.aclose()
     return count / (perf_counter() - start)
 
 

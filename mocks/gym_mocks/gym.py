@@ -17,7 +17,7 @@ from gym_mocks.head.server import Kind
 from gym_mocks.policy import FakePolicy
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.serving import Host
-from gym_mocks.wire.client import ASGIApp, Client
+from gym_mocks.wire.client import ASGIApp, LocalClient
 
 POLICY = "policy_model"  # the name that nemo-gym's own agent configurations call the policy by
 
@@ -42,7 +42,7 @@ class MockGym:
     def __init__(self, *, token_fields: bool = False, head_port: int = 0) -> None:
         self.policy = FakePolicy(token_fields=token_fields)
         self.rows: list[Row] = []
-        self._client = Client()
+        self._client = LocalClient()
         self._files: dict[str, Any] = {}
         self._registered: dict[str, Registered] = {}
         self._temporary: list[Path] = []

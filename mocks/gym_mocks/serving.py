@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -47,7 +47,7 @@ class Host:
             app.url = url
         return url
 
-    def close(self, *, last: Callable[[], None] | None = None) -> None:
+    def close(self, *, last: Callable[[], Awaitable[None]] | None = None) -> None:
         """Stop every server; requests in flight get `GRACE_SECONDS`, then they are cancelled.
 
         Args:
@@ -92,7 +92,7 @@ class Host:
             raise RuntimeError("the application does not start") from task.exception()
         self._servers.append((server, task))
 
-    async def _stop(self, last: Callable[[], None] | None) -> None:
+    async def _stop(self, last: Callable[[], Awaitable[None]] | None) -> None:
         for server, _ in self._servers:
             server.leaving.set()
         await asyncio.gather(*(task for _, task in self._servers), return_exceptions=True)
@@ -101,7 +101,7 @@ class Host:
             task.cancel()
         await asyncio.wait(rest, timeout=GRACE_SECONDS) if rest else None
         if last is not None:
-            last()
+            await last()
             await asyncio.sleep(0)  # closed transports leave the loop on its next turn
         self._loop.stop()
 

@@ -19,7 +19,7 @@ from gym_conformance.plugin.run import Run
 from gym_mocks.agent.loop import body_of
 from gym_mocks.serving import serve
 from gym_mocks.wire import Reply, Request
-from gym_mocks.wire.client import Client
+from gym_mocks.wire.client import LocalClient
 from tests.twins.judging import ended
 from tests.twins.run import EpisodeRequest, Playing, Relaying
 from tests.twins.twin import Json, unrecorded
@@ -43,13 +43,13 @@ class _Asking(Playing):
         self.policy = "http://{}:{}/v1/responses".format(*mocks.addresses.policy)
 
     async def play(self, task: Json) -> Json:
-        client = Client()
+        client = LocalClient()
         try:
             async with asyncio.timeout(self.patience):
                 asked = {"content-type": "application/json"}
                 reply = await client.request("POST", self.policy, b'{"input":"What now?"}', asked)
         finally:
-            client.close()
+            await client.close()
         return await super().play(task) | {"said": self.read(reply.status, body_of(reply))}
 
     def read(self, status: int, said: bytes) -> Any:

@@ -10,17 +10,17 @@ import httpx
 from gym_mocks.examples import sandbox, weather
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import scripted_rows
-from gym_mocks.wire.client import Client
+from gym_mocks.wire.client import LocalClient
 from gym_mocks.wire.messages import to_json
 
 
 async def collected(gym: MockGym, rows: list[dict[str, Any]]) -> list[bytes]:
     """The replies to all rows at once, asked from the running event loop."""
-    client = Client()
+    client = LocalClient()
     run = f"{gym.url(rows[0]['agent_ref']['name'])}/run"
     asked = (client.request("POST", run, to_json(row), {"content-type": "application/json"}) for row in rows)
     bodies = [reply.body for reply in await asyncio.gather(*asked)]
-    client.close()
+    await client.close()
     return [body for body in bodies if isinstance(body, bytes)]
 
 

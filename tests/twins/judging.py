@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterable
 
+import fastapi  # noqa: F401 - a mock's first OpenAPI document imports it, which a busy machine does in two seconds
+
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock

@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from pydantic_core import to_json as encode
 
 from gym_mocks.wire import Reply
-from gym_mocks.wire.client import Client
+from gym_mocks.wire.client import LocalClient
 from gym_mocks.wire.messages import JSON
 
 Cookies = dict[str, str]
@@ -31,7 +31,7 @@ class InnerError(Exception):
 class Peers:
     """The servers that an agent talks to: base URLs, without a last slash."""
 
-    client: Client
+    client: LocalClient
     resources: str
     model: str
 

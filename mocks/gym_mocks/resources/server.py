@@ -1,3 +1,4 @@
+import asyncio
 import hashlib
 import inspect
 import json
@@ -188,7 +189,8 @@ class ResourcesServer(App):
         return Reply.json({"status": "ok"})
 
     async def _openapi(self, _: Request) -> Reply:
-        return Reply.json(self.openapi)
+        made = await asyncio.to_thread(lambda: self.openapi)  # the first one takes a while, and others wait for none
+        return Reply.json(made)
 
     async def _seed_session(self, request: Request) -> Reply:
         row = json_body(request)

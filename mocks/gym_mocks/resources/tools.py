@@ -22,7 +22,7 @@ class Tool:
         description: what the policy is told.
         function: sync or async. A sync one runs on the event loop: one that waits must be async.
         arguments: the model of its arguments.
-        result: the type that the function is declared to return; None where it does not say.
+        result: the type that the function is declared to return; `Any` where it does not say.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Tool:
             description=" ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split()),
             function=function,
             arguments=create_model(f"{function.__name__}_arguments", __base__=Arguments, **fields),
-            result=hints.get("return"),
+            result=hints.get("return", Any),
             takes_state="state" in parameters,
         )
 

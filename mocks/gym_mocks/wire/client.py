@@ -1,13 +1,15 @@
 """A client for servers on loopback: applications of one gym are called directly, others by socket."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from gym_mocks.wire.app import BODY_LIMIT, App
 from gym_mocks.wire.messages import Reply, Request
+
+if TYPE_CHECKING:
+    import httpx
 
 ASGIApp = Callable[
     [
@@ -17,14 +19,12 @@ ASGIApp = Callable[
     ],
     Awaitable[None],
 ]
-Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 DEADLINE = 600.0  # seconds for one reply: a model may take its time
-LINE_LIMIT = 2**16
 
 
-class Client:
-    """Sends requests, keeps no cookies, follows no redirect, and reuses idle connections.
+class LocalClient:
+    """Sends requests, keeps no cookies and follows no redirect.
 
     Args:
         apps: applications by origin (`http://127.0.0.1:1234`), which are called without a socket. How long that
@@ -33,62 +33,51 @@ class Client:
 
     def __init__(self, apps: MutableMapping[str, ASGIApp] | None = None) -> None:
         self.apps = {} if apps is None else apps
-        self._idle: defaultdict[str, list[Connection]] = defaultdict(list)
+        self._transport: httpx.AsyncHTTPTransport | None = None
 
     async def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Reply:
         """The reply to one request, its body read whole.
 
         Raises:
-            OSError: no connection, or it breaks; TimeoutError `DEADLINE` seconds after it was sent by a socket.
+            OSError: no connection, it breaks, or the reply is longer than `BODY_LIMIT`; TimeoutError `DEADLINE`
+                seconds after it was sent by a socket.
         """
         parts = urlsplit(url)
-        origin = f"{parts.scheme}://{parts.netloc}"
-        headers = {"host": parts.netloc, **headers}
-        app = self.apps.get(origin)
+        app = self.apps.get(f"{parts.scheme}://{parts.netloc}")
         if app is None:
-            target = parts.path + (f"?{parts.query}" if parts.query else "")
             async with asyncio.timeout(DEADLINE):
-                return await self._over_socket(origin, method, target or "/", body, headers)
-        asked = Request(method, unquote(parts.path), headers, body, query=parts.query)
+                return await self._over_socket(method, url, body, headers)
+        asked = Request(method, unquote(parts.path), {"host": parts.netloc, **headers}, body, query=parts.query)
         reply = await app.answer(asked) if isinstance(app, App) else await call_app(app, asked)
         return await whole(reply)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the idle connections."""
-        for connections in self._idle.values():
-            for _, writer in connections:
-                writer.close()
-        self._idle.clear()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
 
-    async def _over_socket(self, origin: str, method: str, target: str, body: bytes, headers: dict[str, str]) -> Reply:
-        head = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
-        sent = "\r\n".join([*head, f"content-length: {len(body)}", "", ""]).encode("latin-1") + body
-        while idle := self._idle[origin]:
-            try:
-                return await self._exchange(origin, idle.pop(), sent)
-            except ConnectionError:  # the server closed it while it was idle
-                continue
-        parts = urlsplit(origin)
-        if parts.scheme != "http":
-            raise OSError(f"{origin}: only http is spoken here")
-        connection = await asyncio.open_connection(parts.hostname, parts.port or 80, limit=LINE_LIMIT)
-        return await self._exchange(origin, connection, sent)
+    async def _over_socket(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Reply:
+        import httpx  # noqa: PLC0415 - within a gym nobody needs a socket, and it would start later
 
-    async def _exchange(self, origin: str, connection: Connection, sent: bytes) -> Reply:
-        reader, writer = connection
-        keep = False
+        if not url.startswith("http:"):
+            raise OSError(f"{url}: only http is spoken here")
+        if self._transport is None:  # not httpx's client, which would keep cookies; nor certificates, which take long
+            self._transport = httpx.AsyncHTTPTransport(verify=False, limits=httpx.Limits(), trust_env=False)
+        asked = httpx.Request(method, url, content=body, headers={"accept-encoding": "identity", **headers})
         try:
-            writer.write(sent)
-            await writer.drain()
-            reply, keep = await _read_reply(reader)
-        except (asyncio.IncompleteReadError, ValueError) as error:
-            raise ConnectionResetError(f"{origin} broke the connection") from error
-        finally:
-            if keep:
-                self._idle[origin].append(connection)
-            else:
-                writer.close()
-        return reply
+            response = await self._transport.handle_async_request(asked)
+            try:
+                content = bytearray()
+                async for chunk in response.aiter_raw():
+                    content += chunk
+                    if len(content) > BODY_LIMIT:
+                        raise ConnectionResetError(f"{url}: a body of more than {BODY_LIMIT} bytes")
+            finally:
+                await response.aclose()
+        except httpx.TransportError as error:
+            raise ConnectionResetError(f"{url}: {error!r}") from error
+        return Reply(response.status_code, bytes(content), tuple(response.headers.multi_items()))
 
 
 async def call_app(app: ASGIApp, request: Request) -> Reply:
@@ -135,39 +124,3 @@ async def whole(reply: Reply) -> Reply:
     if isinstance(reply.body, bytes):
         return reply
     return Reply(reply.status, b"".join([chunk async for chunk in reply.body]), reply.headers)
-
-
-async def _read_reply(reader: asyncio.StreamReader) -> tuple[Reply, bool]:
-    """A reply off the wire, and whether the connection may be used again."""
-    status = int((await reader.readuntil(b"\r\n")).split(b" ", 2)[1])
-    headers: list[tuple[str, str]] = []
-    while (line := await reader.readuntil(b"\r\n")) != b"\r\n":
-        name, _, value = line.decode("latin-1").partition(":")
-        headers.append((name.lower(), value.strip()))
-    fields = dict(headers)
-    keep = fields.get("connection", "").lower() != "close"
-    if "chunked" in fields.get("transfer-encoding", ""):
-        body = bytearray()
-        while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
-            body += await reader.readexactly(_held(len(body) + size) - len(body))
-            await reader.readexactly(2)
-        await reader.readuntil(b"\r\n")
-        return Reply(status, bytes(body), tuple(headers)), keep
-    if "content-length" in fields:
-        return Reply(status, await reader.readexactly(_held(int(fields["content-length"]))), tuple(headers)), keep
-    body = bytearray()
-    while chunk := await reader.read(LINE_LIMIT):
-        body += chunk
-        _held(len(body))
-    return Reply(status, bytes(body), tuple(headers)), False
-
-
-def _held(size: int) -> int:
-    """The size of a body that is held whole.
-
-    Raises:
-        ValueError: it is longer than any that we hold.
-    """
-    if size > BODY_LIMIT:
-        raise ValueError(f"a body of more than {BODY_LIMIT} bytes")
-    return size

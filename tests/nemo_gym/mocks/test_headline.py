@@ -10,7 +10,7 @@ import pytest
 from benchmarks.mocks_stock import stock
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import replayed
-from gym_mocks.wire.client import Client
+from gym_mocks.wire.client import LocalClient
 
 pytestmark = pytest.mark.nemo_gym
 
@@ -42,7 +42,7 @@ def test_every_rollout_earns_one(gym: tuple[MockGym, list[bytes]], count: int, p
 
 async def run_all(url: str, bodies: list[bytes], parallel: int) -> list[tuple[int, Any]]:
     """Status and body of each run; `parallel` workers, each on a connection of its own."""
-    client = Client()
+    client = LocalClient()
     waiting = iter(bodies)
     replies: list[tuple[int, Any]] = []
 
@@ -52,5 +52,5 @@ async def run_all(url: str, bodies: list[bytes], parallel: int) -> list[tuple[in
             replies.append((reply.status, reply.body))
 
     await asyncio.gather(*(work() for _ in range(parallel)))
-    client.close()
+    await client.close()
     return replies
