@@ -10,8 +10,8 @@ from typing import Any
 
 from gym_conformance.agents import Agent
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, Tool
-from gym_conformance.contract.endpoints import OPENAPI, RESPONSES, RUN, SEED_SESSION, tool_path
-from gym_conformance.contract.openapi import AUTO, Api, ServerKind, read_openapi
+from gym_conformance.contract.endpoints import AUTO, OPENAPI, RESPONSES, RUN, SEED_SESSION, tool_path
+from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
 from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.drift import Drift

@@ -1,155 +1,346 @@
-"""The command line: what the user asked for, checked before anything is sent."""
+"""The options, once: what a user may give, its default, its help, and what becomes of it.
 
-import os
-import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+`Options` is the table. pytest's options, the ini keys, `--help`, the validation and README's table are all made from its
+fields, each declared as an `Option`. Every pytest run loads this module, so it imports nothing heavy.
+
+`python -m gym_conformance.options` prints README's table.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from gym_conformance.contract.openapi import AUTO, CONTRACTS
-from gym_conformance.launch.env import Env, NoEnv, find_envs
-from gym_conformance.trajectories.explore import PROFILES, USUAL, Profile, Search
+from gym_conformance.contract.endpoints import AUTO, CONTRACTS
+from gym_conformance.option_readers import (
+    BadOption,
+    ensure_writable,
+    find_envs,
+    read_choice,
+    read_count,
+    read_header,
+    read_new_file,
+    read_path,
+    read_program,
+    read_report,
+    read_seconds,
+    read_setting,
+    read_text,
+    read_url,
+)
+from gym_conformance.trajectories.profiles import PROFILES, QUICK, Profile, Search
+
+if TYPE_CHECKING:  # PyYAML is heavy
+    from gym_conformance.launch.env import Env
 
 #: Seconds a request may take: what the most impatient known client (Unsloth's notebook) grants a verify.
-TIMEOUT = 30.0
+TIMEOUT: Final = 30.0
 
 #: Requests in flight at once, to this machine and to any other, which may be shared.
 IN_FLIGHT_HERE, IN_FLIGHT_ELSEWHERE = 256, 4
 
 #: Seconds within which a launched server must answer: imports, a cold disk, and two cores that others use too.
-LAUNCH_TIMEOUT = 120.0
+LAUNCH_TIMEOUT: Final = 120.0
 
 #: How an env is launched: its app, served by us without Ray, or its process as NeMo Gym starts it.
-DIRECT, REAL = "direct", "real"
-LAUNCHES = (DIRECT, REAL)
+LAUNCHES: Final = (DIRECT := "direct", REAL := "real")
 
 #: What the checks that try no trajectories send to a server of a few tools (benchmarks/judge.py counts them).
-FIXED_REQUESTS = 500
+FIXED_REQUESTS: Final = 500
 
 #: What `--gym-report` can write, by suffix; `.xml` is pytest's own JUnit.
-REPORTS = (".json", ".md", ".html", ".sarif", ".svg", ".xml")
+REPORTS: Final = (".json", ".md", ".html", ".sarif", ".svg", ".xml")
 
 #: What `--gym-drift` can write.
-DRIFT_REPORTS = (".json", ".md", ".html")
+DRIFT_REPORTS: Final = (".json", ".md", ".html")
 
-#: Headers that each request sets for itself: given by the user, they would replace what is tested.
-_OWN_HEADERS = frozenset({"cookie", "content-length", "transfer-encoding", "connection"})
+_ROW: Final = "option"
 
 
-class BadOption(Exception):
-    """An option's value cannot be used; the message says what, where and how to mend it."""
+@dataclass(frozen=True)
+class Option:
+    """One option.
+
+    Attributes:
+        name: on the command line; `ini_key` in the ini file.
+        metavar: its value in `--help` and README; '' for a flag.
+        help: what it does, for `--help` and README.
+        more: what README adds, in Markdown.
+        read: makes the value of a text; raises `BadOption`.
+        many: gathers the values of an option that may be given several times; None where it may be given once.
+        ini: whether the ini file may have it.
+        paths: whether a relative path in the ini file starts at the ini file.
+        chooses: whether it says what is judged; one such on the command line replaces all of them in the ini file.
+    """
+
+    name: str
+    metavar: str
+    help: str
+    more: str
+    read: Callable[[str, str], Any]
+    many: Callable[[Iterable[Any]], Any] | None
+    ini: bool
+    paths: bool
+    chooses: bool
+
+    @property
+    def ini_key(self) -> str:
+        """Its name in the ini file, and pytest's own for it."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+    @property
+    def ini_type(self) -> str:
+        """What pytest calls the type of its ini key."""
+        if not self.metavar:
+            return "bool"
+        if self.paths:
+            return "paths"
+        return "linelist" if self.many else "string"
+
+    @property
+    def ini_help(self) -> str:
+        """What `--help` says of the ini key."""
+        return f"the same as {self.name}{', one a line' if self.many else ''}"
+
+    def value(self, given: Any) -> Any:
+        """The value of what was given: True, a text, or several.
+
+        Raises:
+            BadOption: it cannot be used.
+        """
+        if not self.metavar:
+            return bool(given)
+        return self.many(self.read(self.name, one) for one in given) if self.many else self.read(self.name, given)
+
+
+def _option(
+    spec: str,
+    help: str,  # noqa: A002 - as argparse calls it
+    read: Callable[..., Any] = read_text,
+    *,
+    default: Any = None,
+    more: str = "",
+    many: Callable[[Iterable[Any]], Any] | None = None,
+    ini: bool = True,
+    paths: bool = False,
+    chooses: bool = False,
+) -> Any:
+    """A field of `Options`; `spec` is the option's name and its metavar."""
+    name, _, metavar = spec.partition(" ")
+    row = Option(name, metavar, help, more, read, many, ini, paths, chooses)
+    metadata = {_ROW: row}
+    if many:
+        return field(default_factory=lambda: many(()), metadata=metadata, repr=many is not dict)
+    return field(default=default if metavar else False, metadata=metadata)
+
+
+def _profiles() -> str:
+    said = (f"`{each.name}` {each.examples:,}, or {each.seconds:g} s" for each in PROFILES.values())
+    return f"for each property: {', '.join(said)}; `ci` tries the same ones each time"
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to judge and how.
+    """What to judge and how: the table of all options.
 
-    `url` is None for the demo and for `envs`, which are launched, each with `python` if given, and `settings`,
-    `real` as NeMo Gym does, on the cluster `ray` if given; it has no trailing slash. `timeout` is in seconds.
+    `url` is None for the demo and for envs, which are launched. Headers are secrets, and not shown in the repr.
     """
 
-    url: str | None = None
-    data: tuple[Path, ...] = ()
-    strict: bool = False
-    reports: tuple[Path, ...] = ()
-    timeout: float = TIMEOUT
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    contract: str = AUTO
-    search: Search = USUAL
-    replay: tuple[Path, ...] = ()
-    pid: int | None = None
-    in_flight: int = IN_FLIGHT_HERE
-    baseline: Path | None = None
-    baseline_write: Path | None = None
-    drift: tuple[Path, ...] = ()
-    lock: Path | None = None
-    lock_update: bool = False
-    envs: tuple[Env, ...] = ()
-    python: str = ""
-    settings: tuple[str, ...] = ()
-    launch_timeout: float = LAUNCH_TIMEOUT
-    real: bool = False
-    resume: bool = False
-    ray: str = ""
+    url: str | None = _option(
+        "--gym-url URL",
+        "the server to judge, such as http://127.0.0.1:8000",
+        read_url,
+        more="a path is a prefix, as behind a proxy",
+        chooses=True,
+    )
+    demo: bool = _option("--gym-demo", "judge an embedded reference server instead", chooses=True)
+    envs: "tuple[Env, ...]" = _option(
+        "--gym-env DIR",
+        "launch an env and judge it: its folder, a quoted glob, or module:attribute of an ASGI app (repeatable)",
+        many=find_envs,
+        chooses=True,
+    )
+    python: str = _option(
+        "--gym-python PATH", "the interpreter to launch with (default: its .venv's, or ours)", read_program, default=""
+    )
+    settings: tuple[str, ...] = _option(
+        "--gym-env-set KEY=VALUE",
+        "set a key of its config, as `gym env start ++KEY=VALUE` does (repeatable)",
+        read_setting,
+        many=tuple,
+    )
+    launch: str = _option(
+        "--gym-launch HOW",
+        "direct (default: we serve its app, without Ray) or real (its own process, as NeMo Gym starts it)",
+        partial(read_choice, among=dict(zip(LAUNCHES, LAUNCHES, strict=True))),
+        default=DIRECT,
+    )
+    launch_timeout: float = _option(
+        "--gym-launch-timeout SECONDS",
+        f"how long a launched server may take to answer (default: {LAUNCH_TIMEOUT:g})",
+        read_seconds,
+        default=LAUNCH_TIMEOUT,
+    )
+    ray: str | None = _option(
+        "--gym-ray ADDRESS",
+        "judge envs as tasks of this Ray cluster, such as 10.0.0.1:6379 or auto",
+        more="[how](docs/launching.md#on-a-cluster)",
+        ini=False,
+    )
+    resume: bool = _option(
+        "--gym-resume", "of several servers, judge only those that the last run did not finish", ini=False
+    )
+    data: tuple[Path, ...] = _option(
+        "--gym-data PATH",
+        # pytest takes the value for a test path where it looks for the ini file: it does not know the option by then
+        "dataset rows: a JSONL file or a folder of them; recorded rollouts beside it are read too (repeatable; "
+        "write --gym-data=PATH for a file of another project, or pytest takes that project's settings)",
+        read_path,
+        more="read line by line, so that size costs no memory",
+        many=tuple,
+        paths=True,
+    )
+    strict: bool = _option("--gym-strict", "SHOULD findings fail the run too")
+    reports: tuple[Path, ...] = _option(
+        "--gym-report FILE",
+        f"write a report; the suffix decides its form: {', '.join(REPORTS[:-1])} or {REPORTS[-1]} (repeatable)",
+        partial(read_report, suffixes=REPORTS),
+        more="JSON has [a schema](conformance/gym_conformance/reports/report.schema.json), `.svg` is a badge, `.xml` JUnit",
+        many=tuple,
+        paths=True,
+    )
+    timeout: float = _option(
+        "--gym-timeout SECONDS",
+        f"how long one request may take (default: {TIMEOUT:g})",
+        read_seconds,
+        default=TIMEOUT,
+    )
+    headers: Mapping[str, str] = _option(
+        "--gym-header 'NAME: VALUE'",
+        "a header for every request; its value is never shown (repeatable)",
+        read_header,
+        many=dict,
+    )
+    contract: str = _option(
+        "--gym-contract NAME",
+        "how sessions are made: cookie, typed, or auto (default), as the server's OpenAPI document says",
+        partial(read_choice, among=dict(zip(CONTRACTS, CONTRACTS, strict=True))),
+        default=AUTO,
+    )
+    profile: Profile = _option(
+        "--gym-profile NAME",
+        f"how many trajectories to try: {', '.join(PROFILES)} (default: {QUICK.name})",
+        partial(read_choice, among=PROFILES),
+        default=QUICK,
+        more=_profiles(),
+    )
+    seed: int | None = _option(
+        "--gym-seed N", "try the same trajectories each time, those of this seed", partial(read_count, least=0)
+    )
+    replay: tuple[Path, ...] = _option(
+        "--gym-replay FILE",
+        "try only the schedule in this file, which a failing property wrote (repeatable)",
+        read_path,
+        many=tuple,
+        paths=True,
+    )
+    pid: int | None = _option(
+        "--gym-pid PID", "the server's process on this machine: see what it keeps", partial(read_count, least=1)
+    )
+    at_once: int | None = _option(
+        "--gym-in-flight N",
+        f"requests under way at once (default: {IN_FLIGHT_HERE}, {IN_FLIGHT_ELSEWHERE} for another machine)",
+        partial(read_count, least=1),
+    )
+    baseline: Path | None = _option(
+        "--gym-baseline FILE",
+        "findings that are accepted, with reasons (TOML)",
+        read_path,
+        more="a stale entry is red ([docs/gate.md](docs/gate.md))",
+        paths=True,
+    )
+    baseline_write: Path | None = _option(
+        "--gym-baseline-write FILE", "write what fails the run as a first baseline", read_new_file, ini=False
+    )
+    drift: tuple[Path, ...] = _option(
+        "--gym-drift FILE",
+        "write the drift report alone: what rows and server say of each tool; .json, .md or .html (repeatable)",
+        partial(read_report, suffixes=DRIFT_REPORTS),
+        many=tuple,
+        paths=True,
+    )
+    lock: Path | None = _option(
+        "--gym-lock FILE",
+        "hold the tools of rows and server to this lock file",
+        read_path,
+        more="[docs/gate.md](docs/gate.md#the-lock)",
+        paths=True,
+    )
+    lock_update: bool = _option("--gym-lock-update", "write the lock file anew", ini=False)
 
-    def lock_of(self, env: Env | None) -> Path | None:
-        """The lock of one server: of several, each has its own in its folder."""
-        return env.folder / self.lock if env and self.lock and len(self.envs) > 1 else self.lock
+    @property
+    def real(self) -> bool:
+        """Whether envs are launched as NeMo Gym starts them."""
+        return self.launch == REAL
+
+    @property
+    def search(self) -> Search:
+        """How trajectories are looked for."""
+        return Search(self.profile, self.seed)
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests may be under way at once."""
+        return self.at_once or (IN_FLIGHT_HERE if is_here(self.url) else IN_FLIGHT_ELSEWHERE)
 
 
-def read_options(
-    *,
-    url: str | None,
-    demo: bool,
-    data: Sequence[str],
-    strict: bool,
-    reports: Sequence[str],
-    timeout: str | float | None,
-    headers: Sequence[str],
-    contract: str | None = None,
-    profile: str | None = None,
-    seed: str | None = None,
-    replay: Sequence[str] = (),
-    pid: str | None = None,
-    in_flight: str | None = None,
-    baseline: str | Path | None = None,
-    baseline_write: str | None = None,
-    drift: Sequence[str] = (),
-    lock: str | Path | None = None,
-    lock_update: bool = False,
-    envs: Sequence[str] = (),
-    python: str | None = None,
-    settings: Sequence[str] = (),
-    launch_timeout: str | float | None = None,
-    launch: str | None = None,
-    resume: bool = False,
-    ray: str | None = None,
-) -> Options:
-    """Check what was given.
+#: The fields of `Options`, and the option that each is read from.
+TABLE: Final[Mapping[str, Option]] = {each.name: each.metadata[_ROW] for each in fields(Options)}
+
+
+#: What cannot be given together, and how to mend it.
+_CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
+    (lambda it: it.demo and it.url, "--gym-url and --gym-demo: give one of them"),
+    (lambda it: it.envs and (it.demo or it.url), "--gym-env, --gym-url and --gym-demo: give one of them"),
+    (lambda it: it.demo and it.data, "--gym-data: --gym-demo has data of its own; leave out one of them"),
+    (
+        lambda it: it.lock_update and not it.lock,
+        "--gym-lock-update: there is no lock to write; give --gym-lock FILE too",
+    ),
+)
+
+
+def read_options(given: Mapping[str, Any]) -> Options:
+    """Check what was given, by the names of the fields; what is missing has its default.
 
     Raises:
         BadOption: a value cannot be used.
     """
-    if demo and url is not None:
-        raise BadOption("--gym-url and --gym-demo: give one of them")
-    if demo and data:
-        raise BadOption("--gym-data: --gym-demo has data of its own; leave out one of them")
-    if lock_update and not lock:
-        raise BadOption("--gym-lock-update: there is no lock to write; give --gym-lock FILE too")
-    found = _read_envs(envs, url=url, demo=demo)
-    if len(found) > 1:
-        _refuse_for_many({"--gym-data": data, "--gym-replay": replay, "--gym-pid": pid})
-    elif resume:
-        raise BadOption("--gym-resume: it is about several servers; give several with --gym-env")
-    if ray is not None and not (ray and found):
-        raise BadOption("--gym-ray: give a cluster's address, such as 10.0.0.1:6379, and envs to launch with --gym-env")
-    read_url = None if demo or found else _read_url(url or "")
-    return Options(
-        url=read_url,
-        data=tuple(Path(path) for path in data),
-        strict=strict,
-        reports=tuple(_read_report("--gym-report", path, REPORTS) for path in reports),
-        timeout=_read_timeout(timeout),
-        headers=dict(_read_header(header) for header in headers),
-        contract=_read_contract(contract),
-        search=Search(_read_profile(profile), _read_count("--gym-seed", seed, least=0)),
-        replay=tuple(Path(path) for path in replay),
-        pid=_read_count("--gym-pid", pid, least=1),
-        in_flight=_read_count("--gym-in-flight", in_flight, least=1) or _usual_in_flight(read_url),
-        baseline=Path(baseline) if baseline else None,
-        baseline_write=_read_new_baseline(baseline_write) if baseline_write else None,
-        drift=tuple(_read_report("--gym-drift", path, DRIFT_REPORTS) for path in drift),
-        lock=_read_lock(lock, found, update=lock_update) if lock else None,
-        lock_update=lock_update,
-        envs=found,
-        python=_read_python(python) if python else "",
-        settings=tuple(_read_setting(setting) for setting in settings),
-        launch_timeout=_read_timeout(launch_timeout, "--gym-launch-timeout", LAUNCH_TIMEOUT),
-        real=_read_launch(launch, found) if launch else False,
-        resume=resume,
-        ray=ray or "",
-    )
+    options = Options(**{name: TABLE[name].value(value) for name, value in given.items()})
+    for contradict, message in _CONFLICTS:
+        if contradict(options):
+            raise BadOption(message)
+    if options.launch == REAL and (without := next((env for env in options.envs if env.application), None)):
+        raise BadOption(
+            f"--gym-launch {REAL}: {without.application} is no env as NeMo Gym lays it out; give its folder"
+        )
+    return options
+
+
+def ensure_lock(options: Options) -> None:
+    """See to it that the lock is there, or can be written if it is to be.
+
+    Raises:
+        BadOption: it is not, or cannot.
+    """
+    if options.lock is None:
+        return
+    if options.lock_update:
+        ensure_writable("--gym-lock", options.lock)
+    elif not options.lock.is_file():
+        raise BadOption(f"--gym-lock {str(options.lock)!r}: there is no such file; write it with --gym-lock-update")
 
 
 def is_here(url: str | None) -> bool:
@@ -158,163 +349,15 @@ def is_here(url: str | None) -> bool:
     return host in ("localhost", "::1") or (host or "").startswith("127.")
 
 
-def _usual_in_flight(url: str | None) -> int:
-    return IN_FLIGHT_HERE if is_here(url) else IN_FLIGHT_ELSEWHERE
+def readme_table() -> str:
+    """The options as a table in Markdown."""
+    rows = (f"| `{row.name}{' ' if row.metavar else ''}{row.metavar}` | {_meaning(row)} |" for row in TABLE.values())
+    return "\n".join(["| option | meaning |", "|---|---|", *rows]) + "\n"
 
 
-def _read_profile(given: str | None) -> Profile:
-    if not given:
-        return USUAL.profile
-    if given not in PROFILES:
-        raise BadOption(f"--gym-profile {given!r}: unknown; give one of {', '.join(PROFILES)}")
-    return PROFILES[given]
+def _meaning(row: Option) -> str:
+    return row.help + (f"; {row.more}" if row.more else "") + ("" if row.ini else " (no ini key)")
 
 
-def _read_contract(given: str | None) -> str:
-    if given and given not in CONTRACTS:
-        raise BadOption(f"--gym-contract {given!r}: unknown; give one of {', '.join(CONTRACTS)}")
-    return given or AUTO
-
-
-def _read_count(option: str, given: str | None, *, least: int) -> int | None:
-    if given in (None, ""):
-        return None
-    if not given.isascii() or not given.isdigit() or int(given) < least:
-        raise BadOption(f"{option} {given!r}: give a whole number, {least} or more")
-    return int(given)
-
-
-def _read_url(url: str) -> str:
-    if "@" in url.partition("://")[2].partition("/")[0]:  # first, so that no other message shows the password
-        raise BadOption("--gym-url: it holds a user name or password; give --gym-header 'Authorization: ...' instead")
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise BadOption(f"--gym-url {url!r}: {error}; give a URL such as http://127.0.0.1:8000") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or not _is_plain(url):
-        raise BadOption(f"--gym-url {url!r}: not an http or https URL; give one such as http://127.0.0.1:8000")
-    if "?" in url or "#" in url:
-        raise BadOption(
-            f"--gym-url {url!r}: it has a query or a fragment; give the URL that /seed_session is appended to"
-        )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
-
-
-def _read_report(option: str, given: str, suffixes: Sequence[str]) -> Path:
-    path = Path(given)
-    if path.suffix not in suffixes:
-        raise BadOption(f"{option} {given!r}: unknown suffix {path.suffix!r}; give one of {', '.join(suffixes)}")
-    _ensure_writable(option, path, given)
-    return path
-
-
-def _ensure_writable(option: str, path: Path, given: str) -> None:
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise BadOption(f"{option} {given!r}: its folder does not exist; make it first")
-    if path.is_dir():
-        raise BadOption(f"{option} {given!r}: that is a folder; give a file")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise BadOption(f"{option} {given!r}: its folder cannot be written to; give one that can")
-
-
-def _read_lock(given: str | Path, envs: tuple[Env, ...], *, update: bool) -> Path:
-    """The lock's place: it must be there, unless it is to be written.
-
-    Of several servers it is a name, of a file in each one's folder; an ini file's path, then, is known by its name.
-    """
-    if len(envs) > 1:
-        path = Path(given.name) if isinstance(given, Path) else Path(given)
-        if path.name != str(path):
-            raise BadOption(
-                f"--gym-lock {str(path)!r}: of several servers, give a name, of a file in each one's folder"
-            )
-        if without := next((env for env in envs if env.application), None):
-            raise BadOption(f"--gym-lock: {without.application} has no folder of its own, beside other servers")
-    else:
-        path = Path(given)
-    for place in [env.folder / path for env in envs] if len(envs) > 1 else [path]:
-        if update:
-            _ensure_writable("--gym-lock", place, str(place))
-        elif not place.is_file():
-            raise BadOption(f"--gym-lock {str(place)!r}: there is no such file; write it with --gym-lock-update")
-    return path
-
-
-def _read_new_baseline(given: str) -> Path:
-    path = Path(given)
-    if path.exists():
-        raise BadOption(f"--gym-baseline-write {given!r}: it exists, with reasons perhaps; remove it, or give another")
-    if not path.absolute().parent.is_dir():
-        raise BadOption(f"--gym-baseline-write {given!r}: its folder does not exist; make it first")
-    return path
-
-
-def _read_envs(given: Sequence[str], *, url: str | None, demo: bool) -> tuple[Env, ...]:
-    if given and (demo or url is not None):
-        raise BadOption("--gym-env, --gym-url and --gym-demo: give one of them")
-    try:
-        return find_envs(given, Path.cwd())
-    except NoEnv as error:
-        raise BadOption(f"--gym-env {error}") from None
-
-
-def _refuse_for_many(given: Mapping[str, object]) -> None:
-    for option, value in given.items():
-        if value:
-            raise BadOption(f"{option}: it is about one server, and --gym-env names several; give one of those")
-
-
-def _read_python(given: str) -> str:
-    found = shutil.which(given)
-    if found is None:
-        raise BadOption(f"--gym-python {given!r}: no such program; give an interpreter, such as .venv/bin/python")
-    return str(Path(found).absolute())
-
-
-def _read_launch(given: str, envs: Sequence[Env]) -> bool:
-    if given not in LAUNCHES:
-        raise BadOption(f"--gym-launch {given!r}: unknown; give one of {', '.join(LAUNCHES)}")
-    if given == REAL and (without := next((env for env in envs if env.application), None)):
-        raise BadOption(
-            f"--gym-launch {REAL}: {without.application} is no env as NeMo Gym lays it out; give its folder"
-        )
-    return given == REAL
-
-
-def _read_setting(given: str) -> str:
-    key, equals, _ = given.partition("=")
-    if not equals or not key.strip("+ "):
-        raise BadOption("--gym-env-set: not of the form key=value; give one such as search_api_key=...")
-    return given.lstrip("+ ")
-
-
-def _read_timeout(given: str | float | None, option: str = "--gym-timeout", usual: float = TIMEOUT) -> float:
-    try:
-        seconds = usual if given is None or given == "" else float(given)
-    except ValueError:
-        raise BadOption(f"{option} {given!r}: not a number; give seconds, such as 30") from None
-    if not 0 < seconds <= 3600:  # noqa: PLR2004 - an hour
-        raise BadOption(f"{option} {given!r}: out of range; give seconds above 0 and up to 3600")
-    return seconds
-
-
-def _read_header(given: str) -> tuple[str, str]:
-    name, colon, value = given.partition(":")
-    name, value = name.strip(), value.strip()
-    legal = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
-    if not colon or not legal or not value.isascii() or not value.isprintable():
-        raise BadOption(
-            "--gym-header: not of the form 'Name: value', in printable ASCII; give one such as "
-            "'Authorization: Bearer ...' (what was given is not shown here)"
-        )
-    if name.lower() in _OWN_HEADERS:
-        raise BadOption(f"--gym-header {name}: every request sets that itself; leave it out")
-    return name, value
-
-
-def _is_plain(url: str) -> bool:
-    """Whether it can stand in a request and in a shell command as it is."""
-    return url.isprintable() and not any(character.isspace() or character in '"<>\\^`{|}' for character in url)
+if __name__ == "__main__":
+    print(readme_table(), end="")  # noqa: T201 - the table on standard output is what it is for

@@ -16,7 +16,7 @@ from gym_conformance.dataset import load
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.run import Run
-from gym_conformance.trajectories.explore import Profile, Search
+from gym_conformance.trajectories.profiles import Profile
 from tests.nemo_gym.conftest import RealServer
 
 pytestmark = pytest.mark.nemo_gym
@@ -49,7 +49,7 @@ def _listed(name: str, kind: str) -> set[tuple[str, str]]:
 def test_findings_are_those_that_were_read(name: str, real_server: Callable[[str], RealServer]) -> None:
     assert version("nemo-gym") == "0.4.0", "the table is for this version"
     server = real_server(name)
-    run = Run(server.url, Options(timeout=20, search=Search(SOME)), load([server.rows]))
+    run = Run(server.url, Options(timeout=20, profile=SOME), load([server.rows]))
     try:
         findings = [finding for check in CHECKS for finding in run.judge(check)]
         kind = run.target()["kind"]

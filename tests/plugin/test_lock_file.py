@@ -93,7 +93,7 @@ def test_a_lock_is_not_overwritten_with_half_of_it(
             ["--gym-lock", "no/gym.lock", "--gym-lock-update"],
             "--gym-lock 'no/gym.lock': its folder does not exist; *",
         ),
-        (None, ["--gym-lock", "", "--gym-lock-update"], "--gym-lock-update: there is no lock to write; *"),
+        (None, ["--gym-lock", "", "--gym-lock-update"], "--gym-lock '': give a path"),
     ],
 )
 def test_what_is_no_lock_is_one_line(

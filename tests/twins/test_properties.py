@@ -8,7 +8,7 @@ from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.run import Run
-from gym_conformance.trajectories.explore import Profile, Search
+from gym_conformance.trajectories.profiles import Profile
 from gym_mocks.reference import reference_app
 from gym_mocks.serving import serve
 from tests.twins.properties import TWINS, PropertyTwin
@@ -19,8 +19,7 @@ PROPERTIES = [check for check in CHECKS if check.attempt]
 
 
 def judge(url: str, seed: int, profile: Profile, checks: frozenset[str]) -> dict[str, list[Finding]]:
-    search = Search(profile, seed)
-    run = Run(url, Options(url=url, timeout=5.0, search=search), dataset())
+    run = Run(url, Options(url=url, timeout=5.0, profile=profile, seed=seed), dataset())
     try:
         return {check.id: run.judge(check) for check in PROPERTIES if not checks or check.id in checks}
     finally:
@@ -46,7 +45,7 @@ def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
 def test_typed_sessions_are_judged_by_the_same_properties() -> None:
     """A server of typed sessions alone: the cookie's own checks do not apply, and all others do."""
     with serve(TypedReference()) as url:
-        run = Run(url, Options(url=url, contract="typed", search=Search(Profile("tests", 8, 0.2), 1)), dataset())
+        run = Run(url, Options(url=url, contract="typed", profile=Profile("tests", 8, 0.2), seed=1), dataset())
         findings = [finding for check in CHECKS for finding in run.judge(check)]
         assert run.target()["contract"] == "typed"
         run.close()

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from gym_conformance.checks.launched import NOT_LAUNCHED, Launched
 from gym_conformance.gym import Gym
 from gym_conformance.mcp.offer import Offer
-from gym_conformance.trajectories.explore import USUAL, Search
 from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.profiles import USUAL, Search
 
 
 @dataclass(frozen=True)

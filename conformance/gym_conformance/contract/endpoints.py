@@ -19,6 +19,9 @@ LIVENESS: Final = "/"
 REVERIFY_MODE: Final = "/reverify_mode"
 OPENAPI: Final = "/openapi.json"
 
+#: How sessions are made: as the OpenAPI document says, by cookie alone, or by typed requests.
+CONTRACTS: Final = (AUTO := "auto", "cookie", "typed")
+
 #: First path segments that the framework serves itself, in any version: a tool of that name would shadow or be shadowed.
 RESERVED: Final = frozenset(
     {

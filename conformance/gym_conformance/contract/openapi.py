@@ -14,9 +14,6 @@ from gym_conformance.contract.identity import SESSION_ID
 _CATCH_ALL = re.compile(r"/\{[^/{}]+\}")
 _GYMNASIUM = frozenset({"/reset", "/step"})
 
-#: How sessions are made: as the OpenAPI document says, by cookie alone, or by typed requests.
-CONTRACTS = (AUTO := "auto", "cookie", "typed")
-
 
 class ServerKind(StrEnum):
     """What sort of server answers; which checks apply hangs on it."""

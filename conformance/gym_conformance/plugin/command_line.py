@@ -1,14 +1,18 @@
 """The command line as pytest gives it: our options, the ini file's where it is silent, and which arguments are ours."""
 
 import os
-from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from gym_conformance.checks.registry import CHECKS, LAUNCHED
-from gym_conformance.options import BadOption, Options, read_options
+from gym_conformance.option_readers import BadOption
+from gym_conformance.options import TABLE, Option, Options, read_options
 from gym_conformance.plugin.items import nodes_of
 from gym_conformance.plugin.target import names_of
+
+#: What pytest has of an option that was not given.
+_SILENT: Final[tuple[Any, ...]] = (None, False, [])
 
 
 def options_of(config: pytest.Config) -> Options:
@@ -17,44 +21,29 @@ def options_of(config: pytest.Config) -> Options:
     Raises:
         BadOption: a value cannot be used.
     """
-    option = config.option
-    url, demo, envs = option.gym_url, option.gym_demo, option.gym_env
-    if url is None and not demo and not envs:
-        url, demo, envs = config.getini("gym_url") or None, config.getini("gym_demo"), config.getini("gym_env")
-    return read_options(
-        url=url,
-        demo=demo,
-        data=option.gym_data or ([] if option.gym_demo else config.getini("gym_data")),
-        strict=option.gym_strict or config.getini("gym_strict"),
-        reports=option.gym_report or config.getini("gym_report"),
-        timeout=option.gym_timeout or config.getini("gym_timeout"),
-        headers=option.gym_header or config.getini("gym_header"),
-        contract=option.gym_contract or config.getini("gym_contract"),
-        profile=option.gym_profile or config.getini("gym_profile"),
-        seed=option.gym_seed or config.getini("gym_seed"),
-        replay=option.gym_replay or config.getini("gym_replay"),
-        pid=option.gym_pid or config.getini("gym_pid"),
-        in_flight=option.gym_in_flight or config.getini("gym_in_flight"),
-        baseline=option.gym_baseline or _one_path(config, "gym_baseline"),
-        baseline_write=option.gym_baseline_write,
-        drift=option.gym_drift or config.getini("gym_drift"),
-        lock=option.gym_lock or _one_path(config, "gym_lock"),
-        lock_update=option.gym_lock_update,
-        envs=envs or (),
-        python=option.gym_python or config.getini("gym_python"),
-        settings=option.gym_env_set or config.getini("gym_env_set"),
-        launch_timeout=option.gym_launch_timeout or config.getini("gym_launch_timeout"),
-        launch=option.gym_launch or config.getini("gym_launch"),
-        resume=option.gym_resume,
-        ray=option.gym_ray,
-    )
+    line = {name: value for name, row in TABLE.items() if (value := getattr(config.option, row.ini_key)) not in _SILENT}
+    settled = {name for name, row in TABLE.items() if row.chooses} if chosen_on_line(config) else set()
+    if config.option.gym_demo:
+        settled.add("data")  # the demo has its own
+    silent = {name: row for name, row in TABLE.items() if row.ini and name not in settled | line.keys()}
+    ini = {name: value for name, row in silent.items() if (value := _ini_value(config, row)) not in _SILENT}
+    return read_options(ini | line)
 
 
-def _one_path(config: pytest.Config, name: str) -> Path | None:
-    paths: list[Path] = config.getini(name)
-    if len(paths) > 1:
-        raise BadOption(f"{name}: {len(paths)} paths; give one")
-    return paths[0] if paths else None
+def chosen_on_line(config: pytest.Config) -> bool:
+    """Whether the command line says what is to be judged."""
+    return any(getattr(config.option, row.ini_key) not in _SILENT for row in TABLE.values() if row.chooses)
+
+
+def _ini_value(config: pytest.Config, row: Option) -> Any:
+    value = config.getini(row.ini_key)
+    if row.paths:
+        value = [str(path) for path in value]
+    if not row.paths or row.many:
+        return value or None
+    if len(value) > 1:
+        raise BadOption(f"{row.ini_key}: {len(value)} paths; give one")
+    return value[0] if value else None
 
 
 def write_junit(config: pytest.Config, options: Options) -> None:
@@ -83,10 +72,9 @@ def choose_paths(config: pytest.Config, options: Options) -> None:
     chosen = {arg: node for arg in config.args if (node := _own_node(config, arg, nodes))}
     # travels to xdist workers
     config.option.gym_chosen = [*getattr(config.option, "gym_chosen", []), *chosen.values()]
-    asked = config.option.gym_url or config.option.gym_env or config.option.gym_demo
     if config.args_source is pytest.Config.ArgsSource.ARGS:
         config.args = [arg for arg in config.args if arg not in chosen]
-    elif asked:
+    elif chosen_on_line(config):
         config.args = []
 
 

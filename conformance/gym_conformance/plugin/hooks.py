@@ -11,7 +11,9 @@ from gym_conformance.baseline import Stale
 from gym_conformance.checks.registry import CHECKS, FILES, JUDGE_MODELS
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import FIXED_REQUESTS, BadOption, Options, is_here
+from gym_conformance.fleet.division import divide, ensure_several
+from gym_conformance.option_readers import BadOption
+from gym_conformance.options import FIXED_REQUESTS, Options, ensure_lock, is_here
 from gym_conformance.plugin.command_line import choose_paths, options_of, write_junit
 from gym_conformance.plugin.fleet import Course, write_fleet
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown, load_baseline
@@ -40,6 +42,9 @@ def activate(config: pytest.Config) -> None:
     """
     try:
         options = options_of(config)
+        ensure_several(options)
+        each = divide(options, lock_in_ini=config.option.gym_lock is None) if len(options.envs) > 1 else (options,)
+        ensure_lock(each[0])
         replays = tuple(read_replay(path, CHECKS) for path in options.replay)
     except BadOption as bad:
         raise pytest.UsageError(str(bad)) from None
@@ -47,7 +52,7 @@ def activate(config: pytest.Config) -> None:
     write_junit(config, options)
     choose_paths(config, options)
     allow_restarts(config, len(options.envs))
-    suite = Suite(config, options, replays)
+    suite = Suite(config, options, each, replays)
     config.pluginmanager.register(suite, "gym-conformance-suite")
     if options.ray:
         config.pluginmanager.register(OnRay(config, options.ray, suite.tallies), "gym-conformance-ray")
@@ -56,8 +61,11 @@ def activate(config: pytest.Config) -> None:
 class Suite:
     """The hooks of one run; in the xdist controller it judges nothing, and gathers what the workers found."""
 
-    def __init__(self, config: pytest.Config, options: Options, replays: tuple[Replay, ...] = ()) -> None:
+    def __init__(
+        self, config: pytest.Config, options: Options, each: tuple[Options, ...], replays: tuple[Replay, ...] = ()
+    ) -> None:
         self.config = config
+        self.each = each
         self.options = options
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
@@ -86,7 +94,7 @@ class Suite:
             self.tallies[name].target = target.target()
 
     def _hold_to_lock(self, target: Target) -> None:
-        path = self.options.lock_of(target.env)
+        path = target.options.lock
         if self.options.lock_update:
             target.lock_file = path if len(self.tallies) > 1 else None  # one alone is written in the end, once
             return
@@ -97,7 +105,7 @@ class Suite:
 
     def _launched(self) -> dict[str, Target]:
         peers = MockPeers(self._started)
-        return dict(zip(self.tallies, launched_targets(self.options, peers), strict=True))
+        return dict(zip(self.tallies, launched_targets(self.each, peers), strict=True))
 
     def _running(self) -> Target:
         try:

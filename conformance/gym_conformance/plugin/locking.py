@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gym_conformance.drift.lock import BadLock, Lock, parse_lock
-from gym_conformance.options import BadOption
+from gym_conformance.option_readers import BadOption
 
 
 def load_lock(path: Path | None) -> Lock | None:

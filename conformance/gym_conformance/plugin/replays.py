@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gym_conformance.checks.check import Check
-from gym_conformance.options import BadOption
+from gym_conformance.option_readers import BadOption
 from gym_conformance.plugin.items import CheckItem
 from gym_conformance.trajectories.trajectory import Schedule, parse
 

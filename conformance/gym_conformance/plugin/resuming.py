@@ -107,7 +107,7 @@ def _check(line: Mapping[str, Any]) -> str:
 def _mark(env: Env, options: Options) -> str:
     """Changes with whatever would change what is found: our version, the options, the env's own files."""
     shown = replace(
-        options, envs=(), reports=(), drift=(), baseline=None, baseline_write=None, strict=False, resume=False, ray=""
+        options, envs=(), reports=(), drift=(), baseline=None, baseline_write=None, strict=False, resume=False, ray=None
     )
     files = sorted({*env.folder.glob("*.py"), *env.folder.glob("configs/*.yaml"), *env.data})
     stats = [(str(file), stat.st_mtime_ns, stat.st_size) for file in files if (stat := file.stat())]

@@ -268,9 +268,9 @@ def running_target(url: str, dataset: Dataset, options: Options) -> Target:
     return Target("", option, options, lambda: nullcontext(served), {"url": url, "rows": dataset.read})
 
 
-def launched_targets(options: Options, peers: "Mocks") -> list[Target]:
+def launched_targets(each: Sequence[Options], peers: "Mocks") -> list[Target]:
     """A target for each env, not launched yet."""
-    return [_launched(name, env, options, peers) for name, env in zip(names_of(options), options.envs, strict=False)]
+    return [_launched(one.envs[0].name if len(each) > 1 else "", one.envs[0], one, peers) for one in each]
 
 
 def _launched(name: str, env: Env, options: Options, peers: "Mocks") -> Target:

@@ -9,7 +9,7 @@ import contextlib
 import math
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import hypothesis
@@ -19,50 +19,10 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.statistics import collector, describe_statistics
 from hypothesis.strategies import SearchStrategy
 
+from gym_conformance.trajectories.profiles import Search
+
 E = TypeVar("E")
 
-
-@dataclass(frozen=True)
-class Profile:
-    """How much is tried.
-
-    Attributes:
-        name: as `--gym-profile` calls it.
-        examples: about so many for each property.
-        seconds: no new example is begun after so long, and none to shrink one that was found after as long again.
-        derandomize: the same examples each time.
-    """
-
-    name: str
-    examples: int
-    seconds: float
-    derandomize: bool = False
-
-
-PROFILES = {
-    profile.name: profile
-    for profile in (
-        Profile("smoke", 8, 0.1),
-        Profile("quick", 200, 1.0),
-        Profile("ci", 500, 10.0, derandomize=True),
-        Profile("thorough", 3000, 300.0),
-    )
-}
-
-
-@dataclass(frozen=True)
-class Search:
-    """How to search: the profile, and the seed where the user gave one."""
-
-    profile: Profile = PROFILES["quick"]
-    seed: int | None = None
-
-    def divided(self, size: int) -> "Search":
-        """The same where each example is a batch of so many."""
-        return replace(self, profile=replace(self.profile, examples=-(-self.profile.examples // size)))
-
-
-USUAL = Search()
 
 #: An example that breaks a property is worth this many seconds of shrinking, however short the search.
 _SHRINKING = 3.0

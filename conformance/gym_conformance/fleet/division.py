@@ -1,0 +1,53 @@
+"""The options of a run of several servers, and those of each one alone."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from gym_conformance.option_readers import BadOption
+from gym_conformance.options import TABLE, Options, ensure_lock
+
+#: Fields of `Options` that say something of one server.
+_OF_ONE: Final = ("data", "replay", "pid")
+
+
+def divide(options: Options, *, lock_in_ini: bool) -> tuple[Options, ...]:
+    """What each env is judged with.
+
+    The lock is a name then, of a file in each one's folder; the ini file's, which pytest reads as a path beside it, is
+    known by its name.
+
+    Raises:
+        BadOption: an option is about one server, or a lock is missing.
+    """
+    for name in _OF_ONE:
+        if getattr(options, name):
+            raise BadOption(
+                f"{TABLE[name].name}: it is about one server, and --gym-env names several; give one of those"
+            )
+    lock = _lock_name(options, lock_in_ini=lock_in_ini) if options.lock else None
+    each = tuple(replace(options, envs=(env,), lock=env.folder / lock if lock else None) for env in options.envs)
+    for one in each:
+        ensure_lock(one)
+    return each
+
+
+def _lock_name(options: Options, *, lock_in_ini: bool) -> str:
+    lock = options.lock or Path()
+    if lock.name != str(lock) and not lock_in_ini:
+        raise BadOption(f"--gym-lock {str(lock)!r}: of several servers, give a name, of a file in each one's folder")
+    if without := next((env for env in options.envs if env.application), None):
+        raise BadOption(f"--gym-lock: {without.application} has no folder of its own, beside other servers")
+    return lock.name
+
+
+def ensure_several(options: Options) -> None:
+    """Refuse what is about several servers where there is one.
+
+    Raises:
+        BadOption: such an option was given.
+    """
+    if options.resume and len(options.envs) < 2:  # noqa: PLR2004 - several
+        raise BadOption("--gym-resume: it is about several servers; give several with --gym-env")
+    if options.ray is not None and not (options.ray and options.envs):
+        raise BadOption("--gym-ray: give a cluster's address, such as 10.0.0.1:6379, and envs to launch with --gym-env")

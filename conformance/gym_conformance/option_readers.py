@@ -1,0 +1,157 @@
+"""From an option's text to its value: each reader takes the option's name and what was given.
+
+All of them raise `BadOption` with one line: what was given, where, and how to mend it. Every pytest run loads this
+module, so what is heavy is imported where it is needed.
+"""
+
+import os
+import shutil
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:  # PyYAML is heavy
+    from gym_conformance.launch.env import Env
+
+T = TypeVar("T")
+
+#: Headers that each request sets for itself: given by the user, they would replace what is tested.
+_OWN_HEADERS = frozenset({"cookie", "content-length", "transfer-encoding", "connection"})
+
+
+class BadOption(Exception):
+    """An option's value cannot be used; the message says what, where and how to mend it."""
+
+
+def read_text(option: str, given: str) -> str:
+    """The text as it is."""
+    del option
+    return given
+
+
+def read_path(option: str, given: str) -> Path:
+    """A path, whatever is there."""
+    if not given:
+        raise BadOption(f"{option} '': give a path")
+    return Path(given)
+
+
+def read_choice(option: str, given: str, among: Mapping[str, T]) -> T:
+    """What one of several names stands for."""
+    if given not in among:
+        raise BadOption(f"{option} {given!r}: unknown; give one of {', '.join(among)}")
+    return among[given]
+
+
+def read_count(option: str, given: str, least: int) -> int:
+    """A whole number."""
+    if not given.isascii() or not given.isdigit() or int(given) < least:
+        raise BadOption(f"{option} {given!r}: give a whole number, {least} or more")
+    return int(given)
+
+
+def read_seconds(option: str, given: str) -> float:
+    """A time of at most an hour."""
+    try:
+        seconds = float(given)
+    except ValueError:
+        raise BadOption(f"{option} {given!r}: not a number; give seconds, such as 30") from None
+    if not 0 < seconds <= 3600:  # noqa: PLR2004 - an hour
+        raise BadOption(f"{option} {given!r}: out of range; give seconds above 0 and up to 3600")
+    return seconds
+
+
+def read_url(option: str, given: str) -> str:
+    """A server's URL, without the slash at its end."""
+    if "@" in given.partition("://")[2].partition("/")[0]:  # first, so that no other message shows the password
+        raise BadOption(f"{option}: it holds a user name or password; give --gym-header 'Authorization: ...' instead")
+    try:
+        parts = urlsplit(given)
+        port = parts.port
+    except ValueError as error:
+        raise BadOption(f"{option} {given!r}: {error}; give a URL such as http://127.0.0.1:8000") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not _is_plain(given):
+        raise BadOption(f"{option} {given!r}: not an http or https URL; give one such as http://127.0.0.1:8000")
+    if "?" in given or "#" in given:
+        raise BadOption(
+            f"{option} {given!r}: it has a query or a fragment; give the URL that /seed_session is appended to"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
+
+
+def _is_plain(url: str) -> bool:
+    """Whether it can stand in a request and in a shell command as it is."""
+    return url.isprintable() and not any(character.isspace() or character in '"<>\\^`{|}' for character in url)
+
+
+def read_header(option: str, given: str) -> tuple[str, str]:
+    """A header's name and value; no message shows what was given, which may be a secret."""
+    name, colon, value = given.partition(":")
+    name, value = name.strip(), value.strip()
+    legal = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    if not colon or not legal or not value.isascii() or not value.isprintable():
+        raise BadOption(
+            f"{option}: not of the form 'Name: value', in printable ASCII; give one such as "
+            "'Authorization: Bearer ...' (what was given is not shown here)"
+        )
+    if name.lower() in _OWN_HEADERS:
+        raise BadOption(f"{option} {name}: every request sets that itself; leave it out")
+    return name, value
+
+
+def read_setting(option: str, given: str) -> str:
+    """`key=value`; no message shows what was given, which may be a secret."""
+    key, equals, _ = given.partition("=")
+    if not equals or not key.strip("+ "):
+        raise BadOption(f"{option}: not of the form key=value; give one such as search_api_key=...")
+    return given.lstrip("+ ")
+
+
+def read_program(option: str, given: str) -> str:
+    """The absolute path of a program."""
+    found = shutil.which(given)
+    if found is None:
+        raise BadOption(f"{option} {given!r}: no such program; give an interpreter, such as .venv/bin/python")
+    return str(Path(found).absolute())
+
+
+def read_report(option: str, given: str, suffixes: Collection[str]) -> Path:
+    """A file to write, whose suffix decides its form."""
+    path = Path(given)
+    if path.suffix not in suffixes:
+        raise BadOption(f"{option} {given!r}: unknown suffix {path.suffix!r}; give one of {', '.join(suffixes)}")
+    ensure_writable(option, path)
+    return path
+
+
+def read_new_file(option: str, given: str) -> Path:
+    """A file to write that is not there yet."""
+    path = Path(given)
+    if path.exists():
+        raise BadOption(f"{option} {given!r}: it exists, with reasons perhaps; remove it, or give another")
+    if not path.absolute().parent.is_dir():
+        raise BadOption(f"{option} {given!r}: its folder does not exist; make it first")
+    return path
+
+
+def find_envs(given: Iterable[str]) -> "tuple[Env, ...]":
+    """The envs that folders, globs and `module:attribute`s name."""
+    from gym_conformance.launch import env  # noqa: PLC0415 - PyYAML is heavy
+
+    try:
+        return env.find_envs(given, Path.cwd())
+    except env.NoEnv as error:
+        raise BadOption(f"--gym-env {error}") from None
+
+
+def ensure_writable(option: str, path: Path) -> None:
+    """See to it that a file can be written, before the run that would be lost otherwise."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise BadOption(f"{option} {str(path)!r}: its folder does not exist; make it first")
+    if path.is_dir():
+        raise BadOption(f"{option} {str(path)!r}: that is a folder; give a file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BadOption(f"{option} {str(path)!r}: its folder cannot be written to; give one that can")

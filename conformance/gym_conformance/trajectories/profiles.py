@@ -1,0 +1,49 @@
+"""How much a search tries: the profiles that `--gym-profile` names. It imports nothing: every pytest run reads them."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much is tried.
+
+    Attributes:
+        name: as `--gym-profile` calls it.
+        examples: about so many for each property.
+        seconds: no new example is begun after so long, and none to shrink one that was found after as long again.
+        derandomize: the same examples each time.
+    """
+
+    name: str
+    examples: int
+    seconds: float
+    derandomize: bool = False
+
+
+QUICK: Final = Profile("quick", 200, 1.0)
+
+PROFILES: Final = {
+    profile.name: profile
+    for profile in (
+        Profile("smoke", 8, 0.1),
+        QUICK,
+        Profile("ci", 500, 10.0, derandomize=True),
+        Profile("thorough", 3000, 300.0),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to search: the profile, and the seed where the user gave one."""
+
+    profile: Profile = QUICK
+    seed: int | None = None
+
+    def divided(self, size: int) -> "Search":
+        """The same where each example is a batch of so many."""
+        return replace(self, profile=replace(self.profile, examples=-(-self.profile.examples // size)))
+
+
+USUAL: Final = Search()
