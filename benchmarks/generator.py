@@ -148,7 +148,7 @@ def main() -> None:
         print(json.dumps(_passes(json.load(sys.stdin), other.from_schema, options.examples, options.rounds)))
         return
     sys.path.insert(0, str(_ROOT))
-    corpus = importlib.import_module("tests.values.corpus")
+    corpus = importlib.import_module("tests.schemas.corpus")
     _print("keywords", list(corpus.KEYWORDS.values()), options.examples, options.rounds)
     if options.bundle:
         tools = _bundled(options.bundle)

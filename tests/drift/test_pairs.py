@@ -5,18 +5,17 @@ from typing import Any
 import pytest
 
 from gym_conformance.drift.compare import compare
-from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.definitions import read_definition
 from gym_conformance.drift.drift import Drift, Kind, Weight
-from gym_conformance.drift.schema import modern
 from gym_conformance.drift.served import Served
+from gym_schemas import Acceptance, upgrade
 from tests.drift.pairs import CALLS, LEAVES, of
 
 
 def compared(definition: Any, served: Any) -> tuple[Drift, ...]:
     tool = read_definition({"type": "function", "name": "tool", "parameters": definition})
     assert tool is not None
-    drifts = compare(tool, Served("tool", request=modern(served), route="/tool"))
+    drifts = compare(tool, Served("tool", request=upgrade(served), route="/tool"))
     for drift in drifts:
         believe(drift, definition, served)
     return drifts
@@ -25,11 +24,11 @@ def compared(definition: Any, served: Any) -> tuple[Drift, ...]:
 def believe(drift: Drift, definition: Any, served: Any) -> None:
     """A witness is what it claims to be, by the schemas as they were given."""
     if drift.kind is Kind.ARGUMENT_REFUSED and drift.witness:
-        assert Acceptance(modern(definition)).accepts(drift.witness.value)
-        assert not Acceptance(modern(served)).accepts(drift.witness.value)
+        assert Acceptance(upgrade(definition)).accepts(drift.witness.value)
+        assert not Acceptance(upgrade(served)).accepts(drift.witness.value)
     if drift.kind in (Kind.ARGUMENT_REFUSED, Kind.ARGUMENT_IGNORED) and drift.counterpart:
-        assert Acceptance(modern(definition)).accepts(drift.counterpart.value)
-        assert Acceptance(modern(served)).accepts(drift.counterpart.value)
+        assert Acceptance(upgrade(definition)).accepts(drift.counterpart.value)
+        assert Acceptance(upgrade(served)).accepts(drift.counterpart.value)
     if drift.kind is Kind.ARGUMENT_REFUSED and drift.shown:
         assert drift.witness
 

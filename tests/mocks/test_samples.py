@@ -14,7 +14,7 @@ from gym_mocks.policy.items import Call
 from gym_mocks.policy.samples import broken, sample
 from gym_mocks.reference import DATA
 from tests.drift.pairs import CALLS, LEAVES
-from tests.values.corpus import KEYWORDS, UNSATISFIABLE
+from tests.schemas.corpus import KEYWORDS, UNSATISFIABLE
 
 ROW = Path(__file__).parents[2] / "fixtures" / "notes_env" / "data" / "example.jsonl"
 ROWS = [json.loads(path.read_text().splitlines()[0]) for path in (ROW, DATA)]

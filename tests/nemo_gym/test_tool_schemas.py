@@ -20,7 +20,7 @@ from gym_conformance.values import minimal, near_misses, unsupported, valid_argu
 from gym_conformance.values.build import builder
 from gym_conformance.values.reading import read
 from gym_conformance.values.soundness import sound, subschemas
-from tests.values.drawing import drawn
+from tests.schemas.drawing import drawn
 
 EXAMPLES = 12
 pytestmark = pytest.mark.nemo_gym

@@ -22,6 +22,7 @@ from gym_conformance.contract.policy_output import (
     with_tokens,
 )
 from gym_conformance.gym import NO_SUCH_TOOL
+from gym_schemas import ABSENT, differences, same
 
 
 @check(
@@ -63,13 +64,15 @@ def _texts(params: dict[str, Any]) -> list[Any]:
 
 
 def _lost(sent: Any, echoed: Any, path: str) -> str:
-    """The first value of `sent` that `echoed` lacks or changes, in words; '' where it is all there."""
-    if isinstance(sent, dict) and isinstance(echoed, dict):
-        return next((lost for key in sent if (lost := _lost(sent[key], echoed.get(key), f"{path}.{key}"))), "")
-    if isinstance(sent, list) and isinstance(echoed, list) and len(sent) == len(echoed):
-        pairs = enumerate(zip(sent, echoed, strict=True))
-        return next((lost for at, (one, two) in pairs if (lost := _lost(one, two, f"{path}[{at}]"))), "")
-    return "" if sent == echoed else f"{path}: {echoed!r} for {sent!r}"
+    """The first value of `sent` that `echoed` lacks or changes, in words; '' where it is all there.
+
+    Keys may be added, and a null may be left out.
+    """
+    for change in differences(sent, echoed):
+        if change.before is not ABSENT and (change.before is not None or change.after is not ABSENT):
+            steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in change.way)
+            return f"{path}{''.join(steps)}: {change.after!r} for {change.before!r}"
+    return ""
 
 
 @check(
@@ -97,7 +100,7 @@ async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
     output = echoed.get("output") if isinstance(echoed, dict) else None
     last = output[-1] if isinstance(output, list) and output and isinstance(output[-1], dict) else {}
     for name in TOKEN_FIELDS:
-        if last.get(name) != sent[name]:
+        if not same(last.get(name), sent[name]):
             raise Violation(
                 f"{name}: {sent[name]}",
                 f"{name}: {last.get(name)}",

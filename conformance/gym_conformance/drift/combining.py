@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from gym_conformance.drift.schema import Defs, Schema, resolve
+from gym_conformance.drift.schema import Defs, resolve
+from gym_schemas import Schema
 
 #: How many plain schemas one may stand for.
 _VARIANTS = 24
@@ -48,19 +49,6 @@ def _options(node: dict[str, Any]) -> Iterator[Schema]:
         yield merged({"required": [name]}, inner)
     if not node.keys() & {"anyOf", "oneOf"}:
         yield True
-
-
-def cases(node: Schema, defs: Defs, levels: int = 5) -> int:
-    """About how many cases a schema tells apart where it stands: branches add up, and what holds together multiplies."""
-    node = resolve(node, defs)
-    if not isinstance(node, dict) or levels == 0:
-        return 1
-    number = 2 if "if" in node else 1
-    for inner in node.get("allOf", ()):
-        number *= cases(inner, defs, levels - 1)
-    for key in ("anyOf", "oneOf"):
-        number *= sum(cases(inner, defs, levels - 1) for inner in node.get(key, ())) or 1
-    return number
 
 
 def merged(left: Schema, right: Schema) -> Schema:

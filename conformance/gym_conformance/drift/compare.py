@@ -9,18 +9,16 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from gym_conformance.drift.containment import Acceptance, Refusal
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Certainty, Drift, Kind, Witness
 from gym_conformance.drift.lax import closed, lax
-from gym_conformance.drift.place import Places, Way, without
-from gym_conformance.drift.proof import contained
-from gym_conformance.drift.schema import Schema, modern
+from gym_conformance.drift.place import Places
 from gym_conformance.drift.search import Refused, candidates, nearest, refused
 from gym_conformance.drift.served import Served
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.witnesses import Witnesses, boundary_values
 from gym_conformance.drift.wording import argument, short, told_apart, why_refused
+from gym_schemas import Acceptance, Refusal, Schema, Way, contains, same, upgrade, without
 
 #: An argument that no definition names.
 UNNAMED = "no_such_argument_conformance"
@@ -53,7 +51,7 @@ def compare(definition: Definition, served: Served, witnesses: Witnesses = bound
 
 def offered(definition: Definition) -> Schema:
     """The calls that a sound definition offers by name, as a modern schema."""
-    return closed({"type": "object", **modern(definition.schema)})
+    return closed({"type": "object", **upgrade(definition.schema)})
 
 
 def first_call(definition: Definition, witnesses: Witnesses = boundary_values) -> Witness | None:
@@ -71,7 +69,7 @@ class _Comparison:
 
     def __init__(self, definition: Definition, served: Served, witnesses: Witnesses) -> None:
         self.definition, self.served, self.witnesses = definition, served, witnesses
-        self.open = {"type": "object", **modern(definition.schema)}
+        self.open = {"type": "object", **upgrade(definition.schema)}
         self.offered = closed(self.open)
         self.strict = served.arguments
         self.by_name = closed(self.strict)
@@ -97,7 +95,7 @@ class _Comparison:
         """Everything, breaking first."""
         shown = refused(self.values, self.offered, self.ours, self.laxly.refusals)
         found = [self._refused(one) for one in shown.values()]
-        if not contained(self.offered, self.strict):
+        if not contains(self.strict, self.offered):
             found += self._unproven(set(shown))
         found += self._ignored(set(shown))
         return [*found, *self._more({drift.path for drift in found}), *self._unnamed(), *self._descriptions()]
@@ -130,7 +128,7 @@ class _Comparison:
 
     def _holds(self, name: str) -> bool:
         ours, theirs = self.ours.alone((name,)), self.theirs.alone((name,))
-        return ours is None or theirs is None or contained(ours, theirs)
+        return ours is None or theirs is None or contains(theirs, ours)
 
     def _unknown(self, way: Way, message: str) -> Drift:
         counterpart = nearest({}, self.agreed)
@@ -166,7 +164,11 @@ class _Comparison:
         """Another call that differs only in the ignored argument: in its value, else in its absence."""
         bare = without(one.value, one.way)
         absent = [bare] if one.way and Acceptance(self.offered).accepts(bare) else []
-        others = [v for v in self.values if v not in (one.value, bare) and without(v, one.way) == bare] or absent
+        others = [
+            value
+            for value in self.values
+            if not same(value, one.value) and not same(value, bare) and same(without(value, one.way), bare)
+        ] or absent
         taken = [value for value in others if self.laxly.accepts(value)]
         return Witness(nearest(one.value, taken)) if taken else None
 
@@ -236,7 +238,9 @@ def _no_body(definition: Definition, served: Served, witnesses: Witnesses) -> It
     for name in places.arguments():
         call = next((value for value in values if isinstance(value, dict) and name in value), None)
         others = [
-            value for value in values if call and value != call and without(value, (name,)) == without(call, (name,))
+            value
+            for value in values
+            if call and not same(value, call) and same(without(value, (name,)), without(call, (name,)))
         ]
         yield _drift(
             definition,

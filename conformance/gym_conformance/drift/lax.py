@@ -7,7 +7,7 @@ that a value refused even by `lax` is refused by every pydantic model of that sc
 
 from typing import Any
 
-from gym_conformance.drift.schema import Schema, rewrite, walk
+from gym_schemas import Schema, rewrite, walk
 
 _NUMERIC_TEXT = {"type": "string", "pattern": r"^\s*[+-]?([0-9._eE+-]+|[iI][nN][fF].*|[nN][aA][nN])\s*$"}
 _BOOLEAN_TEXT = {

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gym_conformance.drift.changes import changes
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Drift, Kind, Weight
 from gym_conformance.drift.served import Served
 from gym_conformance.drift.spelling import plain
+from gym_schemas import ABSENT, differences
 
 #: The version of the lock file's own form.
 VERSION = 1
@@ -105,7 +105,7 @@ def _served(one: Served) -> dict[str, Any]:
 def _side(side: str, locked: Tools, current: Tools) -> Iterator[Drift]:
     what = _SIDES[side]
     for name in sorted({*locked, *current}):
-        found = list(changes(locked.get(name), current.get(name)))
+        found = list(differences(locked.get(name, ABSENT), current.get(name, ABSENT)))
         if not found:
             continue
         if name not in current:

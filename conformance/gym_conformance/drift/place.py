@@ -3,9 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gym_conformance.drift.schema import Schema, alone, pointer, resolve, split, walk
-
-Way = tuple[str | int, ...]
+from gym_schemas import Document, Schema, Way, pointer
 
 #: Stands for any index of an array, and for any key that the schema does not name.
 ANY = "*"
@@ -17,9 +15,8 @@ class Places:
     """One modern schema, asked by places; `beside` lends its names where this one has none."""
 
     def __init__(self, document: Schema, beside: "Places | None" = None) -> None:
-        self._node, self._defs = split(document)
+        self._document = Document(document)
         self._beside = beside
-        self._recursive = any("$ref" in node for _, node in walk(document))
 
     def path(self, way: Way, *, literal: bool = False) -> str:
         """The place as a pointer, with `*` for indices and for keys that the schema does not name.
@@ -36,7 +33,7 @@ class Places:
 
     def _folded(self, way: Way) -> Way:
         """The way without the loops that lead back to the same schema, on both sides."""
-        if not self._recursive:
+        if not self._document.recursive:
             return way
         met: dict[str, int] = {}
         for end in range(len(way) + 1):
@@ -56,20 +53,20 @@ class Places:
 
     def at(self, way: Way) -> Schema | None:
         """The first schema that stands there, its reference resolved; None where there is none."""
-        return next((resolve(node, self._defs) for node in self._at(way)), None)
+        return next((self._document.resolve(node) for node in self._at(way)), None)
 
     def alone(self, way: Way) -> Schema | None:
         """As `at`, as a document of its own."""
         node = self.at(way)
-        return None if node is None else alone(node, self._defs)
+        return None if node is None else self._document.alone(node)
 
     def arguments(self) -> tuple[str, ...]:
         """The names of the arguments."""
-        return tuple(dict.fromkeys(self._named(self._node)))
+        return tuple(dict.fromkeys(self._named(self._document.root)))
 
     def _known(self, way: Way) -> list[bool]:
         """For each step, whether the schema names it."""
-        nodes: list[Schema] = [self._node]
+        nodes: list[Schema] = [self._document.root]
         known = []
         for step in way:
             known.append(isinstance(step, str) and any(step in self._named(node) for node in nodes))
@@ -77,7 +74,7 @@ class Places:
         return known
 
     def _at(self, way: Way) -> list[Schema]:
-        nodes: list[Schema] = [self._node]
+        nodes: list[Schema] = [self._document.root]
         for step in way:
             nodes = [inner for node in nodes for inner in self._step(node, step)]
         return nodes
@@ -92,7 +89,7 @@ class Places:
 
     def _alternatives(self, node: Schema, levels: int) -> Iterator[dict[str, Any]]:
         """The schema objects that may speak of this place: itself, and what it combines."""
-        node = resolve(node, self._defs)
+        node = self._document.resolve(node)
         if not isinstance(node, dict) or levels == 0:
             return
         yield node
@@ -109,26 +106,3 @@ def _inner(node: dict[str, Any], step: str | int) -> Iterable[Schema]:
         return (node["properties"][step],)
     rest = node.get("additionalProperties")
     return (rest,) if isinstance(rest, dict) else ()
-
-
-def changed(value: Any, other: Any) -> int:
-    """How far two JSON values are apart: the number of places that differ, twice for what only one has."""
-    if isinstance(value, dict) and isinstance(other, dict):
-        return sum(
-            changed(value[key], other[key]) if key in value and key in other else 2 for key in {**value, **other}
-        )
-    if isinstance(value, list) and isinstance(other, list):
-        return sum(map(changed, value, other)) + abs(len(value) - len(other))
-    return int(type(value) is not type(other) or value != other)
-
-
-def without(value: Any, way: Way) -> Any:
-    """The value with nothing at that place."""
-    if not way or not isinstance(value, (dict, list)):
-        return None
-    step, rest = way[0], way[1:]
-    if isinstance(value, list):
-        return [without(inner, rest) if index == step else inner for index, inner in enumerate(value)]
-    if rest:
-        return {key: without(inner, rest) if key == step else inner for key, inner in value.items()}
-    return {key: inner for key, inner in value.items() if key != step}

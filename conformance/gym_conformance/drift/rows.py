@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from gym_conformance.drift.changes import changes
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import SOURCES, Drift, Kind, Witness
 from gym_conformance.drift.spelling import plain
+from gym_schemas import differences
 
 _NAMED = 4
 
@@ -18,7 +18,7 @@ def disagreement(definitions: Sequence[Definition]) -> Drift | None:
     first, *others = definitions
     for kind, descriptions in ((Kind.ROWS_DISAGREE, False), (Kind.DESCRIPTION_DIFFERS, True)):
         for other in others:
-            found = list(changes(_spelled(first, descriptions), _spelled(other, descriptions)))
+            found = list(differences(_spelled(first, descriptions), _spelled(other, descriptions)))
             if not found:
                 continue
             named = ", ".join(str(change) for change in found[:_NAMED])

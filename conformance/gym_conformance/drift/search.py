@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from gym_conformance.drift.containment import Acceptance, Refusal, difference
-from gym_conformance.drift.place import Places, Way, changed
-from gym_conformance.drift.schema import Schema, rewrite, walk
+from gym_conformance.drift.place import Places
 from gym_conformance.drift.witnesses import Witnesses
+from gym_schemas import Acceptance, Refusal, Schema, Way, distance, rewrite, subtract, walk
 
 #: How many values are tried for one tool, and how many constants of the one schema are tried in the other.
 TRIED, HINTS = 3_000, 12
@@ -34,7 +33,7 @@ def candidates(source: Schema, targets: Iterable[Schema], witnesses: Witnesses) 
     """Distinct objects that `source` allows, first those that a target is likely to refuse."""
     allowed = Acceptance(source)
     targets = list(targets)
-    gaps = [gap for target in targets if (gap := difference(source, target)) is not None]
+    gaps = [gap for target in targets if (gap := subtract(source, target)) is not None]
     found: dict[str, Any] = {}
     for schema in (*gaps, _hinted(source, targets[-1])):
         for value in islice(witnesses(schema), TRIED):
@@ -59,7 +58,7 @@ def refused(values: Iterable[Any], source: Schema, places: Places, refusals_of: 
 
 def nearest(value: Any, others: Iterable[Any]) -> Any | None:
     """The one of the others that differs least from the value, None where there is none."""
-    return min(others, key=lambda other: (changed(value, other), *_size(other)), default=None)
+    return min(others, key=lambda other: (distance(value, other), *_size(other)), default=None)
 
 
 def _path(places: Places, refusal: Refusal) -> str:

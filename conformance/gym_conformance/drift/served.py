@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_conformance.contract.openapi import read_openapi
-from gym_conformance.drift.schema import Schema, modern, rewrite, split, walk
+from gym_schemas import Document, Schema, rewrite, upgrade, walk
 
 _COMPONENTS = "#/components/schemas/"
 _JSON_REPLY = ("200", "201", "2XX", "default")
@@ -41,7 +41,8 @@ class Served:
     @property
     def arguments(self) -> Schema:
         """What is known of a call's arguments: an object, and of the request schema."""
-        node, defs = split(self.request if self.request is not None else {})
+        document = Document(self.request if self.request is not None else {})
+        node, defs = document.root, document.defs
         branches = node.get("anyOf") if isinstance(node, dict) else None
         if isinstance(branches, list):  # an optional body: a call always sends an object
             kept = [one for one in branches if not (isinstance(one, dict) and one.get("type") == "null")]
@@ -80,8 +81,8 @@ def mcp_tools(tools: object) -> dict[str, Served]:
             result = tool.get("outputSchema")
             found[name] = Served(
                 name,
-                request=modern(tool.get("inputSchema", {})),
-                response=None if result is None else modern(result),
+                request=upgrade(tool.get("inputSchema", {})),
+                response=None if result is None else upgrade(result),
                 description=str(tool.get("description") or ""),
             )
     return found
@@ -125,7 +126,7 @@ def embedded(schema: Schema, schemas: Mapping[str, Any]) -> Schema:
                 used[name] = schemas[name]
                 waiting.append(schemas[name])
     document = {**schema, "$defs": used} if isinstance(schema, dict) and used else schema
-    return modern(rewrite(document, _to_defs))
+    return upgrade(rewrite(document, _to_defs))
 
 
 def _component(node: Mapping[str, Any]) -> str:

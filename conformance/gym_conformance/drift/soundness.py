@@ -6,11 +6,10 @@ from typing import Any
 import jsonschema_rs
 
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
-from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Drift, Kind, Weight
-from gym_conformance.drift.schema import Defs, alone, modern, pointer, split, walk
 from gym_conformance.drift.strict import Problem, not_strict
+from gym_schemas import Acceptance, Document, Way, depth, pointer, upgrade, walk
 
 #: Deeper schemas than this are not compared.
 DEPTH = 60
@@ -39,14 +38,14 @@ def not_json_schema(definition: Definition) -> Problem | None:
         return None
     if not isinstance(parameters, dict):
         return Problem((), f"its parameters are {type(parameters).__name__}, not a JSON Schema object")
-    if _depth(parameters) > DEPTH:
+    if depth(parameters) > DEPTH:
         return Problem((), f"its parameters are nested more than {DEPTH} levels deep")
     # A definition that names its draft is held to it; else the newest counts, and draft 7, which most tools write.
     errors = [error for meta in _drafts(parameters) if (error := _meta_error(meta)) is not None]
     if len(errors) == len(_drafts(parameters)):
         return errors[0]
     try:
-        Acceptance(modern(parameters))
+        Acceptance(upgrade(parameters))
     except ValueError as error:
         return Problem((), f"its parameters are no JSON Schema: {error}")
     return None
@@ -83,21 +82,26 @@ def _inside(definition: Definition) -> Iterator[Problem]:
         given = parameters.get("type", "object")
         if given != "object":
             yield Problem(("type",), f"the arguments of a call are always an object, and it asks for {given}")
-    modernised = modern(definition.schema)
-    _, defs = split(modernised)
+    document = Document(upgrade(definition.schema))
     for way, node in walk(definition.schema):
         yield from _required(way, node)
-        yield from _values(way, node, defs)
+        yield from _values(way, node, document)
     if definition.strict:
         yield from not_strict(definition.schema)
 
 
-def _required(way: tuple[str, ...], node: Any) -> Iterator[Problem]:
+def _required(way: Way, node: Any) -> Iterator[Problem]:
     """A name that is required where the object does not name it is a slip, unless something else names it."""
     named = node.get("properties")
     if not isinstance(node.get("required"), list):
         return
-    combined = (way and way[-1].isdigit()) or node.keys() & {"allOf", "anyOf", "oneOf", "$ref", "patternProperties"}
+    combined = (way and isinstance(way[-1], int)) or node.keys() & {
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "$ref",
+        "patternProperties",
+    }
     for name in node["required"]:
         if name == "":
             yield Problem((*way, "required"), 'required lists "", which is no argument')
@@ -107,9 +111,9 @@ def _required(way: tuple[str, ...], node: Any) -> Iterator[Problem]:
             yield Problem((*way, "required"), f"required lists {name}, and there are no properties")
 
 
-def _values(way: tuple[str, ...], node: Any, defs: Defs) -> Iterator[Problem]:
-    bare = modern({key: value for key, value in node.items() if key not in ("$defs", "definitions")})
-    if "default" in node and not _allows(alone(bare, defs), node["default"]):
+def _values(way: Way, node: Any, document: Document) -> Iterator[Problem]:
+    bare = upgrade({key: value for key, value in node.items() if key not in ("$defs", "definitions")})
+    if "default" in node and not _allows(document.alone(bare), node["default"]):
         yield Problem((*way, "default"), f"the default {node['default']!r} is not a value that its own schema allows")
     if "type" in node and ("enum" in node or "const" in node):
         values = node["enum"] if isinstance(node.get("enum"), list) else [node.get("const")]
@@ -123,17 +127,6 @@ def _allows(schema: Any, value: Any) -> bool:
         return Acceptance(schema).accepts(value)
     except ValueError:
         return True  # a part that cannot stand alone is judged with the whole
-
-
-def _depth(value: Any) -> int:
-    """How deep the value is nested, without recursion."""
-    deepest, waiting = 0, [(value, 1)]
-    while waiting:
-        one, level = waiting.pop()
-        deepest = max(deepest, level)
-        inner = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-        waiting.extend((each, level + 1) for each in inner)
-    return deepest
 
 
 def _drift(definition: Definition, problem: Problem, weight: Weight) -> Drift:

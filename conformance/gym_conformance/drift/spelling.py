@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gym_conformance.drift.schema import Schema, modern, rewrite
+from gym_schemas import Schema, rewrite, upgrade
 
 _NOISE = ("title", "examples", "example", "$comment")
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
@@ -28,4 +28,4 @@ def plain(schema: Schema, *, descriptions: bool = True) -> Schema:
                 node.pop("type", None)
         return node
 
-    return rewrite(modern(schema), spell)
+    return rewrite(upgrade(schema), spell)

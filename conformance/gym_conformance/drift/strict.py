@@ -7,7 +7,7 @@ properties and requires all of its own; an optional argument is one that may be 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gym_conformance.drift.schema import pointer, walk
+from gym_schemas import Way, pointer, walk
 
 #: Keywords that the guide names as unsupported, and `oneOf`, which is not among the supported ones.
 UNSUPPORTED = (
@@ -16,7 +16,6 @@ UNSUPPORTED = (
     *("unevaluatedItems", "contains", "minContains", "maxContains", "uniqueItems"),
 )
 
-Way = tuple[str, ...]
 _NAMED = 3
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from gym_conformance.drift.compare import compare, first_call
-from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import SOURCES, Certainty, Drift, Kind, Weight, Witness
 from gym_conformance.drift.rows import disagreement
 from gym_conformance.drift.served import Served
 from gym_conformance.drift.soundness import not_json_schema, unsound
 from gym_conformance.drift.witnesses import Witnesses, boundary_values
+from gym_schemas import Acceptance
 
 _ORDER = list(Weight)
 

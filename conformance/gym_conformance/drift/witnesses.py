@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any
 
 from gym_conformance.drift.combining import variants
-from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.pattern import matching
-from gym_conformance.drift.schema import Defs, Schema, alone, resolve, split
+from gym_conformance.drift.schema import Defs, alone, resolve, split
+from gym_schemas import Acceptance, Schema
 
 #: Whatever yields values that a schema allows, such as `boundary_values`; the best witnesses first, and not endlessly.
 Witnesses = Callable[[Schema], Iterable[Any]]

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from gym_conformance.drift.containment import Refusal
 from gym_conformance.drift.place import Places
 from gym_conformance.drift.search import Refused
+from gym_schemas import Refusal
 
 _SHORT = 120
 

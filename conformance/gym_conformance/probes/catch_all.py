@@ -13,7 +13,6 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.drift.compare import UNNAMED, offered
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.schema import split
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.witnesses import boundary_values
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
@@ -21,6 +20,7 @@ from gym_conformance.probes.asking import ask, crashed, opened
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_schemas import Document
 
 #: An answer without such a word is no refusal: a server may acknowledge whatever it is sent.
 _REFUSAL: Final = re.compile(
@@ -103,7 +103,7 @@ def _is_of(call: Call, definition: Definition) -> bool:
 
 
 def _arguments(definition: Definition) -> list[str]:
-    node, _ = split(definition.schema)
+    node = Document(definition.schema).root
     named = node.get("properties")
     return list(named) if isinstance(named, dict) else []
 

@@ -5,9 +5,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.contract.statuses import UNROUTED
-from gym_conformance.drift.containment import Acceptance
 from gym_conformance.drift.drift import Drift, Witness
-from gym_conformance.drift.schema import Schema
 from gym_conformance.drift.witnesses import boundary_values
 from gym_conformance.drift.wording import short
 from gym_conformance.gym import Gym
@@ -15,6 +13,7 @@ from gym_conformance.probes.asking import ask, crashed, taken
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply
+from gym_schemas import Acceptance, Schema
 
 #: Refusals that say nothing about the arguments: of the caller, the place, the method, or the pace.
 _OTHER_REFUSALS: Final = frozenset(

@@ -3,24 +3,15 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.session.exchange import Reply
+from gym_schemas import differences as json_differences
 
 #: A place in an outcome: the number of the step, then keys and indices in its reply.
 Place = tuple[str | int, ...]
-
-
-class Absent:
-    """Stands for what is not there."""
-
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-ABSENT: Final = Absent()
 
 
 @dataclass(frozen=True)
@@ -73,10 +64,10 @@ class Difference:
 def differences(expected: Outcome, actual: Outcome, mask: frozenset[Place] = frozenset()) -> Iterator[Difference]:
     """Where two outcomes of one trajectory differ, but for the masked places and all below them."""
     for number, (one, two) in enumerate(zip(expected.steps, actual.steps, strict=True)):
-        pairs: Iterable[tuple[Place, Any, Any]] = [((number, "status"), one.status, two.status)]
-        for place, before, after in [*pairs, *_unlike(one.body, two.body, (number, "body"))]:
-            if before != after and not _masked(place, mask):
-                yield Difference(place, one.name, before, after)
+        before, after = ({"status": step.status, "body": step.body} for step in (one, two))
+        for change in json_differences(before, after, (number,)):
+            if not _masked(change.way, mask):
+                yield Difference(change.way, one.name, change.before, change.after)
 
 
 def volatile(first: Outcome, second: Outcome) -> frozenset[Place]:
@@ -111,14 +102,3 @@ def _leaves(value: Any, place: Place) -> Iterator[Place]:
             yield from _leaves(inner, (*place, at))
     else:
         yield place
-
-
-def _unlike(one: Any, two: Any, place: Place) -> Iterator[tuple[Place, Any, Any]]:
-    if isinstance(one, dict) and isinstance(two, dict):
-        for key in one | two:
-            yield from _unlike(one.get(key, ABSENT), two.get(key, ABSENT), (*place, key))
-    elif isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
-        for at, (inner, other) in enumerate(zip(one, two, strict=True)):
-            yield from _unlike(inner, other, (*place, at))
-    elif one != two or isinstance(one, bool) is not isinstance(two, bool):
-        yield place, one, two

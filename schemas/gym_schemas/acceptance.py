@@ -1,22 +1,15 @@
-"""What jsonschema-rs says of two schemas. Its canonical form is experimental: only a proof of containment is trusted.
-
-Nothing is ever fetched, formats count, and a schema that the library cannot read gives no answer instead of an error.
-"""
+"""Upgraded schemas as validators that say where a value is refused, and why. Nothing is ever fetched; formats count."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import jsonschema_rs
-from jsonschema_rs.canonical import Containment
 
-from gym_conformance.drift.combining import cases
-from gym_conformance.drift.schema import Schema, split, walk
+from gym_schemas.json_values import Json, Way
+from gym_schemas.tree import Schema
 
-_UNREADABLE = (ValueError, jsonschema_rs.ReferencingError)  # the library's other errors are ValueErrors
-
-#: How many cases the canonical form may be asked to tell apart in one place: its work grows with them.
-_CASES = 256
+UNREADABLE = (ValueError, jsonschema_rs.ReferencingError)
+"""What jsonschema_rs raises of a schema; its other errors are ValueErrors."""
 
 _BRANCHED = frozenset({"anyOf", "oneOf"})
 
@@ -28,7 +21,7 @@ class Refusal:
     Where a property is missing or unexpected, the way ends in its name.
     """
 
-    way: tuple[str | int, ...]
+    way: Way
     keyword: str
     reason: str
     missing: bool = False
@@ -36,55 +29,33 @@ class Refusal:
 
 
 class Acceptance:
-    """A modern schema as a validator.
+    """An upgraded schema as a validator.
 
     Raises:
         ValueError: it is no JSON Schema, or refers to what is not there.
     """
 
-    def __init__(self, document: Schema) -> None:
+    def __init__(self, schema: Schema) -> None:
         try:
-            self._validator = jsonschema_rs.Draft202012Validator(document, validate_formats=True, offline=True)
-        except _UNREADABLE as error:
+            self._validator = jsonschema_rs.Draft202012Validator(schema, validate_formats=True, offline=True)
+        except UNREADABLE as error:
             raise ValueError(str(error).partition("\n")[0]) from None
 
-    def accepts(self, value: Any) -> bool:
-        """Whether the schema allows the value."""
-        return self._validator.is_valid(value)
+    def accepts(self, value: Json) -> bool:
+        """Whether the schema admits the value."""
+        return accepted(self._validator, value)
 
-    def refusals(self, value: Any) -> list[Refusal]:
+    def refusals(self, value: Json) -> list[Refusal]:
         """All that the schema has against the value, each as deep inside as can be told."""
         return [refusal for error in self._validator.iter_errors(value) for refusal in _located(error)]
 
 
-def proven(wide: Schema, narrow: Schema) -> bool:
-    """Whether every value that `narrow` allows is proven to be allowed by `wide`."""
-    if not (tractable(wide) and tractable(narrow)):
-        return False
+def accepted(validator: jsonschema_rs.Validator, value: Json) -> bool:
+    """Whether the validator takes the value; no validator can read a property name with a lone surrogate."""
     try:
-        return _canonical(wide).covers(_canonical(narrow)) == Containment.YES
-    except _UNREADABLE:
+        return validator.is_valid(value)
+    except (ValueError, RecursionError):
         return False
-
-
-def difference(source: Schema, target: Schema) -> Schema | None:
-    """A schema of the values that `source` allows and `target` refuses; None where it cannot be written."""
-    if not (tractable(source) and tractable(target)):
-        return None
-    try:
-        return _canonical(source).subtract(_canonical(target)).to_json_schema()
-    except _UNREADABLE:
-        return None
-
-
-def tractable(document: Schema) -> bool:
-    """Whether the canonical form of the schema is small enough to be asked for."""
-    _, defs = split(document)
-    return all(cases(node, defs) <= _CASES for _, node in walk(document))
-
-
-def _canonical(document: Schema) -> jsonschema_rs.CanonicalSchema:
-    return jsonschema_rs.canonicalize(document, draft=jsonschema_rs.Draft202012, validate_formats=True, offline=True)
 
 
 def _located(error: jsonschema_rs.ValidationError) -> Iterator[Refusal]:

@@ -11,8 +11,8 @@ import pytest
 from gym_conformance.values import Json, minimal, near_misses, unsupported, valid_arguments
 from gym_conformance.values.build import builder
 from gym_conformance.values.reading import read
-from tests.values.corpus import KEYWORDS, UNSATISFIABLE, UNSOUND
-from tests.values.drawing import drawn
+from tests.schemas.corpus import KEYWORDS, UNSATISFIABLE, UNSOUND
+from tests.schemas.drawing import drawn
 
 every_keyword = pytest.mark.parametrize("schema", KEYWORDS.values(), ids=KEYWORDS)
 every_unsound = pytest.mark.parametrize(("schema", "named"), UNSOUND.values(), ids=UNSOUND)

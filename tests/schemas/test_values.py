@@ -8,8 +8,8 @@ from hypothesis import find, settings
 
 from gym_conformance.values import NoValue, hostile_arguments, minimal, near_misses, unsupported, valid_arguments
 from gym_conformance.values.reading import read
-from tests.values.corpus import KEYWORDS, NODE, TEXT, WHOLE, properties
-from tests.values.drawing import drawn
+from tests.schemas.corpus import KEYWORDS, NODE, TEXT, WHOLE, properties
+from tests.schemas.drawing import drawn
 
 CITY: dict[str, Any] = {
     **properties("city", city=TEXT, count={"type": "integer", "minimum": 0}, unit={"enum": ["kelvin", "celsius"]}),

@@ -1,0 +1,107 @@
+"""Whether one schema admits all that another does, and what lies between the two.
+
+jsonschema_rs compares canonical forms; its work on them is experimental, so only a proof of containment is trusted.
+What it leaves open (recursion, large unions) is tried part by part: sound and not complete, True is a proof and False
+says nothing. A pair that is met again deeper in the value is taken as proven, for every value is finite.
+"""
+
+from typing import Any
+
+import jsonschema_rs
+from jsonschema_rs.canonical import Containment
+
+from gym_schemas.acceptance import UNREADABLE
+from gym_schemas.json_values import identity
+from gym_schemas.size import tractable
+from gym_schemas.tree import ANNOTATIONS, Document, Schema
+
+_OBJECT = ANNOTATIONS | {"type", "properties", "required", "additionalProperties"}
+_ARRAY = ANNOTATIONS | {"type", "items", "minItems", "maxItems"}
+_UNION = ANNOTATIONS | {"anyOf"}
+_CHOICE = ANNOTATIONS | {"anyOf", "oneOf"}
+
+
+def contains(wide: Schema, narrow: Schema) -> bool:
+    """Whether everything that the upgraded schema `narrow` admits is proven to be admitted by `wide`."""
+    try:
+        proof = _Proof(Document(narrow), Document(wide))
+        return proof.holds(proof.narrow.root, proof.wide.root)
+    except RecursionError:  # a union that holds itself
+        return False
+
+
+def subtract(source: Schema, target: Schema) -> Schema | None:
+    """A schema of the values that `source` admits and `target` refuses; None where it cannot be written."""
+    if not (tractable(Document(source)) and tractable(Document(target))):
+        return None
+    try:
+        return _canonical(source).subtract(_canonical(target)).to_json_schema()
+    except UNREADABLE:
+        return None
+
+
+def _canonical(schema: Schema) -> jsonschema_rs.CanonicalSchema:
+    return jsonschema_rs.canonicalize(schema, draft=jsonschema_rs.Draft202012, validate_formats=True, offline=True)
+
+
+class _Proof:
+    def __init__(self, narrow: Document, wide: Document) -> None:
+        self.narrow, self.wide = narrow, wide
+        self._tractable = tractable(narrow) and tractable(wide)
+        self._met: frozenset[tuple[str, str]] = frozenset()
+
+    def holds(self, narrow: Schema, wide: Schema) -> bool:
+        return self._covered(narrow, wide) or self._by_parts(self.narrow.resolve(narrow), self.wide.resolve(wide))
+
+    def _covered(self, narrow: Schema, wide: Schema) -> bool:
+        if not self._tractable:
+            return False
+        try:
+            ours, theirs = _canonical(self.narrow.alone(narrow)), _canonical(self.wide.alone(wide))
+            return theirs.covers(ours) == Containment.YES
+        except UNREADABLE:
+            return False
+
+    def _inside(self, narrow: Schema, wide: Schema) -> bool:
+        """As `holds`, one level deeper in the value: here a pair may lean on itself."""
+        pair = (identity(narrow), identity(wide))
+        if pair in self._met:
+            return True
+        before = self._met
+        self._met |= {pair}
+        if self.holds(narrow, wide):
+            return True
+        self._met = before  # whatever leaned on this pair falls with it
+        return False
+
+    def _by_parts(self, narrow: Schema, wide: Schema) -> bool:
+        if wide is True or narrow is False or (isinstance(wide, dict) and wide.keys() <= ANNOTATIONS):
+            return True
+        if not (isinstance(narrow, dict) and isinstance(wide, dict)):
+            return False
+        union = narrow.keys() & {"anyOf", "oneOf"}
+        if len(union) == 1 and narrow.keys() <= _CHOICE:
+            return all(self.holds(one, wide) for one in narrow[union.pop()])
+        if wide.keys() <= _UNION and "anyOf" in wide:
+            return any(self.holds(narrow, one) for one in wide["anyOf"])
+        if narrow.get("type") != wide.get("type"):
+            return False
+        objects = narrow.get("type") == "object" and wide.keys() <= _OBJECT and self._objects(narrow, wide)
+        return objects or (narrow.get("type") == "array" and wide.keys() <= _ARRAY and self._arrays(narrow, wide))
+
+    def _objects(self, narrow: dict[str, Any], wide: dict[str, Any]) -> bool:
+        if "patternProperties" in narrow or not set(wide.get("required", ())) <= set(narrow.get("required", ())):
+            return False
+        ours, theirs = narrow.get("properties", {}), wide.get("properties", {})
+        our_rest, their_rest = narrow.get("additionalProperties", True), wide.get("additionalProperties", True)
+        return self._inside(our_rest, their_rest) and all(
+            self._inside(ours.get(name, our_rest), theirs.get(name, their_rest)) for name in {**ours, **theirs}
+        )
+
+    def _arrays(self, narrow: dict[str, Any], wide: dict[str, Any]) -> bool:
+        return (
+            "prefixItems" not in narrow
+            and wide.get("minItems", 0) <= narrow.get("minItems", 0)
+            and ("maxItems" not in wide or narrow.get("maxItems", wide["maxItems"] + 1) <= wide["maxItems"])
+            and self._inside(narrow.get("items", True), wide.get("items", True))
+        )

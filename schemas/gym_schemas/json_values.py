@@ -1,0 +1,140 @@
+"""JSON values: how two of them compare, how they are written, and where they differ.
+
+Equality is JSON Schema's (core, section 4.2.2): 1 is 1.0, true is not 1.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+Json: TypeAlias = Any
+"""None, bool, int, finite float, str, list of Json, or dict from str to Json."""
+
+Way: TypeAlias = tuple[str | int, ...]
+"""A place in a value: the keys and indices that lead to it."""
+
+TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
+"""JSON Schema's types, simple values first."""
+
+
+class Absent:
+    """Stands for what is not there, which null is not."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT: Final = Absent()
+
+
+@dataclass(frozen=True)
+class Change:
+    """One place where two values differ; `ABSENT` on the side that has nothing there."""
+
+    way: Way
+    before: Json
+    after: Json
+
+    @property
+    def path(self) -> str:
+        """The place as a JSON Pointer."""
+        return pointer(self.way)
+
+    def __str__(self) -> str:
+        end = "is gone" if self.after is ABSENT else "is new" if self.before is ABSENT else "differs"
+        return f"{self.path or 'the whole'} {end}"
+
+
+def differences(before: Json, after: Json, way: Way = ()) -> Iterator[Change]:
+    """The places that differ, in the order of `before`; arrays of different length differ as a whole."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in before | after:
+            yield from differences(before.get(key, ABSENT), after.get(key, ABSENT), (*way, key))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (one, two) in enumerate(zip(before, after, strict=True)):
+            yield from differences(one, two, (*way, index))
+    elif before != after or isinstance(before, bool) is not isinstance(after, bool):
+        yield Change(way, before, after)
+
+
+def same(one: Json, two: Json) -> bool:
+    """Whether two values are equal."""
+    return next(differences(one, two), None) is None
+
+
+def distance(one: Json, two: Json) -> int:
+    """How far two values are apart: the number of places that differ, twice for what only one has."""
+    if isinstance(one, list) and isinstance(two, list):
+        return sum(map(distance, one, two)) + abs(len(one) - len(two))
+    if isinstance(one, dict) and isinstance(two, dict):
+        return sum(distance(one[key], two[key]) if key in one and key in two else 2 for key in one | two)
+    return int(not same(one, two))
+
+
+def without(value: Json, way: Way) -> Json:
+    """The value with nothing at that place; an item of an array leaves null."""
+    if not way or not isinstance(value, dict | list):
+        return None
+    step, rest = way[0], way[1:]
+    if isinstance(value, list):
+        return [without(inner, rest) if index == step else inner for index, inner in enumerate(value)]
+    if rest:
+        return {key: without(inner, rest) if key == step else inner for key, inner in value.items()}
+    return {key: inner for key, inner in value.items() if key != step}
+
+
+def pointer(way: Way) -> str:
+    """The place as a JSON Pointer (RFC 6901)."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in way)
+
+
+def text(value: Json) -> str:
+    """The value as JSON on one line, ASCII only, keys in their order."""
+    return json.dumps(value)
+
+
+def shown(value: Json, limit: int = 60) -> str:
+    """The value as JSON, cut in the middle where it is longer than `limit` characters."""
+    whole = text(value) if not isinstance(value, str) else text(value[: limit + 1])
+    return whole if len(whole) <= limit else f"{whole[: limit - 15]} ... {whole[-10:]}"
+
+
+def simplicity(value: Json) -> tuple[int, str]:
+    """A sort key: shorter JSON text is simpler; false is as short as true, and null is the least telling of all."""
+    whole = text(value)
+    return len(whole) - (value is False) + 5 * (value is None), whole
+
+
+def identity(value: Json) -> str:
+    """A text that two values share exactly if they are equal."""
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def _plain(value: Json) -> Json:
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [_plain(item) for item in value]
+        case dict():
+            return {name: _plain(item) for name, item in value.items()}
+    return value
+
+
+def type_of(value: Json) -> str:  # noqa: PLR0911 (one case for each type)
+    """The value's JSON Schema type; a float without a fraction is an integer."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "integer" if value.is_integer() else "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+    return "object"

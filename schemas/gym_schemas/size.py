@@ -1,0 +1,91 @@
+"""How large a schema is, measured before anything is built from it.
+
+What a canonical form or a comparison costs grows with the schema's expansion: the number of its nodes after each
+reference is replaced by what it leads to. A few references to references make millions of nodes.
+"""
+
+from collections.abc import Iterable
+
+from gym_schemas.json_values import Json
+from gym_schemas.tree import Document, Schema, walk
+
+#: Nodes of a schema as written, nodes of its expansion, and levels of nesting; more is not compared.
+MOST_NODES, MOST_EXPANDED, DEEPEST = 5_000, 20_000, 60
+
+#: How many cases the canonical form may be asked to tell apart in one place: its work grows with them.
+MOST_CASES = 256
+
+
+def depth(value: Json) -> int:
+    """How deep a value is nested, without recursion."""
+    deepest, waiting = 0, [(value, 1)]
+    while waiting:
+        one, level = waiting.pop()
+        deepest = max(deepest, level)
+        inner: Iterable[Json] = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        waiting.extend((each, level + 1) for each in inner)
+    return deepest
+
+
+def too_large(schema: Schema) -> str:
+    """Why a schema is too large to be compared, such as `it has more than 5,000 parts`; empty where it is not."""
+    if depth(schema) > DEEPEST:
+        return f"it is nested more than {DEEPEST} levels deep"
+    if any(count >= MOST_NODES for count, _ in enumerate(walk(schema))):
+        return f"it has more than {MOST_NODES:,} parts"
+    if _Expansion(Document(schema)).nodes > MOST_EXPANDED:
+        return f"its references stand for more than {MOST_EXPANDED:,} parts"
+    return ""
+
+
+def tractable(document: Document) -> bool:
+    """Whether the canonical form of an upgraded schema is small enough to be compared with others."""
+    expansion = _Expansion(document)
+    parts = (document.root, *document.defs.values())
+    return all(expansion.cases(node) <= MOST_CASES for part in parts for _, node in walk(part))
+
+
+class _Expansion:
+    """What a document comes to when its references are followed; a reference round in a circle counts once."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._nodes: dict[str, int] = {}
+        self._cases: dict[str, int] = {}
+        self._open: set[str] = set()
+
+    @property
+    def nodes(self) -> int:
+        return self._size(self._document.root)
+
+    def _size(self, schema: Schema) -> int:
+        number = 0
+        for _, node in walk(schema):
+            number += 1
+            reference = node.get("$ref")
+            if not isinstance(reference, str) or reference in self._open:
+                continue
+            if reference not in self._nodes:
+                self._open.add(reference)
+                self._nodes[reference] = min(self._size(self._document.resolve({"$ref": reference})), 10**9)
+                self._open.discard(reference)
+            number += self._nodes[reference]
+        return number
+
+    def cases(self, node: Schema) -> int:
+        """About how many cases a node tells apart where it stands: branches add up, and what holds together multiplies."""
+        if not isinstance(node, dict):
+            return 1
+        number = 2 if "if" in node else 1
+        reference = node.get("$ref")
+        if isinstance(reference, str) and reference not in self._open:
+            if reference not in self._cases:
+                self._open.add(reference)
+                self._cases[reference] = self.cases(self._document.resolve({"$ref": reference}))
+                self._open.discard(reference)
+            number *= self._cases[reference]
+        for inner in node.get("allOf", ()):
+            number *= self.cases(inner)
+        for key in ("anyOf", "oneOf"):
+            number *= sum(map(self.cases, node.get(key, ()))) or 1
+        return min(number * self.cases(node.get("not")), 10**9)

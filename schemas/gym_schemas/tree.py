@@ -1,0 +1,132 @@
+"""JSON Schemas as trees: going through them, changing them, and following their references."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from gym_schemas.json_values import Way
+
+Schema: TypeAlias = Any
+"""An object or a bool."""
+
+#: Where a schema holds schemas: itself, in a list, or by name. `items` was a list before 2020-12.
+_SINGLE = frozenset(
+    {
+        *("items", "additionalItems", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"),
+        *("unevaluatedProperties", "unevaluatedItems"),
+    }
+)
+_LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+
+#: Keywords that say nothing of the value.
+ANNOTATIONS = frozenset(
+    {
+        *("title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "$comment"),
+        *("discriminator", "$schema", "$id", "externalDocs", "xml", "$defs", "definitions"),
+    }
+)
+_DEFS = "#/$defs/"
+
+
+def walk(schema: Schema) -> Iterator[tuple[Way, dict[str, Any]]]:
+    """This schema and all inside it that are objects, outer ones before inner ones, each with its way from the root."""
+    waiting: list[tuple[Way, Schema]] = [((), schema)]
+    while waiting:
+        way, node = waiting.pop()
+        if isinstance(node, dict):
+            yield way, node
+            waiting += reversed([((*way, *step), inner) for step, inner in _children(node)])
+
+
+def _children(node: Mapping[str, Any]) -> Iterator[tuple[Way, Schema]]:
+    for key, value in node.items():
+        if key in _SINGLE and isinstance(value, dict):
+            yield (key,), value
+        elif key in _LISTED and isinstance(value, list):
+            yield from (((key, index), inner) for index, inner in enumerate(value))
+        elif key in _NAMED and isinstance(value, dict):
+            yield from (((key, name), inner) for name, inner in value.items())
+
+
+def rewrite(schema: Schema, change: Callable[[dict[str, Any]], Schema]) -> Schema:
+    """A copy in which every schema object, inner ones first, has been given to `change`.
+
+    Raises:
+        RecursionError: it is nested too deep (`size.too_large` says so before).
+    """
+    if not isinstance(schema, dict):
+        return schema
+    made = dict(schema)
+    for key, value in schema.items():
+        if key in _SINGLE and isinstance(value, dict):
+            made[key] = rewrite(value, change)
+        elif key in _LISTED and isinstance(value, list):
+            made[key] = [rewrite(inner, change) for inner in value]
+        elif key in _NAMED and isinstance(value, dict):
+            made[key] = {name: rewrite(inner, change) for name, inner in value.items()}
+    return change(made)
+
+
+def lookup(document: Any, reference: str) -> Schema | None:
+    """What a `#/...` reference leads to in a document; None where it leads nowhere, or to no schema."""
+    place = document
+    for step in reference.removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~").replace("%25", "%")
+        if isinstance(place, dict):
+            place = place.get(name)
+        elif isinstance(place, list) and name.isdecimal() and int(name) < len(place):
+            place = place[int(name)]
+        else:
+            return None
+    return place if isinstance(place, dict | bool) else None
+
+
+class Document:
+    """An upgraded schema: its root without `$defs`, and its `$defs`, to which every reference leads."""
+
+    def __init__(self, schema: Schema) -> None:
+        given = schema if isinstance(schema, dict) else {}
+        self.root: Schema = {key: value for key, value in given.items() if key != "$defs"} if given else schema
+        self.defs: Mapping[str, Any] = given.get("$defs") or {}
+        self._reached: dict[str, frozenset[str]] = {}
+
+    @cached_property
+    def recursive(self) -> bool:
+        """Whether anything in it is referred to."""
+        return bool(self._names(self.root)) or any(map(self._names, self.defs.values()))
+
+    def resolve(self, node: Schema) -> Schema:
+        """The node itself, or what its `$ref` leads to, with the keywords that stand beside the reference."""
+        seen = set()
+        while isinstance(node, dict) and isinstance(reference := node.get("$ref"), str):
+            if reference in seen or not reference.startswith(_DEFS):
+                return True
+            seen.add(reference)
+            found = lookup({"$defs": self.defs}, reference)
+            beside = {key: value for key, value in node.items() if key != "$ref"}
+            node = {**found, **beside} if isinstance(found, dict) else True if found is None else found
+        return node
+
+    def alone(self, node: Schema) -> Schema:
+        """A node of it as a document of its own, with those `$defs` that it can reach."""
+        needed = self._closure(self._names(node)) if self.defs and isinstance(node, dict) else ()
+        return {**node, "$defs": {name: self.defs[name] for name in self.defs if name in needed}} if needed else node
+
+    def _names(self, node: Schema) -> set[str]:
+        """The `$defs` that a node refers to directly."""
+        references = (inner.get("$ref") for _, inner in walk(node))
+        steps = (one[len(_DEFS) :] for one in references if isinstance(one, str) and one.startswith(_DEFS))
+        return {step.partition("/")[0].replace("~1", "/").replace("~0", "~") for step in steps}
+
+    def _closure(self, names: set[str]) -> set[str]:
+        found: set[str] = set()
+        waiting = [*names]
+        while waiting:
+            name = waiting.pop()
+            if name in self.defs and name not in found:
+                found.add(name)
+                if name not in self._reached:
+                    self._reached[name] = frozenset(self._names(self.defs[name]))
+                waiting += self._reached[name]
+        return found

@@ -1,0 +1,87 @@
+"""One dialect for all schemas: JSON Schema 2020-12.
+
+Rows come in any draft, servers in OpenAPI 3.0 or 3.1. An upgraded schema admits the same values, and each of its
+references has the form `#/$defs/NAME...`, so that any part of it can stand alone beside those `$defs`.
+"""
+
+from typing import Any
+
+from gym_schemas.tree import ANNOTATIONS, Schema, rewrite, walk
+
+#: Where the document itself is filed, for references to it.
+_ROOT = "_document"
+
+
+def upgrade(schema: Schema) -> Schema:
+    """The schema in JSON Schema 2020-12."""
+    made = rewrite(schema, _upgraded)
+    if not isinstance(made, dict):
+        return made
+    anchors = {node["$anchor"]: "".join(f"/{step}" for step in way) for way, node in walk(made) if "$anchor" in node}
+    references = {str(node["$ref"]) for _, node in walk(made) if "$ref" in node}
+    if not any(one.startswith("#") and not one.startswith("#/$defs/") for one in references):
+        return made
+    node, defs = {key: value for key, value in made.items() if key != "$defs"}, made.get("$defs", {})
+
+    def lead(inner: dict[str, Any]) -> Schema:
+        reference = inner.get("$ref")
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            return inner
+        place = anchors.get(reference[1:], reference[1:])
+        return {**inner, "$ref": f"#{place}" if place.startswith("/$defs/") else f"#/$defs/{_ROOT}{place}"}
+
+    return rewrite({**node, "$defs": {**defs, _ROOT: node}}, lead)
+
+
+def _upgraded(node: dict[str, Any]) -> Schema:
+    for name in ("$schema", "$id", "discriminator"):
+        node.pop(name, None)
+    if isinstance(old := node.pop("definitions", None), dict):
+        node["$defs"] = {**old, **node.get("$defs", {})}
+    reference = node.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/definitions/"):
+        node["$ref"] = "#/$defs/" + reference[len("#/definitions/") :]
+    old_arrays(node)
+    old_bounds(node)
+    _old_dependencies(node)
+    return _old_nullable(_single_all_of(node))
+
+
+def old_arrays(node: dict[str, Any]) -> None:
+    """Before 2020-12, `items` was a list for a tuple, and `additionalItems` its rest."""
+    rest = node.pop("additionalItems", None)
+    if isinstance(node.get("items"), list):
+        node["prefixItems"] = node.pop("items")
+        if rest is not None:
+            node["items"] = rest
+
+
+def old_bounds(node: dict[str, Any]) -> None:
+    """In draft 4 and OpenAPI 3.0, an exclusive bound was a flag beside the bound."""
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(node.get(exclusive), bool) and node.pop(exclusive) and bound in node:
+            node[exclusive] = node.pop(bound)
+
+
+def _old_dependencies(node: dict[str, Any]) -> None:
+    """Before 2019-09, `dependencies` held both names and schemas."""
+    old = node.pop("dependencies", None)
+    for name, needs in old.items() if isinstance(old, dict) else ():
+        keyword = "dependentRequired" if isinstance(needs, list) else "dependentSchemas"
+        node[keyword] = {**node.get(keyword, {}), name: needs}
+
+
+def _single_all_of(node: dict[str, Any]) -> dict[str, Any]:
+    """Before 2.9, pydantic wraps a reference that has a default or a description in a list of one."""
+    parts = node.get("allOf")
+    if not (isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], dict)):
+        return node
+    rest = {key: value for key, value in node.items() if key != "allOf"}
+    return {**parts[0], **rest} if not (parts[0].keys() & rest.keys()) - ANNOTATIONS else node
+
+
+def _old_nullable(node: dict[str, Any]) -> Schema:
+    """OpenAPI 3.0 knew no null type."""
+    if node.pop("nullable", None) is not True or "type" not in node:
+        return node
+    return {"anyOf": [node, {"type": "null"}]}
