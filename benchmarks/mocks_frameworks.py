@@ -24,7 +24,7 @@ from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import FakePolicy
 from gym_mocks.serving import Host
-from gym_mocks.wire import Request as Asked
+from gym_mocks.wire import HttpRequest as Asked
 
 policy = FakePolicy()
 variant = sys.argv[1]

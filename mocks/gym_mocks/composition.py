@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_mocks.head import Instance, merged
-from gym_mocks.head.server import Kind
+from gym_mocks.head.server import ServerType
 from gym_mocks.wire.client import ASGIApp
 
-AGENTS: Kind = "responses_api_agents"
-ENVIRONMENTS: Kind = "environment_servers"
+AGENTS: ServerType = "responses_api_agents"
+ENVIRONMENTS: ServerType = "environment_servers"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Registered:
     """
 
     name: str
-    kind: Kind
+    kind: ServerType
     inner: str
     url: str
     app: ASGIApp

@@ -13,7 +13,7 @@ from gym_mocks.agent import MockAgent
 from gym_mocks.agent.loop import Peers
 from gym_mocks.composition import Registered, compose
 from gym_mocks.head import Head, load_config, merged, to_yaml
-from gym_mocks.head.server import Kind
+from gym_mocks.head.server import ServerType
 from gym_mocks.policy import FakePolicy
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.serving import Host
@@ -21,7 +21,7 @@ from gym_mocks.wire.client import ASGIApp, LocalClient
 
 POLICY = "policy_model"  # the name that nemo-gym's own agent configurations call the policy by
 
-Row = dict[str, Any]
+RunnableRow = dict[str, Any]
 
 
 class MockGym:
@@ -41,7 +41,7 @@ class MockGym:
 
     def __init__(self, *, token_fields: bool = False, head_port: int = 0) -> None:
         self.policy = FakePolicy(token_fields=token_fields)
-        self.rows: list[Row] = []
+        self.rows: list[RunnableRow] = []
         self._client = LocalClient()
         self._files: dict[str, Any] = {}
         self._registered: dict[str, Registered] = {}
@@ -81,7 +81,7 @@ class MockGym:
         """
         return self._server(name).app
 
-    def add_env(self, server: ResourcesServer, rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+    def add_env(self, server: ResourcesServer, rows: Iterable[Mapping[str, Any]]) -> list[RunnableRow]:
         """Serve a resources server and its agent, `{name}_simple_agent`; the rows, ready to run."""
         self.add_resources(server.name, server)
         agent = f"{server.name}_simple_agent"
@@ -196,7 +196,9 @@ class MockGym:
             raise ValueError(f"no server is named {name!r}; there are {', '.join(sorted(self._registered))}")
         return self._registered[name]
 
-    def _add(self, name: str, kind: Kind, inner: str, app: ASGIApp, fields: Mapping[str, Any] | None = None) -> str:
+    def _add(
+        self, name: str, kind: ServerType, inner: str, app: ASGIApp, fields: Mapping[str, Any] | None = None
+    ) -> str:
         if name in self._registered:
             raise ValueError(f"a server is named {name!r} already")
         same = (there.url for there in self._registered.values() if there.app is app)

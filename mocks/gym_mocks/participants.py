@@ -8,8 +8,8 @@ from gym_mocks.policy.server import ROLLOUT_PREFIX
 from gym_mocks.resources.cookies import SignedCookie
 from gym_mocks.resources.metrics import aggregate
 from gym_mocks.resources.models import validated
-from gym_mocks.resources.rows import Row
-from gym_mocks.wire import App, Reply, Request, json_body
+from gym_mocks.resources.rows import TaskRow
+from gym_mocks.wire import App, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.app import Receive, Scope, Send
 from gym_mocks.wire.client import ASGIApp, call_app, whole
 from gym_mocks.wire.messages import JSON
@@ -54,28 +54,28 @@ class Participants(App):
     def _named(self, key: str) -> Any:
         """A handler that gives back the session's name, and a cookie."""
 
-        async def answer(request: Request) -> Reply:
+        async def answer(request: HttpRequest) -> HttpReply:
             cookie = self.cookie.write(token_hex())
-            return Reply.json({key: json_body(request).get(key)}).plus(("set-cookie", cookie))
+            return HttpReply.json({key: json_body(request).get(key)}).plus(("set-cookie", cookie))
 
         return answer
 
-    async def _run(self, request: Request) -> Reply:
+    async def _run(self, request: HttpRequest) -> HttpReply:
         row = json_body(request)
-        validated(Row, row)
+        validated(TaskRow, row)
         params = json.dumps(row["responses_create_params"]).encode()
-        asked = Request("POST", "/v1/responses", {"content-type": JSON}, params)
+        asked = HttpRequest("POST", "/v1/responses", {"content-type": JSON}, params)
         said = await whole(await call_app(self.policy, asked))
         assert isinstance(said.body, bytes)  # noqa: S101 - it is whole
         if said.status >= 400:  # noqa: PLR2004 - as nemo-gym's client
-            return Reply.json(f"Hit an exception in agent calling an inner server: {said.body!r}", 500)
-        return Reply.json(_scored({**row, "response": json.loads(said.body)}))
+            return HttpReply.json(f"Hit an exception in agent calling an inner server: {said.body!r}", 500)
+        return HttpReply.json(_scored({**row, "response": json.loads(said.body)}))
 
-    async def _verify(self, request: Request) -> Reply:
-        return Reply.json(_scored(json_body(request)))
+    async def _verify(self, request: HttpRequest) -> HttpReply:
+        return HttpReply.json(_scored(json_body(request)))
 
-    async def _aggregate(self, request: Request) -> Reply:
-        return Reply.json(aggregate(json_body(request)["verify_responses"]))
+    async def _aggregate(self, request: HttpRequest) -> HttpReply:
+        return HttpReply.json(aggregate(json_body(request)["verify_responses"]))
 
 
 def _scored(body: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.run import Run
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Row, Score
+from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
 from tests.twins.judging import ended
 from tests.twins.twin import dataset
@@ -37,7 +37,7 @@ class _Judged(ReferenceServer):
         super().__init__()
         self.judge = "http://{}:{}/v1/responses".format(*mocks.addresses.policy)
 
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         try:
             async with httpx.AsyncClient(timeout=self.patience) as client:
                 reply = await client.post(self.judge, json={"input": "Is it right?"})
@@ -110,7 +110,7 @@ def test_a_judge_of_its_own_is_named_as_missing(mocks: MockPeers) -> None:
     """It is not where the crash has another cause, and the mock's answers would do."""
 
     class Crashes(_Judged):
-        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
             score = await super().score(session_id, row, response)
             return score if response["output"] else Score(1 / 0)
 
@@ -123,7 +123,7 @@ def test_a_judge_of_its_own_is_named_as_missing(mocks: MockPeers) -> None:
 
 def test_a_recorded_reward_is_not_held_against_a_mock_judge(mocks: MockPeers) -> None:
     class Doubts(_Judged):
-        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
             await super().score(session_id, row, response)
             return Score(0.125)
 

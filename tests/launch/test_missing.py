@@ -9,9 +9,9 @@ from gym_conformance.findings import Verdict
 from gym_conformance.lacking import Lack, lack
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Row, Score
+from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
-from gym_mocks.wire import Refused
+from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import judge
 from tests.twins.twin import dataset
 
@@ -38,7 +38,7 @@ class LaunchError(Exception):
 )
 def test_it_is_named(error: Exception, needs: str) -> None:
     class Lacks(ReferenceServer):
-        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:  # noqa: ARG002 - it fails
+        async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:  # noqa: ARG002 - it fails
             raise error
 
     with serve(Lacks()) as url:
@@ -77,7 +77,7 @@ def test_what_ray_is_asked_for_once_is_missing_for_good() -> None:
     class StartsOnce(ReferenceServer):
         started = False
 
-        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
             if not self.started:
                 self.started = True
                 raise LaunchError("Ray, which is not started here")
@@ -94,7 +94,7 @@ def test_what_ray_is_asked_for_once_is_missing_for_good() -> None:
 class _Group(ReferenceServer):
     """Scores four rollouts of a prompt together."""
 
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         waiting: list[asyncio.Future[None]] = vars(self).setdefault("waiting", [])
         waiting.append(asyncio.get_running_loop().create_future())
         mine = waiting[-1]
@@ -107,7 +107,7 @@ class _Group(ReferenceServer):
 
 
 class _Hangs(ReferenceServer):
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         await asyncio.sleep(60)
         return await super().score(session_id, row, response)
 
@@ -115,10 +115,10 @@ class _Hangs(ReferenceServer):
 class _NumberedGroup(_Group):
     """Counts a rollout once, and refuses one that does not say which it is, as 0.7.0's genrm_compare does."""
 
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         number = row.model_dump().get("_ng_rollout_index")
         if number is None:
-            raise Refused(422, "_ng_rollout_index is required for cohort comparison")
+            raise HttpRefusal(422, "_ng_rollout_index is required for cohort comparison")
         seen: set[int] = vars(self).setdefault("seen", set())
         if number in seen:
             await asyncio.sleep(60)
@@ -186,7 +186,7 @@ def test_a_hang_that_does_not_come_again_is_the_machine_s() -> None:
     class Busy(ReferenceServer):
         busy = True
 
-        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
             if self.busy:
                 self.busy = False
                 await asyncio.sleep(60)

@@ -18,7 +18,7 @@ from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.run import Run
 from gym_mocks.agent.loop import body_of
 from gym_mocks.serving import serve
-from gym_mocks.wire import Reply, Request
+from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import LocalClient
 from tests.twins.judging import ended
 from tests.twins.run import EpisodeRequest, Playing, Relaying
@@ -102,11 +102,11 @@ class _Relaying(_Asking, Relaying):
 
 
 class _Nulls(_Relaying):
-    async def _run(self, request: Request) -> Reply:
+    async def _run(self, request: HttpRequest) -> HttpReply:
         try:
             return await super()._run(request)
         except (OSError, ValueError):
-            return Reply.json(None)
+            return HttpReply.json(None)
 
 
 def _judge(server: Playing, judge_models: JudgeModels | None) -> dict[str, list[Finding]]:

@@ -14,7 +14,7 @@ import yaml
 
 from gym_mocks.examples import game, robot, sandbox, weather
 from gym_mocks.gym import MockGym
-from gym_mocks.policy import FakePolicy, Fault, call, raw_call, say, scripted_rows
+from gym_mocks.policy import FakePolicy, PolicyFault, call, raw_call, say, scripted_rows
 from gym_mocks.reference import DATA, ROLLOUTS, reference_app
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "notes_env" / "configs" / "notes_env.yaml"
@@ -191,7 +191,7 @@ def test_a_tool_that_raises_loses_the_session_as_with_the_default_agent() -> Non
 
 
 def test_a_failing_policy_is_the_agents_500(gym: MockGym) -> None:
-    gym.policy.fail(Fault("status", status=500))
+    gym.policy.fail(PolicyFault("status", status=500))
     reply = httpx.post(f"{gym.url('weather_simple_agent')}/run", json=gym.rows[0])
     assert reply.status_code == 500
     assert reply.json().startswith("Hit an exception in SimpleAgent___weather_simple_agent calling an inner server: b'")

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from gym_mocks.participants import Participants
-from gym_mocks.policy import FakePolicy, Fault, Say
+from gym_mocks.policy import FakePolicy, PolicyFault, Say
 from gym_mocks.serving import serve
 
 PARAMS = {"input": "What now?"}
@@ -52,7 +52,7 @@ def test_all_else_goes_to_the_policy(prefix: str) -> None:
 
 def test_a_policy_that_fails_is_handed_on() -> None:
     failing = policy()
-    failing.fail(Fault("status", status=503))
+    failing.fail(PolicyFault("status", status=503))
     with serve(Participants(failing)) as url:
         assert httpx.post(url + "/v1/responses", json=PARAMS).status_code == 503
         reply = httpx.post(url + "/run", json={"responses_create_params": PARAMS})

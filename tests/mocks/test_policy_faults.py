@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from gym_mocks.policy import FakePolicy, Fault, call
+from gym_mocks.policy import FakePolicy, PolicyFault, call
 from gym_mocks.serving import serve
 
 BODY = {"input": "hi", "model": "m"}
@@ -33,7 +33,7 @@ def client(policy: FakePolicy) -> Iterator[httpx.Client]:
 
 
 def test_a_status_with_retry_after(policy: FakePolicy, client: httpx.Client) -> None:
-    policy.fail(Fault("status", status=429, retry_after=1.5, times=1))
+    policy.fail(PolicyFault("status", status=429, retry_after=1.5, times=1))
     refused = client.post("/v1/responses", json=BODY)
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1.5")
     assert refused.json()["error"]["type"] == "rate_limit_error"
@@ -42,14 +42,14 @@ def test_a_status_with_retry_after(policy: FakePolicy, client: httpx.Client) -> 
 
 
 def test_only_at_a_turn(policy: FakePolicy, client: httpx.Client) -> None:
-    policy.fail(Fault("status", turn=1))
+    policy.fail(PolicyFault("status", turn=1))
     assert client.post("/v1/responses", json=BODY).status_code == 200
     assert client.post("/v1/responses", json=AFTER_ONE_TURN).status_code == 500
 
 
 def test_only_on_a_route(policy: FakePolicy, client: httpx.Client) -> None:
     policy.script("other", ["Done."])
-    policy.fail(Fault("status", route="other"))
+    policy.fail(PolicyFault("status", route="other"))
     assert client.post("/v1/responses", json=BODY).status_code == 200
     assert client.post("/v1/responses", json=BODY | {"model": "other"}).status_code == 500
 
@@ -57,7 +57,7 @@ def test_only_on_a_route(policy: FakePolicy, client: httpx.Client) -> None:
 def test_by_rate_and_seed() -> None:
     def statuses(seed: int) -> list[int]:
         policy = FakePolicy(seed=seed)
-        policy.fail(Fault("status", rate=0.5))
+        policy.fail(PolicyFault("status", rate=0.5))
         with serve(policy) as url, httpx.Client(base_url=url) as client:
             return [client.post("/v1/responses", json=BODY).status_code for _ in range(40)]
 
@@ -66,8 +66,8 @@ def test_by_rate_and_seed() -> None:
 
 
 def test_latency_fixed_and_drawn(policy: FakePolicy, client: httpx.Client) -> None:
-    policy.fail(Fault("latency", seconds=0.1))
-    policy.fail(Fault("latency", seconds=lambda random: random.uniform(0.1, 0.2)))
+    policy.fail(PolicyFault("latency", seconds=0.1))
+    policy.fail(PolicyFault("latency", seconds=lambda random: random.uniform(0.1, 0.2)))
     start = time.monotonic()
     client.post("/v1/responses", json=BODY)
     assert 0.2 <= time.monotonic() - start < 2
@@ -76,22 +76,22 @@ def test_latency_fixed_and_drawn(policy: FakePolicy, client: httpx.Client) -> No
 @pytest.mark.parametrize("kind", ["drop", "truncate"])
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions", "/v1/messages"])
 def test_a_reply_that_breaks_off(policy: FakePolicy, client: httpx.Client, kind: str, path: str) -> None:
-    policy.fail(Fault(kind))  # type: ignore[arg-type]  # a parameter of the test
+    policy.fail(PolicyFault(kind))  # type: ignore[arg-type]  # a parameter of the test
     with pytest.raises(httpx.RemoteProtocolError):
         client.post(path, json=BODY)
 
 
 def test_a_stream_that_breaks_off_and_one_that_ends_early(policy: FakePolicy, client: httpx.Client) -> None:
-    policy.fail(Fault("truncate", times=1))
+    policy.fail(PolicyFault("truncate", times=1))
     assert "response.completed" not in client.post("/v1/responses", json=BODY | {"stream": True}).text
-    policy.fail(Fault("drop", times=1))
+    policy.fail(PolicyFault("drop", times=1))
     with pytest.raises(httpx.RemoteProtocolError):
         client.post("/v1/responses", json=BODY | {"stream": True})
     assert "response.completed" in client.post("/v1/responses", json=BODY | {"stream": True}).text
 
 
 def test_json_that_is_none(policy: FakePolicy, client: httpx.Client) -> None:
-    policy.fail(Fault("invalid_json"))
+    policy.fail(PolicyFault("invalid_json"))
     reply = client.post("/v1/responses", json=BODY)
     with pytest.raises(ValueError, match="Expecting"):
         reply.json()
@@ -100,7 +100,7 @@ def test_json_that_is_none(policy: FakePolicy, client: httpx.Client) -> None:
 def test_what_the_policy_says_is_changed(policy: FakePolicy, client: httpx.Client) -> None:
     def item(kind: str, body: object = BODY) -> dict[str, object]:
         policy.faults.clear()
-        policy.fail(Fault(kind))  # type: ignore[arg-type]  # one of the kinds
+        policy.fail(PolicyFault(kind))  # type: ignore[arg-type]  # one of the kinds
         output: list[dict[str, object]] = client.post("/v1/responses", json=body).json()["output"]
         return output[-1]
 
@@ -108,6 +108,6 @@ def test_what_the_policy_says_is_changed(policy: FakePolicy, client: httpx.Clien
     assert item("unknown_tool")["name"] == "no_such_add"
     assert item("no_final_message", AFTER_ONE_TURN)["type"] == "reasoning"
     policy.faults.clear()
-    policy.fail(Fault("cut"))
+    policy.fail(PolicyFault("cut"))
     cut = client.post("/v1/responses", json=BODY).json()
     assert (cut["status"], cut["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})

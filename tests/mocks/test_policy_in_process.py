@@ -8,7 +8,7 @@ import httpx
 import pytest
 import respx
 
-from gym_mocks.policy import Cassette, FakePolicy, Fault, Proxy, call
+from gym_mocks.policy import Cassette, FakePolicy, PolicyFault, Proxy, call
 from gym_mocks.serving import serve
 
 OPENAI = "https://api.openai.com/v1"
@@ -44,7 +44,7 @@ def test_streams_and_faults_through_respx(policy: FakePolicy) -> None:
         policy.mount(router, base_url=OPENAI)
         streamed = client.post("/chat/completions", json={"messages": [], "stream": True})
         assert streamed.text.endswith("data: [DONE]\n\n")
-        policy.fail(Fault("drop"))
+        policy.fail(PolicyFault("drop"))
         with pytest.raises(httpx.RemoteProtocolError):
             client.post("/responses", json=BODY)
 

@@ -10,7 +10,7 @@ import pytest
 
 from gym_mocks.examples import robot, sandbox, weather
 from gym_mocks.policy import PolicyRequest, generated
-from gym_mocks.policy.items import Call
+from gym_mocks.policy.items import ToolCall
 from gym_mocks.policy.samples import broken, sample
 from gym_mocks.reference import DATA
 from tests.drift.pairs import CALLS, LEAVES
@@ -89,7 +89,7 @@ def test_the_policy_calls_with_such_arguments(hostile: bool) -> None:
     called = set()
     for seed in range(60):
         said = generated(hostile=hostile, seed=seed)(PolicyRequest("responses", {"input": "x", "tools": tools}))
-        assert isinstance(said, Call)
+        assert isinstance(said, ToolCall)
         called.add(said.name)
         try:
             valid = jsonschema_rs.is_valid(schemas[said.name], json.loads(said.arguments))

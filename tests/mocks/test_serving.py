@@ -15,7 +15,7 @@ import pytest
 
 from gym_mocks.reference import reference_app
 from gym_mocks.serving import Host, serve
-from gym_mocks.wire import App, Reply, Request
+from gym_mocks.wire import App, HttpReply, HttpRequest
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -78,10 +78,10 @@ def test_an_application_that_does_not_start_is_an_error() -> None:
 def test_a_hanging_request_does_not_hold_the_stop() -> None:
     entered = threading.Event()
 
-    async def hang(_: Request) -> Reply:
+    async def hang(_: HttpRequest) -> HttpReply:
         entered.set()
         await asyncio.sleep(3600)
-        return Reply(200)
+        return HttpReply(200)
 
     def call(url: str) -> None:
         with contextlib.suppress(httpx.HTTPError):

@@ -26,7 +26,7 @@ from gym_conformance.contract.policy_output import (
 from gym_conformance.findings import Verdict
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.serving import serve
-from gym_mocks.wire import Reply, Request
+from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins import innocent, repeat, reward, verify
 from tests.twins.judging import ended, judge
@@ -64,9 +64,9 @@ UNSEEN = {
 class TakesAnything(ReferenceServer):
     """Scores what is no response at all with 0."""
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         reply = await super().dispatch(request)
-        return Reply.json({"reward": 0.0}) if (request.path, reply.status) == ("/verify", 422) else reply
+        return HttpReply.json({"reward": 0.0}) if (request.path, reply.status) == ("/verify", 422) else reply
 
 
 class Rollout(BaseModel):

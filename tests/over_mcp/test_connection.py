@@ -25,7 +25,7 @@ from gym_conformance.session.printable import redact
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.serving import serve
-from gym_mocks.wire import Reply, Request
+from gym_mocks.wire import HttpReply, HttpRequest
 
 T = TypeVar("T")
 CALL = ("list_stock", {"category": None})
@@ -34,21 +34,21 @@ CALL = ("list_stock", {"category": None})
 class Answers(ReferenceServer):
     """Answers `tools/call` in a way of its own."""
 
-    def __init__(self, answer: Callable[[Any], Reply | None]) -> None:
+    def __init__(self, answer: Callable[[Any], HttpReply | None]) -> None:
         super().__init__(expose_tools_over_mcp=True)
         self.answer_call = answer
         assert self.over_mcp is not None
         self.usual = self.over_mcp
         self.handlers["POST", "/mcp"] = self._mcp
 
-    async def _mcp(self, request: Request) -> Reply:
+    async def _mcp(self, request: HttpRequest) -> HttpReply:
         message = json.loads(request.body)
         if message["method"] != "tools/call":
             return await self.usual(request)
         reply = self.answer_call(message["id"])
         if reply is None:
             await asyncio.sleep(30)
-        return reply or Reply(500)
+        return reply or HttpReply(500)
 
 
 def talk(server: ReferenceServer, asking: Callable[[McpConnection], Awaitable[T]]) -> tuple[T, Channel]:
@@ -88,23 +88,23 @@ def test_a_tool_error_and_a_json_rpc_error_are_results() -> None:
     assert refused.is_error
     assert "HTTP 422" in refused.text
     error = {"code": -32602, "message": "no such tool"}
-    got = call(Answers(lambda number: Reply.json({"jsonrpc": "2.0", "id": number, "error": error})))
+    got = call(Answers(lambda number: HttpReply.json({"jsonrpc": "2.0", "id": number, "error": error})))
     assert got == McpResult(is_error=True, text="no such tool", code=-32602)
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (lambda _: Reply.json("KeyError()", 500), "status 500"),
-        (lambda _: Reply(307, b"", (("location", "/mcp/"),)), "status 307"),
-        (lambda _: Reply(200, b"<html>", (("content-type", "application/json"),)), "<html>"),
-        (lambda _: Reply.json([]), "body \\[\\]"),
-        (lambda number: Reply.json({"jsonrpc": "2.0", "id": number, "result": {"content": 5}}), "content"),
-        (lambda number: Reply.json({"jsonrpc": "2.0", "id": f"{number}0", "result": {}}), "body"),
-        (lambda _: Reply(200, b"event: ping\n\n", (("content-type", "text/event-stream"),)), "ping"),
+        (lambda _: HttpReply.json("KeyError()", 500), "status 500"),
+        (lambda _: HttpReply(307, b"", (("location", "/mcp/"),)), "status 307"),
+        (lambda _: HttpReply(200, b"<html>", (("content-type", "application/json"),)), "<html>"),
+        (lambda _: HttpReply.json([]), "body \\[\\]"),
+        (lambda number: HttpReply.json({"jsonrpc": "2.0", "id": number, "result": {"content": 5}}), "content"),
+        (lambda number: HttpReply.json({"jsonrpc": "2.0", "id": f"{number}0", "result": {}}), "body"),
+        (lambda _: HttpReply(200, b"event: ping\n\n", (("content-type", "text/event-stream"),)), "ping"),
     ],
 )
-def test_what_the_client_cannot_use_is_said_at_once(answer: Callable[[Any], Reply], said: str) -> None:
+def test_what_the_client_cannot_use_is_said_at_once(answer: Callable[[Any], HttpReply], said: str) -> None:
     started = time.monotonic()
     with pytest.raises(NotSpoken, match=said):
         call(Answers(answer))
@@ -112,10 +112,10 @@ def test_what_the_client_cannot_use_is_said_at_once(answer: Callable[[Any], Repl
 
 
 def test_a_result_may_come_as_an_event() -> None:
-    def event(number: Any) -> Reply:
+    def event(number: Any) -> HttpReply:
         result = {"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": "seen"}]}}
         body = f"event: message\ndata: {json.dumps(result)}\n\n".encode()
-        return Reply(200, body, (("content-type", "text/event-stream"),))
+        return HttpReply(200, body, (("content-type", "text/event-stream"),))
 
     assert call(Answers(event)).text == "seen"
 

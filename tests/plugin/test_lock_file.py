@@ -8,7 +8,7 @@ import pytest
 
 from gym_conformance.checks.registry import CHECKS
 from gym_mocks.reference import DATA, ReferenceServer
-from gym_mocks.wire import App, Reply, Request
+from gym_mocks.wire import App, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import no_trace, read_report
 
@@ -23,8 +23,8 @@ class _Grown(ReferenceServer):
         self.handlers["POST", "/count_all"] = self._count
         self.openapi["paths"]["/count_all"] = {"post": {"responses": {}}}
 
-    async def _count(self, _: Request) -> Reply:
-        return Reply.json({"pieces": 0})
+    async def _count(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json({"pieces": 0})
 
 
 def _run(pytester: pytest.Pytester, url: str, *arguments: str) -> pytest.RunResult:

@@ -13,14 +13,14 @@ import pytest
 
 from gym_conformance.plugin.progress import line
 from gym_mocks.reference import DATA, ReferenceServer
-from gym_mocks.wire import Reply, Request
+from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 
 LINE = re.compile(rb"verify-degenerate: [\d,]+ examples?, [\d,]+ requests, [\d,]+/s, \d+ s")
 
 
 class _Slow(ReferenceServer):
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         await asyncio.sleep(0.05)
         return await super().dispatch(request)
 

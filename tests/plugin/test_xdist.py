@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gym_conformance.checks.registry import CHECKS
-from gym_mocks.reference import DATA, ReferenceServer, Tool
+from gym_mocks.reference import DATA, FunctionTool, ReferenceServer
 from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import read_report
 
@@ -21,7 +21,7 @@ class _Forgetful(ReferenceServer):
             raise ValueError("I do not like 7")
         return await super().seed(session_id, row)
 
-    async def call(self, session_id: str, tool: Tool, arguments: Any) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Any) -> Any:
         if tool.name == "count_stock":
             raise ValueError("uncountable")
         return await super().call(session_id, tool, arguments)

@@ -21,8 +21,7 @@ from gym_conformance.session.typed_sessions import TypedContract
 from gym_mocks.reference import ReferenceServer, SignedCookie
 from gym_mocks.resources import ResourcesServer, TypedSessions
 from gym_mocks.serving import serve
-from gym_mocks.wire import Reply as MockReply
-from gym_mocks.wire import Request as MockRequest
+from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.cookies import CookieOnce, ToolNeedsSession
 from tests.twins.twin import dataset
@@ -126,9 +125,9 @@ def test_typed_sessions_are_named_anew() -> None:
 class NeedsToken(ReferenceServer):
     """Answers 401 to whoever does not know the word."""
 
-    async def dispatch(self, request: MockRequest) -> MockReply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         if request.headers.get("authorization") != "Bearer open 'sesame'":
-            return MockReply.json({}, 401)
+            return HttpReply.json({}, 401)
         return await super().dispatch(request)
 
 

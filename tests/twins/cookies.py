@@ -9,9 +9,9 @@ from uuid import uuid4
 
 from itsdangerous import BadSignature, TimestampSigner
 
-from gym_mocks.reference import ReferenceServer, Session, SignedCookie, Tool
+from gym_mocks.reference import FunctionTool, ReferenceServer, SignedCookie, StoredSession
 from gym_mocks.reference.stockroom import Stock
-from gym_mocks.wire import App, Reply, Request
+from gym_mocks.wire import App, HttpReply, HttpRequest
 from tests.twins.seed import NAME
 from tests.twins.twin import Twin, twin
 
@@ -19,7 +19,7 @@ from tests.twins.twin import Twin, twin
 class CookieOnce(ReferenceServer):
     """nemo-gym 0.2.0: the cookie is set on the first reply only."""
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         if session_id := self.cookie.read(request.headers.get("cookie", "")):
             return await App.dispatch(self, replace(request, session_id=session_id))
         return await super().dispatch(request)
@@ -28,7 +28,7 @@ class CookieOnce(ReferenceServer):
 class CookieLostOnErrors(ReferenceServer):
     """The exception handlers sit outside the session."""
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         reply = await super().dispatch(request)
         if reply.status < 400:
             return reply
@@ -38,7 +38,7 @@ class CookieLostOnErrors(ReferenceServer):
 class StateInCookie(ReferenceServer):
     """The state travels in the cookie, as in `request.session["stock"] = ...`."""
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         session_id = self.cookie.read(request.headers.get("cookie", "")) or str(uuid4())
         before = self._state(request)
         if before is not None and (session := self.sessions.get(session_id)):
@@ -53,7 +53,7 @@ class StateInCookie(ReferenceServer):
         signed = TimestampSigner(self.cookie.key).sign(b64encode(json.dumps(content).encode()))
         return f"{self.cookie.name}={signed.decode()}; path=/"
 
-    def _state(self, request: Request) -> Stock | None:
+    def _state(self, request: HttpRequest) -> Stock | None:
         header = request.headers.get("cookie", "")
         if self.cookie.read(header) is None:
             return None
@@ -66,7 +66,7 @@ class StateInCookie(ReferenceServer):
 class NewIdForEachReply(ReferenceServer):
     """The session moves to a new id with each reply, as after a log-in."""
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         old = self.cookie.read(request.headers.get("cookie", "")) or str(uuid4())
         reply = await App.dispatch(self, replace(request, session_id=old))
         if request.path == "/seed_session":
@@ -74,7 +74,7 @@ class NewIdForEachReply(ReferenceServer):
         new = str(uuid4())
         if session := self.sessions.get(old):
             self.sessions.put(new, session)
-            self.sessions.put(old, Session(self.new_state({})))
+            self.sessions.put(old, StoredSession(self.new_state({})))
         return reply.plus(("set-cookie", self.cookie.write(new)))
 
 
@@ -112,14 +112,14 @@ class ReadsFirstCookie(SignedCookie):
 
 
 class ToolNeedsSession(ReferenceServer):
-    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
         if self.sessions.get(session_id) is None:
             raise KeyError(session_id)
         return await super().call(session_id, tool, arguments)
 
 
 class ToolNeedsCookie(ReferenceServer):
-    async def _call_tool(self, request: Request) -> Reply:
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
         request.headers["cookie"].partition("=")
         return await super()._call_tool(request)
 
@@ -130,7 +130,7 @@ class BehindProxy(ReferenceServer):
     def __init__(self) -> None:
         super().__init__(cookie=SignedCookie(NAME, key=NAME))
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         reply = await super().dispatch(request)
         return replace(reply, headers=(("set-cookie", "sticky=backend-3; path=/"), *reply.headers))
 

@@ -5,14 +5,14 @@ import sys
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Row, Score
+from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
 
 
 class Dies(ReferenceServer):
     """As if out of memory."""
 
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         if "\\boxed" in str(response["output"]):
             os._exit(137)
         return await super().score(session_id, row, response)

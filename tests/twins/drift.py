@@ -10,7 +10,7 @@ from gym_conformance.drift.definitions import Definitions
 from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import served_tools
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.wire import Refused, Reply, Request
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.innocent import CatchAll, OrdersAnswers
 from tests.twins.tools import declare
 from tests.twins.twin import Json, Twin, dataset, twin
@@ -64,7 +64,7 @@ class DropsUnread(ReferenceServer):
             if schema.get("title", "").endswith("_arguments"):
                 schema.pop("additionalProperties", None)
 
-    async def _call_tool(self, request: Request) -> Reply:
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
         known = self.tools[request.path[1:]].arguments.model_fields
         with suppress(ValueError):
             body = json.loads(request.body)
@@ -82,18 +82,18 @@ class ReadsNothing(ReferenceServer):
         self.handlers["POST", "/close_shop"] = self._close
         self.openapi["paths"]["/close_shop"] = {"post": {"responses": {}}}
 
-    async def _close(self, _: Request) -> Reply:
-        return Reply.json({"closed": True})
+    async def _close(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json({"closed": True})
 
 
 class ReadsTheRequest(ReadsNothing):
     """It declares no body and reads one all the same, as a handler that takes the bare request does."""
 
-    async def _close(self, request: Request) -> Reply:
+    async def _close(self, request: HttpRequest) -> HttpReply:
         try:
-            return Reply.json({"closed": json.loads(request.body).get("door")})
+            return HttpReply.json({"closed": json.loads(request.body).get("door")})
         except (ValueError, AttributeError):
-            return Reply.json({"detail": "no JSON object"}, 422)
+            return HttpReply.json({"detail": "no JSON object"}, 422)
 
 
 class DeclaresMore(ReferenceServer):
@@ -112,22 +112,22 @@ class DeclaresMore(ReferenceServer):
 class KnowsItsArguments(CatchAll):
     """A catch-all that passes on what it gets, and answers as Python does to a name that its function has not."""
 
-    async def _call_tool(self, request: Request) -> Reply:
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
         tool = self.tools[request.path[1:]]
         try:
             unknown = [name for name in json.loads(request.body) if name not in tool.arguments.model_fields]
         except (TypeError, ValueError):
             unknown = []
         if unknown:
-            return Reply.json({"error": f"{tool.name}() got an unexpected keyword argument {unknown[0]!r}"})
+            return HttpReply.json({"error": f"{tool.name}() got an unexpected keyword argument {unknown[0]!r}"})
         return await super()._call_tool(request)
 
 
 class Acknowledges(CatchAll):
     """A catch-all that takes whatever it is sent, and says no more than that."""
 
-    async def _unknown(self, request: Request) -> Reply:
-        return Reply.json({"done": request.path[1:]})
+    async def _unknown(self, request: HttpRequest) -> HttpReply:
+        return HttpReply.json({"done": request.path[1:]})
 
 
 class RefusesTheLot(ReferenceServer):
@@ -135,7 +135,7 @@ class RefusesTheLot(ReferenceServer):
 
     async def call(self, session_id: str, tool: Any, arguments: Json) -> Any:
         if tool.name == "list_stock":
-            raise Refused(409, "the shop is closed")
+            raise HttpRefusal(409, "the shop is closed")
         return await super().call(session_id, tool, arguments)
 
 

@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 from gym_conformance.dataset import Dataset
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Row, Score, Session
-from gym_mocks.wire import Refused, Reply, Request
+from gym_mocks.resources import Score, StoredSession, TaskRow
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.reward import Items, paying
 from tests.twins.tools import declare
 from tests.twins.twin import Twin, dataset, edited, twin, unrecorded
@@ -38,27 +38,27 @@ class CatchAll(ReferenceServer):
             del self.openapi["paths"][f"/{tool}"]
         self.openapi["paths"]["/{path}"] = {"post": {}}
 
-    def find(self, request: Request) -> Any:
+    def find(self, request: HttpRequest) -> Any:
         if request.method == "POST" and ("POST", request.path) not in self.handlers:
             return self._unknown
         return super().find(request)
 
-    async def _unknown(self, request: Request) -> Reply:
-        return Reply.json({"error": f"no tool {unquote(request.path[1:])}"})
+    async def _unknown(self, request: HttpRequest) -> HttpReply:
+        return HttpReply.json({"error": f"no tool {unquote(request.path[1:])}"})
 
 
 class EndsOnUnknown(CatchAll):
     """An unknown tool ends the episode, by design; it is answered with 200, as nemo-gym 0.7.0's conversations are."""
 
-    async def _unknown(self, request: Request) -> Reply:
-        self.sessions.put(request.session_id, Session(None, b"over"))
+    async def _unknown(self, request: HttpRequest) -> HttpReply:
+        self.sessions.put(request.session_id, StoredSession(None, b"over"))
         return await super()._unknown(request)
 
     async def call(self, session_id: str, *rest: Any) -> Any:
         session = self.sessions.get(session_id)
         return "it is over" if session and session.seed == b"over" else await super().call(session_id, *rest)
 
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         session = self.sessions.get(session_id)
         over = session is not None and session.seed == b"over"
         return Score(0.0, {}) if over else await super().score(session_id, row, response)
@@ -79,7 +79,7 @@ class KnowsItsTasks(ReferenceServer):
 
     async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
         if "expected_stock" not in row:
-            raise Refused(404, "no such task")
+            raise HttpRefusal(404, "no such task")
         return await super().seed(session_id, row)
 
 
@@ -90,19 +90,19 @@ class RefusesStrangers(ReferenceServer):
         self._session(session_id)
         return await super().call(session_id, *rest)
 
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         self._session(session_id)
         return await super().score(session_id, row, response)
 
     def _session(self, session_id: str) -> None:
         if self.sessions.get(session_id) is None:
-            raise Refused(400, "no such session: seed it first")
+            raise HttpRefusal(400, "no such session: seed it first")
 
 
 class MoreCookies(ReferenceServer):
     """Sets more cookies: one in UTF-8, some that are deleted in odd ways, one that nests deep."""
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         deep = base64.b64encode(b"[" * 9_000).decode()
         odd = (
             "note=caf\u00c3\u00a9 \u00e2\u0082\u00ac",
@@ -157,8 +157,8 @@ class ToolAnswers404(ReferenceServer):
         self.handlers["POST", "/get_weather"] = self._no_such_place
         self.openapi["paths"]["/get_weather"] = {"post": {}}
 
-    async def _no_such_place(self, _: Request) -> Reply:
-        return Reply.json({"detail": "no such place"}, 404)
+    async def _no_such_place(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json({"detail": "no such place"}, 404)
 
 
 TWINS: tuple[Twin, ...] = (

@@ -1,7 +1,7 @@
 """Twins whose metrics fail at the very end of a collection."""
 
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.wire import Reply, Request, json_body
+from gym_mocks.wire import HttpReply, HttpRequest, json_body
 from tests.twins.twin import Json, Twin, crashing, edited, twin
 
 PATH = "/aggregate_metrics"
@@ -15,10 +15,10 @@ def mean(body: Json) -> float:
 class LastReward(ReferenceServer):
     """A headline that is the reward of whichever rollout came last."""
 
-    async def _aggregate_metrics(self, request: Request) -> Reply:
+    async def _aggregate_metrics(self, request: HttpRequest) -> HttpReply:
         verdicts = json_body(request)["verify_responses"]
         last = {"final_reward": verdicts[-1]["reward"]} if verdicts else {}
-        return Reply.json({"group_level_metrics": [], "agent_metrics": last, "key_metrics": last})
+        return HttpReply.json({"group_level_metrics": [], "agent_metrics": last, "key_metrics": last})
 
 
 TWINS: tuple[Twin, ...] = (

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Tool
+from gym_mocks.resources import FunctionTool
 from gym_mocks.resources.over_mcp import Claims, ToolsOverMCP, tool_error
-from gym_mocks.wire import Reply, Request
+from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.tools import declare
 from tests.twins.twin import Json, Twin, dataset, twin, unrecorded
 
@@ -67,9 +67,9 @@ class BlockIsText(OverMCP):
 
 
 class NoHandshake(ToolsOverMCP):
-    async def __call__(self, request: Request) -> Reply:
+    async def __call__(self, request: HttpRequest) -> HttpReply:
         del request
-        return Reply(307, b"", (("location", "/mcp/"),))
+        return HttpReply(307, b"", (("location", "/mcp/"),))
 
 
 class ChecksNoToken(ToolsOverMCP):
@@ -181,7 +181,7 @@ class DoublesToo(OnlyOverMCP):
     def __init__(self) -> None:
         super().__init__()
         assert self.over_mcp is not None
-        self.over_mcp.tools = {"double": Tool.of(double), **self.tools}
+        self.over_mcp.tools = {"double": FunctionTool.of(double), **self.tools}
 
 
 def double(number: int) -> dict[str, int]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources.sessions import Session, SessionStore
-from gym_mocks.resources.tools import Tool
-from gym_mocks.wire import Refused, Reply, Request
+from gym_mocks.resources.sessions import SessionStore, StoredSession
+from gym_mocks.resources.tools import FunctionTool
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.cookies import StateInCookie
 from tests.twins.innocent import OrdersAnswers
@@ -48,9 +48,9 @@ class PendingRow(ReferenceServer):
         self.pending = row
         return await super().seed(session_id, row)
 
-    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         if self.pending is not None:
-            self.sessions.put(session_id, Session(self.new_state(self.pending)))
+            self.sessions.put(session_id, StoredSession(self.new_state(self.pending)))
             self.pending = None
         return await super().call(session_id, tool, arguments)
 
@@ -63,7 +63,7 @@ class OrderLeaks(ReferenceServer):
         self.history: dict[str, list[str]] = {}
         self.sprung: set[str] = set()
 
-    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         history = self.history.setdefault(session_id, [])
         history.append(tool.name)
         if history[-3:] == ["add_stock", "add_stock", "list_stock"]:
@@ -83,7 +83,7 @@ class OneCountForAll(ReferenceServer):
         super().__init__()
         self.vans: dict[str, Counter[str]] = {}
 
-    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         result = await super().call(session_id, tool, arguments)
         if tool.name == "add_stock" and arguments["place"] == "van":
             van = self.vans.setdefault(session_id, Counter())
@@ -103,7 +103,7 @@ class CurrentSession(ReferenceServer):
 
     current = ""
 
-    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         self.current = session_id
         await asyncio.sleep(0.005)
         return await super().call(self.current, tool, arguments)
@@ -112,7 +112,7 @@ class CurrentSession(ReferenceServer):
 class RefusesLate(ReferenceServer):
     """A call that is refused has already cleared the session it came in."""
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         reply = await super().dispatch(request)
         session_id = self.cookie.read(request.headers.get("cookie", ""))
         session = self.sessions.get(session_id or "")
@@ -122,23 +122,23 @@ class RefusesLate(ReferenceServer):
 
 
 class FailsOnLargeQuantities(ReferenceServer):
-    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         if tool.name == "add_stock" and arguments["amount"].quantity > 500:
             raise OverflowError("the shelf breaks")
         return await super().call(session_id, tool, arguments)
 
 
 class RefusesNull(ReferenceServer):
-    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         if tool.name == "list_stock" and arguments["category"] is None:
-            raise Refused(422, [{"loc": ["body", "category"], "msg": "Input should be a string"}])
+            raise HttpRefusal(422, [{"loc": ["body", "category"], "msg": "Input should be a string"}])
         return await super().call(session_id, tool, arguments)
 
 
 class LooksAtTextBeforeTheModel(ReferenceServer):
     """Indexes the arguments before they are validated."""
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         if request.path == "/count_stock" and b'"item":' not in request.body.replace(b" ", b""):
             raise KeyError("item")
         return await super().dispatch(request)
@@ -185,8 +185,8 @@ class SaysStateless(ReferenceServer):
         super().__init__()
         self.handlers["GET", "/reverify_mode"] = self._mode
 
-    async def _mode(self, _: Request) -> Reply:
-        return Reply.json("stateless")
+    async def _mode(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json("stateless")
 
 
 def _words(text: str) -> frozenset[str]:

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from gym_mocks.reference import ReferenceServer, Session
-from gym_mocks.resources.tools import Tool
-from gym_mocks.wire import Reply, Request
+from gym_mocks.reference import ReferenceServer, StoredSession
+from gym_mocks.resources.tools import FunctionTool
+from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.twin import Twin, twin
 
 
 class StateForEachCall(ReferenceServer):
     """The tools are made anew for each call, so that nothing is ever kept."""
 
-    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
         del session_id
         return await tool.call(self.new_state({}), arguments)
 
@@ -19,12 +19,12 @@ class StateForEachCall(ReferenceServer):
 class StateOfTheLastSeed(ReferenceServer):
     """All sessions share what the last seed opened."""
 
-    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
         del session_id
         return await super().call("the last", tool, arguments)
 
     async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
-        self.sessions.put("the last", Session(self.new_state(row)))
+        self.sessions.put("the last", StoredSession(self.new_state(row)))
         return await super().seed(session_id, row)
 
 
@@ -35,7 +35,7 @@ class NumbersCalls(ReferenceServer):
         super().__init__()
         self.made: dict[str, int] = {}
 
-    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
         self.made[session_id] = self.made.get(session_id, 0) + 1
         return await super().call(session_id, tool, arguments) | {"call": self.made[session_id]}
 
@@ -47,8 +47,8 @@ class SaysUnsupported(ReferenceServer):
         super().__init__()
         self.handlers["GET", "/reverify_mode"] = self._mode
 
-    async def _mode(self, _: Request) -> Reply:
-        return Reply.json("unsupported")
+    async def _mode(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json("unsupported")
 
     async def score(self, session_id: str, row: Any, response: dict[str, Any]) -> Any:
         del session_id

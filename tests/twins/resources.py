@@ -4,15 +4,15 @@ import time
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Row, Score
-from gym_mocks.resources.tools import Tool
+from gym_mocks.resources import Score, TaskRow
+from gym_mocks.resources.tools import FunctionTool
 from tests.twins.twin import Twin, twin
 
 
 class ScoresOnTheLoop(ReferenceServer):
     """A long answer is scored for a second, on the event loop."""
 
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         if len(str(response["output"])) > 100_000:
             time.sleep(0.9)  # noqa: ASYNC251 - the fault
         return await super().score(session_id, row, response)
@@ -21,7 +21,7 @@ class ScoresOnTheLoop(ReferenceServer):
 class MovesOnTheLoop(ReferenceServer):
     """A tool takes most of a second, on the event loop, for one item."""
 
-    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
         if tool.name == "move_stock" and arguments["amount"].item == "atlas":
             time.sleep(0.6)  # noqa: ASYNC251 - the fault
         return await super().call(session_id, tool, arguments)

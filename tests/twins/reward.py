@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Row, Score, last_text
+from gym_mocks.resources import Score, TaskRow, last_text
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import Json, Twin, twin
 
@@ -16,7 +16,7 @@ def paying(worth: Callable[[Items], bool], reward: float) -> Callable[[], ASGIAp
     """Makes servers that give this reward where the output is worth it, and score as the reference does elsewhere."""
 
     class Paying(ReferenceServer):
-        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
             score = await super().score(session_id, row, response)
             return Score(reward, {}) if worth(response["output"]) else score
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from gym_mocks.resources.metrics import aggregate
 from gym_mocks.resources.models import validated
 from gym_mocks.resources.typed import EpisodeId, TaskId
-from gym_mocks.wire import App, Reply, Request, json_body
+from gym_mocks.wire import App, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import Json, Twin, twin, unrecorded
 
@@ -68,31 +68,31 @@ class Playing(App):
         """The metrics of results."""
         return aggregate(responses)
 
-    async def _run(self, request: Request) -> Reply:
-        return Reply.json(await self.run(validated(EpisodeRequest, json_body(request))))
+    async def _run(self, request: HttpRequest) -> HttpReply:
+        return HttpReply.json(await self.run(validated(EpisodeRequest, json_body(request))))
 
-    async def _aggregate(self, request: Request) -> Reply:
-        return Reply.json(self.aggregate(json.loads(request.body)["verify_responses"]))
+    async def _aggregate(self, request: HttpRequest) -> HttpReply:
+        return HttpReply.json(self.aggregate(json.loads(request.body)["verify_responses"]))
 
-    async def _live(self, _: Request) -> Reply:
-        return Reply.json({"status": "ok"})
+    async def _live(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json({"status": "ok"})
 
-    async def _openapi(self, _: Request) -> Reply:
+    async def _openapi(self, _: HttpRequest) -> HttpReply:
         body = {"content": {"application/json": {"schema": EpisodeRequest.model_json_schema()}}}
-        return Reply.json({"paths": {"/run": {"post": {"requestBody": body}}, "/aggregate_metrics": {"post": {}}}})
+        return HttpReply.json({"paths": {"/run": {"post": {"requestBody": body}}, "/aggregate_metrics": {"post": {}}}})
 
 
 class Relaying(Playing):
     """Takes rows, as an agent's `/run` does, and answers with the result itself."""
 
-    async def _run(self, request: Request) -> Reply:
+    async def _run(self, request: HttpRequest) -> HttpReply:
         row = json_body(request)
         if not isinstance(row, dict) or not isinstance(row.get("stock"), list):
-            return Reply.json({"detail": "stock: a list is needed"}, 422)
-        return Reply.json(await self.play(row))
+            return HttpReply.json({"detail": "stock: a list is needed"}, 422)
+        return HttpReply.json(await self.play(row))
 
-    async def _openapi(self, _: Request) -> Reply:
-        return Reply.json({"paths": {"/run": {"post": {}}, "/aggregate_metrics": {"post": {}}}})
+    async def _openapi(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json({"paths": {"/run": {"post": {}}, "/aggregate_metrics": {"post": {}}}})
 
 
 class Undocumented(Relaying):
@@ -115,9 +115,9 @@ class Raises(Playing):
 
 
 class AnswersNull(Playing):
-    async def _run(self, request: Request) -> Reply:
+    async def _run(self, request: HttpRequest) -> HttpReply:
         await super()._run(request)
-        return Reply.json(None)
+        return HttpReply.json(None)
 
 
 class ForgetsWho(Playing):
@@ -198,7 +198,7 @@ class OnlyOnce(Playing):
 
 
 class ReadsTheRawBody(Playing):
-    async def _run(self, request: Request) -> Reply:
+    async def _run(self, request: HttpRequest) -> HttpReply:
         json.loads(request.body)["task"]["task_input"].items()
         return await super()._run(request)
 

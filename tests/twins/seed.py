@@ -6,7 +6,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from gym_mocks.reference import ReferenceServer, SignedCookie
-from gym_mocks.wire import App, Refused, Reply, Request
+from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest
 from tests.twins.twin import Twin, changed, crashing, edited, twin
 
 NAME = "StockroomResourcesServer___stockroom"
@@ -18,7 +18,7 @@ NEED_COOKIE = "cookie-sent-again cookie-tampered cookie-unsigned-id cookie-signi
 
 
 class CrashingLiveness(ReferenceServer):
-    async def _live(self, _: Request) -> Reply:
+    async def _live(self, _: HttpRequest) -> HttpReply:
         raise RuntimeError("the database is not there")
 
 
@@ -30,14 +30,14 @@ class WithoutVerify(ReferenceServer):
 
 
 class WithoutCookie(ReferenceServer):
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         return await App.dispatch(self, replace(request, session_id="everybody's"))
 
 
 class SessionByRow(ReferenceServer):
     """The id is derived from the row, so that equal rows share a session."""
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         if request.path != "/seed_session":
             return await super().dispatch(request)
         session_id = str(uuid5(NAMESPACE_URL, request.body.decode()))
@@ -54,14 +54,14 @@ class OneSession(SignedCookie):
 class RefusesSecondSeed(ReferenceServer):
     async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
         if self.sessions.get(session_id):
-            raise Refused(409, "this session exists already")
+            raise HttpRefusal(409, "this session exists already")
         return await super().seed(session_id, row)
 
 
 class NewSessionForEachSeed(ReferenceServer):
     """The id changes at the second seed; the state that the client knew is gone."""
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         if request.path == "/seed_session":
             request = replace(request, headers={**request.headers, "cookie": ""})
         return await super().dispatch(request)
@@ -78,7 +78,7 @@ class SecondSeedDamages(ReferenceServer):
 def refuses_row(row: dict[str, Any]) -> None:
     """A request model that a row of the dataset does not fit: the stock list may not be empty."""
     if row.get("stock") == []:
-        raise Refused(422, [{"type": "too_short", "loc": ["body", "stock"], "msg": "too short", "input": []}])
+        raise HttpRefusal(422, [{"type": "too_short", "loc": ["body", "stock"], "msg": "too short", "input": []}])
 
 
 class RefusesOneRow(ReferenceServer):
@@ -90,7 +90,7 @@ class RefusesOneRow(ReferenceServer):
 class ForbidsExtraKeys(ReferenceServer):
     async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
         if "_ng_task_index" in row:
-            raise Refused(422, [{"type": "extra_forbidden", "loc": ["body", "_ng_task_index"]}])
+            raise HttpRefusal(422, [{"type": "extra_forbidden", "loc": ["body", "_ng_task_index"]}])
         return await super().seed(session_id, row)
 
 
@@ -98,8 +98,8 @@ def cookie(**fields: str) -> Any:
     return lambda: ReferenceServer(cookie=SignedCookie(NAME, **fields))
 
 
-def to_result_page(_: Request, reply: Reply) -> Reply:
-    return Reply(303, headers=(*reply.headers, ("location", "/result")))
+def to_result_page(_: HttpRequest, reply: HttpReply) -> HttpReply:
+    return HttpReply(303, headers=(*reply.headers, ("location", "/result")))
 
 
 def raw_row(row: Any) -> None:

@@ -7,7 +7,7 @@ from secrets import token_hex
 from typing import Any
 
 from gym_mocks.resources import SignedCookie
-from gym_mocks.wire import App, Refused, Reply, Request
+from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import Json, Twin, twin, unrecorded
 
@@ -45,19 +45,19 @@ class Counting(App):
         over = taken >= LAST
         return {"observation": f"{taken} of {LAST}", "reward": float(over), "terminated": over, "truncated": False}
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         session_id = self.cookie.read(request.headers.get("cookie", "")) or token_hex()
         reply = await super().dispatch(request.within(session_id))
         return reply.plus(("set-cookie", self.cookie.write(session_id)))
 
-    async def _openapi(self, _: Request) -> Reply:
-        return Reply.json({"paths": {"/reset": {"post": {}}, "/step": {"post": {}}}})
+    async def _openapi(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json({"paths": {"/reset": {"post": {}}, "/step": {"post": {}}}})
 
-    async def _reset(self, request: Request) -> Reply:
-        return Reply.json({"observation": self.reset(request.session_id, json.loads(request.body)), "info": {}})
+    async def _reset(self, request: HttpRequest) -> HttpReply:
+        return HttpReply.json({"observation": self.reset(request.session_id, json.loads(request.body)), "info": {}})
 
-    async def _step(self, request: Request) -> Reply:
-        return Reply.json(self.step(request.session_id, json.loads(request.body)["response"]["output"]))
+    async def _step(self, request: HttpRequest) -> HttpReply:
+        return HttpReply.json(self.step(request.session_id, json.loads(request.body)["response"]["output"]))
 
 
 class RefusesOneRow(Counting):
@@ -85,7 +85,7 @@ class ReadsTheFirstItem(Counting):
 class RefusesSilence(Counting):
     def step(self, session_id: str, output: list[Json]) -> Json:
         if not output:
-            raise Refused(400, "no action")
+            raise HttpRefusal(400, "no action")
         return super().step(session_id, output)
 
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.wire import Refused, Reply, Request
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.twin import Json, Twin, changed, crashing, dataset, twin
 
 
@@ -41,12 +41,12 @@ class DottedTool(ReferenceServer):
         super().__init__()
         self.handlers["POST", "/stock.clear"] = self._clear
 
-    async def _clear(self, _: Request) -> Reply:
-        return Reply.json({"cleared": True})
+    async def _clear(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json({"cleared": True})
 
 
 class RawBody(ReferenceServer):
-    async def _call_tool(self, request: Request) -> Reply:
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
         json.loads(request.body).items()
         return await super()._call_tool(request)
 
@@ -54,14 +54,14 @@ class RawBody(ReferenceServer):
 class UnknownArgumentCrashes(ReferenceServer):
     """The arguments go into the function as they come: `tool(**body)`."""
 
-    async def _call_tool(self, request: Request) -> Reply:
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
         if b"no_such_argument" in request.body:
             raise TypeError("count_stock() got an unexpected keyword argument")
         return await super()._call_tool(request)
 
 
 class UnknownToolCrashes(ReferenceServer):
-    def find(self, request: Request) -> Any:
+    def find(self, request: HttpRequest) -> Any:
         if request.method == "POST" and ("POST", request.path) not in self.handlers:
             raise UnboundLocalError("cannot access local variable 'tool'")
         return super().find(request)
@@ -70,10 +70,10 @@ class UnknownToolCrashes(ReferenceServer):
 class CountsRefusedCalls(ReferenceServer):
     """A refused call costs the session a piece of everything."""
 
-    async def _call_tool(self, request: Request) -> Reply:
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
         try:
             return await super()._call_tool(request)
-        except Refused:
+        except HttpRefusal:
             if session := self.sessions.get(request.session_id):
                 self.stock_of(session).pieces.clear()
             raise
@@ -82,18 +82,18 @@ class CountsRefusedCalls(ReferenceServer):
 class TakesBeforeItReads(ReferenceServer):
     """Moving takes from the origin before it has read the destination."""
 
-    async def _call_tool(self, request: Request) -> Reply:
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
         try:
             return await super()._call_tool(request)
-        except Refused:
+        except HttpRefusal:
             session = self.sessions.get(request.session_id)
             if session and b'"destination":{' in request.body:
                 self.stock_of(session).pieces.clear()
             raise
 
 
-def latin_1(_: Request, reply: Reply) -> Reply:
-    return Reply(reply.status, "café".encode("latin-1"), reply.headers)
+def latin_1(_: HttpRequest, reply: HttpReply) -> HttpReply:
+    return HttpReply(reply.status, "café".encode("latin-1"), reply.headers)
 
 
 def argument_is_text(body: Any) -> None:

@@ -10,7 +10,7 @@ from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
 from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer
-from gym_mocks.wire import Reply, Request
+from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 
 Json = dict[str, Any]
@@ -69,17 +69,17 @@ def twin(name: str, fails: str, make: Callable[[], ASGIApp], *, untestable: str 
 class Changed(ReferenceServer):
     """Answers one path as the reference does, and then changes the reply; may raise instead."""
 
-    def __init__(self, path: str, change: Callable[[Request, Reply], Reply]) -> None:
+    def __init__(self, path: str, change: Callable[[HttpRequest, HttpReply], HttpReply]) -> None:
         super().__init__()
         self.path = path
         self.change = change
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         reply = await super().dispatch(request)
         return self.change(request, reply) if request.path == self.path else reply
 
 
-def changed(path: str, change: Callable[[Request, Reply], Reply]) -> Callable[[], ASGIApp]:
+def changed(path: str, change: Callable[[HttpRequest, HttpReply], HttpReply]) -> Callable[[], ASGIApp]:
     """Makes servers that change the replies of one path."""
     return lambda: Changed(path, change)
 
@@ -87,7 +87,7 @@ def changed(path: str, change: Callable[[Request, Reply], Reply]) -> Callable[[]
 def edited(path: str, edit: Callable[[Any], Any]) -> Callable[[], ASGIApp]:
     """Makes servers that edit the JSON of one path's good replies."""
 
-    def change(_: Request, reply: Reply) -> Reply:
+    def change(_: HttpRequest, reply: HttpReply) -> HttpReply:
         if reply.status != 200 or not isinstance(reply.body, bytes):
             return reply
         return replace(reply, body=json.dumps(edit(json.loads(reply.body))).encode())
@@ -99,7 +99,7 @@ def crashing(path: str, read: Callable[[Any], object]) -> Callable[[], ASGIApp]:
     """Makes servers that read each JSON body of one path carelessly, before anything looks at it."""
 
     class Crashing(ReferenceServer):
-        async def dispatch(self, request: Request) -> Reply:
+        async def dispatch(self, request: HttpRequest) -> HttpReply:
             if request.path == path:
                 read(json.loads(request.body))
             return await super().dispatch(request)

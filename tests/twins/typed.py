@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gym_mocks.reference import ReferenceServer, Session, Tool
+from gym_mocks.reference import FunctionTool, ReferenceServer, StoredSession
 from gym_mocks.resources import TypedSessions
 from gym_mocks.resources.typed import ResourcesCloseSessionRequest, ResourcesSeedSessionRequest
-from gym_mocks.wire import Refused, Reply, Request
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import Json, Twin, dataset, twin
 
@@ -24,7 +24,7 @@ class RepliesNothing(TypedReference):
 
 
 class SetsNoCookie(TypedReference):
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         reply = await super().dispatch(request)
         if not self._typed(request):
             return reply
@@ -34,7 +34,7 @@ class SetsNoCookie(TypedReference):
 class SeedsAnew(TypedReference):
     async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
         answer = await super().seed_typed(asked)
-        self.sessions.put(asked.resources_session_id, Session(self.new_state(asked.task_data)))
+        self.sessions.put(asked.resources_session_id, StoredSession(self.new_state(asked.task_data)))
         return answer
 
 
@@ -52,14 +52,14 @@ class Crashes(TypedReference):
     async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
         try:
             return await super().seed_typed(asked)
-        except Refused as refused:
+        except HttpRefusal as refused:
             raise ValueError(refused.detail) from None
 
 
 class ClosesOnce(TypedReference):
     async def close_typed(self, asked: ResourcesCloseSessionRequest) -> Json:
         if asked.resources_session_id in self.closed:
-            raise Refused(404, "no such session")
+            raise HttpRefusal(404, "no such session")
         return await super().close_typed(asked)
 
 
@@ -94,7 +94,7 @@ class TripsOverCalls(TypedReference):
 
     busy = 0
 
-    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         self.busy += 1
         await asyncio.sleep(0.002)
         self.busy -= 1
@@ -118,7 +118,7 @@ class LooksThenLeaps(TypedReference):
 
 
 class TakesUnknownKeys(TypedReference):
-    def _typed(self, request: Request) -> ResourcesSeedSessionRequest | None:
+    def _typed(self, request: HttpRequest) -> ResourcesSeedSessionRequest | None:
         body = request.body.replace(b',"conformance_unknown":1', b"")
         return super()._typed(replace(request, body=body))
 
@@ -144,10 +144,10 @@ class KeyedByTask(TypedReference):
         answer = await super().seed_typed(asked)
         shared = self.session_of(asked.resources_session_id)
         if self.sessions.get(shared) is None:
-            self.sessions.put(shared, Session(self.new_state(asked.task_data)))
+            self.sessions.put(shared, StoredSession(self.new_state(asked.task_data)))
         return answer
 
-    async def call(self, session_id: str, tool: Tool, arguments: Json) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         return await super().call(self.session_of(session_id), tool, arguments)
 
     async def close_typed(self, asked: ResourcesCloseSessionRequest) -> Json:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Row, Score
-from gym_mocks.wire import Refused, Reply, Request
+from gym_mocks.resources import Score, TaskRow
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.seed import AFTER_VERIFY, refuses_row
 from tests.twins.twin import Json, Twin, changed, crashing, edited, twin
@@ -19,7 +19,7 @@ def scorer(careless: Callable[[Items], object]) -> Callable[[], ASGIApp]:
     """Makes servers whose scorer reads the output carelessly, and crashes where it is not as expected."""
 
     class Careless(ReferenceServer):
-        async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+        async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
             careless(response["output"])
             return await super().score(session_id, row, response)
 
@@ -79,7 +79,7 @@ def results_of_moves(output: Items) -> None:
 
 
 class RefusesOneRow(ReferenceServer):
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         refuses_row(row.model_dump())
         return await super().score(session_id, row, response)
 
@@ -91,21 +91,21 @@ class StockTypes(ReferenceServer):
         super().__init__()
         self.everything = everything
 
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         lists = [item for item in response["output"] if isinstance(item.get("output"), list)]
         if self.everything or lists:
-            raise Refused(422, [{"type": "string_type", "loc": ["body", "response", "output", 1], "input": lists}])
+            raise HttpRefusal(422, [{"type": "string_type", "loc": ["body", "response", "output", 1], "input": lists}])
         return await super().score(session_id, row, response)
 
 
 class NeedsCookie(ReferenceServer):
-    async def _verify_rollout(self, request: Request) -> Reply:
+    async def _verify_rollout(self, request: HttpRequest) -> HttpReply:
         request.headers["cookie"].partition("=")
         return await super()._verify_rollout(request)
 
 
 class NeedsSession(ReferenceServer):
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         if self.sessions.get(session_id) is None:
             raise KeyError(session_id)
         return await super().score(session_id, row, response)
@@ -118,7 +118,7 @@ class Scores(ReferenceServer):
         super().__init__()
         self.change = change
 
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         return self.change(response["output"], await super().score(session_id, row, response))
 
 
@@ -163,12 +163,12 @@ def no_summaries(item: Json) -> Json:
     return item | {"summary": []} if item.get("type") == "reasoning" else item
 
 
-def bare_nan(_: Request, reply: Reply) -> Reply:
+def bare_nan(_: HttpRequest, reply: HttpReply) -> HttpReply:
     body = reply.body.replace(b'"reward":0.0', b'"reward":NaN') if isinstance(reply.body, bytes) else b""
-    return Reply(reply.status, body, reply.headers)
+    return HttpReply(reply.status, body, reply.headers)
 
 
-def no_surrogates(_: Request, reply: Reply) -> Reply:
+def no_surrogates(_: HttpRequest, reply: HttpReply) -> HttpReply:
     """nemo-gym's own echo."""
     if isinstance(reply.body, bytes):
         json.dumps(json.loads(reply.body), ensure_ascii=False).encode()

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Row, Score
-from gym_mocks.wire import Reply, Request
+from gym_mocks.resources import Score, TaskRow
+from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import Json, Twin, changed, edited, twin
 
@@ -22,15 +22,15 @@ PAGE = (
 class Odd(ReferenceServer):
     """Answers aggregate_metrics with an odd reply where it gets no verdicts, as one check asks it to."""
 
-    def __init__(self, reply: Callable[[], Reply]) -> None:
+    def __init__(self, reply: Callable[[], HttpReply]) -> None:
         super().__init__()
         self.reply = reply
 
-    async def _aggregate_metrics(self, request: Request) -> Reply:
+    async def _aggregate_metrics(self, request: HttpRequest) -> HttpReply:
         return self.reply() if b"[]" in request.body[:24] else await super()._aggregate_metrics(request)
 
 
-def odd(reply: Callable[[], Reply]) -> Callable[[], ASGIApp]:
+def odd(reply: Callable[[], HttpReply]) -> Callable[[], ASGIApp]:
     return lambda: Odd(reply)
 
 
@@ -50,42 +50,42 @@ async def dripping() -> AsyncIterator[bytes]:
         await asyncio.sleep(0.05)
 
 
-def stream(body: AsyncIterator[bytes], *headers: tuple[str, str]) -> Reply:
-    return Reply(200, body, (("content-type", "application/json"), *headers))
+def stream(body: AsyncIterator[bytes], *headers: tuple[str, str]) -> HttpReply:
+    return HttpReply(200, body, (("content-type", "application/json"), *headers))
 
 
-def page(_: Request, reply: Reply) -> Reply:
-    return Reply(502, PAGE, (*reply.headers, ("content-type", "text/html")))
+def page(_: HttpRequest, reply: HttpReply) -> HttpReply:
+    return HttpReply(502, PAGE, (*reply.headers, ("content-type", "text/html")))
 
 
-def to_page(_: Request, reply: Reply) -> Reply:
-    return Reply(302, b"", (*reply.headers, ("location", "https://login.example/\x9b2J\xe2\x80\xae")))
+def to_page(_: HttpRequest, reply: HttpReply) -> HttpReply:
+    return HttpReply(302, b"", (*reply.headers, ("location", "https://login.example/\x9b2J\xe2\x80\xae")))
 
 
-def blocking() -> Reply:
+def blocking() -> HttpReply:
     """The handler blocks the event loop: nothing is served meanwhile."""
     time.sleep(1.5)
-    return Reply.json({})
+    return HttpReply.json({})
 
 
 class HangsInOneTool(ReferenceServer):
     """A tool waits for something that never comes."""
 
-    async def _call_tool(self, request: Request) -> Reply:
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
         if request.path == "/move_stock":
             await asyncio.sleep(3600)
         return await super()._call_tool(request)
 
 
 class HangsOnLongText(ReferenceServer):
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         if len(str(response["output"])) > 100_000:
             await asyncio.sleep(3600)
         return await super().score(session_id, row, response)
 
 
-def deep(_: Request, reply: Reply) -> Reply:
-    return Reply(reply.status, b"[" * 100_000 + b"]" * 100_000, reply.headers)
+def deep(_: HttpRequest, reply: HttpReply) -> HttpReply:
+    return HttpReply(reply.status, b"[" * 100_000 + b"]" * 100_000, reply.headers)
 
 
 def with_object(reply: Json) -> Json:
@@ -107,8 +107,8 @@ TWINS: tuple[Twin, ...] = (
     twin("closes in the middle of a body", "metrics-empty", odd(lambda: stream(half(), ("content-length", "900")))),
     twin("a body without end", "metrics-empty", odd(lambda: stream(endless()))),
     twin("a body that drips", "metrics-empty", odd(lambda: stream(dripping())), timeout=0.7),
-    twin("two content lengths", "metrics-empty", odd(lambda: Reply(200, b"{}", (("content-length", "1"),)))),
-    twin("JSON that is none", "metrics-empty", odd(lambda: Reply(200, b'{"key_metrics": {}'))),
+    twin("two content lengths", "metrics-empty", odd(lambda: HttpReply(200, b"{}", (("content-length", "1"),)))),
+    twin("JSON that is none", "metrics-empty", odd(lambda: HttpReply(200, b'{"key_metrics": {}'))),
     twin("JSON nested deep", "metrics-shape metrics-empty", changed(METRICS, deep)),
     twin("a seed's reply nested deep", "seed-replies-object", changed("/seed_session", deep)),
     twin("a component that is an object", "verify-reward-components", edited("/verify", with_object)),

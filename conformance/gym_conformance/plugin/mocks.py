@@ -71,17 +71,17 @@ class MockPeers:
 
     def says(self, saying: Saying) -> None:
         """Let the policy, which every model server is, answer so."""
-        from gym_mocks.policy import Fault, Say  # noqa: PLC0415
+        from gym_mocks.policy import PolicyFault, Say  # noqa: PLC0415
 
         said = _SAID.get(saying, _SAID[Saying.NO])  # not the echo: judges' prompts hold every verdict
         self._policy.default = lambda _: Say(said)
         self._policy.faults.clear()
         if saying is Saying.BROKEN:
-            self._policy.fail(Fault("invalid_json"))
+            self._policy.fail(PolicyFault("invalid_json"))
         if saying is Saying.FAILURE:
-            self._policy.fail(Fault("status", status=500))
+            self._policy.fail(PolicyFault("status", status=500))
         if saying is Saying.NOTHING:
-            self._policy.fail(Fault("latency", seconds=_LONG))
+            self._policy.fail(PolicyFault("latency", seconds=_LONG))
 
     def _counted(self) -> Any:
         async def counted(scope: Any, receive: Any, send: Any) -> None:  # a function: uvicorn mistakes a bound method

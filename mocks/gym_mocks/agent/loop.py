@@ -9,11 +9,11 @@ from urllib.parse import quote
 from pydantic_core import from_json
 from pydantic_core import to_json as encode
 
-from gym_mocks.wire import Reply
+from gym_mocks.wire import HttpReply
 from gym_mocks.wire.client import LocalClient
 from gym_mocks.wire.messages import JSON
 
-Cookies = dict[str, str]
+CookieValues = dict[str, str]
 
 # What NeMoGymResponse takes as an output item; the agent fails on others (nemo_gym/openai_utils.py, 0.4.0).
 KNOWN_ITEMS = {"message", "function_call", "function_call_output", "reasoning"}
@@ -35,7 +35,7 @@ class Peers:
     resources: str
     model: str
 
-    async def post(self, url: str, value: Any, cookies: Cookies) -> Reply:
+    async def post(self, url: str, value: Any, cookies: CookieValues) -> HttpReply:
         """POST a value as nemo-gym's client does: `null` sends no body at all."""
         headers = {"cookie": "; ".join(f"{k}={v}" for k, v in cookies.items())} if cookies else {}
         if value is None:
@@ -45,8 +45,8 @@ class Peers:
 
 
 async def play(
-    peers: Peers, params: Mapping[str, Any], cookies: Cookies, max_steps: int | None
-) -> tuple[dict[str, Any], Cookies]:
+    peers: Peers, params: Mapping[str, Any], cookies: CookieValues, max_steps: int | None
+) -> tuple[dict[str, Any], CookieValues]:
     """Call the model and the tools until the model is done; its last response with all output, and cookies.
 
     The cookies are those of the last tool's reply, whatever was there before: a reply without any loses the
@@ -56,7 +56,7 @@ async def play(
     asked = [{"role": "user", "content": given, "type": "message"}] if isinstance(given, str) else given
     said: list[dict[str, Any]] = []
     usage: dict[str, Any] | None = None
-    model_cookies: Cookies = {}
+    model_cookies: CookieValues = {}
     step = 0
     while True:
         step += 1
@@ -86,7 +86,7 @@ async def play(
     return {**response, "output": said, "usage": usage}, cookies | model_cookies
 
 
-def checked(reply: Reply) -> dict[str, Any]:
+def checked(reply: HttpReply) -> dict[str, Any]:
     """A reply's JSON object.
 
     Raises:
@@ -104,14 +104,14 @@ def checked(reply: Reply) -> dict[str, Any]:
     return value
 
 
-def body_of(reply: Reply) -> bytes:
+def body_of(reply: HttpReply) -> bytes:
     """The body of a reply that has been read whole."""
     if not isinstance(reply.body, bytes):
         raise TypeError("the reply is still a stream")
     return reply.body
 
 
-def cookies_of(reply: Reply) -> Cookies:
+def cookies_of(reply: HttpReply) -> CookieValues:
     """The cookies that a reply sets."""
     pairs = (value.partition(";")[0].partition("=") for name, value in reply.headers if name == "set-cookie")
     return {name.strip(): value.strip() for name, _, value in pairs}

@@ -2,11 +2,11 @@ import asyncio
 from secrets import token_hex
 from typing import Any
 
-from gym_mocks.agent.loop import Cookies, InnerError, Peers, checked, cookies_of, play
+from gym_mocks.agent.loop import CookieValues, InnerError, Peers, checked, cookies_of, play
 from gym_mocks.resources.cookies import SignedCookie
 from gym_mocks.resources.models import validated
-from gym_mocks.resources.rows import CreateParams, LaterCreateParams, Row
-from gym_mocks.wire import App, Reply, Request, json_body
+from gym_mocks.resources.rows import CreateParams, LaterCreateParams, TaskRow
+from gym_mocks.wire import App, HttpReply, HttpRequest, json_body
 
 DEADLINE = 3600.0  # seconds for one rollout: a model may take its time at every turn
 
@@ -47,7 +47,7 @@ class MockAgent(App):
             }
         )
 
-    async def run(self, row: dict[str, Any], cookies: Cookies) -> dict[str, Any]:
+    async def run(self, row: dict[str, Any], cookies: CookieValues) -> dict[str, Any]:
         """Play one row: seed, the loop, verify; verify's reply."""
         filled = row | {"responses_create_params": _filled(row["responses_create_params"])}
         seeded = await self.peers.post(f"{self.peers.resources}/seed_session", filled, cookies)
@@ -61,34 +61,36 @@ class MockAgent(App):
             raise RuntimeError(f"{self.peers.resources}/verify replied without a reward")
         return scored
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         """Answer; an inner server's error is this one's 500, as nemo-gym's exception middleware words it."""
         session_id = self.cookie.read(request.headers.get("cookie", "")) or token_hex()
         try:
             async with asyncio.timeout(DEADLINE):
                 reply = await super().dispatch(request.within(session_id))
         except InnerError as error:
-            return Reply.json(f"Hit an exception in {self.cookie.name} calling an inner server: {error.content!r}", 500)
+            return HttpReply.json(
+                f"Hit an exception in {self.cookie.name} calling an inner server: {error.content!r}", 500
+            )
         return reply.plus(("vary", "Cookie"), ("set-cookie", self.cookie.write(session_id)))
 
-    async def _run(self, request: Request) -> Reply:
+    async def _run(self, request: HttpRequest) -> HttpReply:
         row = json_body(request)
-        validated(Row, row)
-        return Reply.json(await self.run(row, _cookies(request)))
+        validated(TaskRow, row)
+        return HttpReply.json(await self.run(row, _cookies(request)))
 
-    async def _responses(self, request: Request) -> Reply:
+    async def _responses(self, request: HttpRequest) -> HttpReply:
         params = json_body(request)
         validated(LaterCreateParams, params)
         response, cookies = await play(self.peers, params, _cookies(request), self.max_steps)
         set_cookies = (("set-cookie", f"{k}={v}; Path=/; SameSite=lax") for k, v in cookies.items())
-        return Reply.json(response).plus(*set_cookies)
+        return HttpReply.json(response).plus(*set_cookies)
 
-    async def _aggregate_metrics(self, request: Request) -> Reply:
+    async def _aggregate_metrics(self, request: HttpRequest) -> HttpReply:
         url = f"{self.peers.resources}/aggregate_metrics"
-        return Reply.json(checked(await self.peers.post(url, json_body(request), {})))
+        return HttpReply.json(checked(await self.peers.post(url, json_body(request), {})))
 
-    async def _live(self, _: Request) -> Reply:
-        return Reply.json({"status": "ok"})
+    async def _live(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json({"status": "ok"})
 
 
 def _filled(params: dict[str, Any]) -> dict[str, Any]:
@@ -99,6 +101,6 @@ def _filled(params: dict[str, Any]) -> dict[str, Any]:
     return DEFAULTS | params | {"input": given}
 
 
-def _cookies(request: Request) -> Cookies:
+def _cookies(request: HttpRequest) -> CookieValues:
     pairs = (part.partition("=") for part in request.headers.get("cookie", "").split(";") if part.strip())
     return {name.strip(): value.strip() for name, _, value in pairs}

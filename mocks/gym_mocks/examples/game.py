@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from gym_mocks.policy.items import say
-from gym_mocks.resources import ResourcesServer, Row, Score, last_text
+from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 
 BOARDS = (
     ([3, 1, 2], [1, 2, 3]),
@@ -15,7 +15,7 @@ BOARDS = (
 )
 
 
-class GameRow(Row):
+class GameRow(TaskRow):
     """A row: `ground_truth` is the list that the policy should end with."""
 
     ground_truth: list[int]

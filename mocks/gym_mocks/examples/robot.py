@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from gym_mocks.policy.items import call, say
-from gym_mocks.resources import ResourcesServer, Row, Score
+from gym_mocks.resources import ResourcesServer, Score, TaskRow
 
 GOALS = ((2, 0), (0, 3), (-1, 1), (4, -2), (-3, -3))
 
@@ -28,7 +28,7 @@ class Position(BaseModel):
     stopped: bool
 
 
-class RobotRow(Row):
+class RobotRow(TaskRow):
     """A row: where the robot should stop."""
 
     goal_x: int

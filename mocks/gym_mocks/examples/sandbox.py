@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from gym_mocks.policy.items import call, say
-from gym_mocks.resources import ResourcesServer, Row, Score
+from gym_mocks.resources import ResourcesServer, Score, TaskRow
 
 Path = Annotated[str, Field(min_length=1, max_length=80)]
 FILES = (
@@ -35,34 +35,34 @@ class Sandbox:
         return self.files
 
 
-class Answer(BaseModel):
+class FileAnswer(BaseModel):
     """What every tool answers."""
 
     ok: bool
     output: str
 
 
-class SandboxRow(Row):
+class SandboxRow(TaskRow):
     """A row: the files that should be there in the end."""
 
     expected_files: dict[str, str]
 
 
-def write_file(state: Sandbox, path: Path, content: str) -> Answer:
+def write_file(state: Sandbox, path: Path, content: str) -> FileAnswer:
     """Write a file."""
     state.opened()[path] = content
-    return Answer(ok=True, output=f"{len(content)} characters")
+    return FileAnswer(ok=True, output=f"{len(content)} characters")
 
 
-def read_file(state: Sandbox, path: Path) -> Answer:
+def read_file(state: Sandbox, path: Path) -> FileAnswer:
     """Read a file."""
     content = state.opened().get(path)
-    return Answer(ok=content is not None, output="no such file" if content is None else content)
+    return FileAnswer(ok=content is not None, output="no such file" if content is None else content)
 
 
-async def list_files(state: Sandbox) -> Answer:
+async def list_files(state: Sandbox) -> FileAnswer:
     """List all files."""
-    return Answer(ok=True, output="\n".join(sorted(state.opened())))
+    return FileAnswer(ok=True, output="\n".join(sorted(state.opened())))
 
 
 def verify(state: Sandbox, row: SandboxRow) -> Score:

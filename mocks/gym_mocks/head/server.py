@@ -4,9 +4,9 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from gym_mocks.head.config import to_yaml
-from gym_mocks.wire import App, Reply, Request
+from gym_mocks.wire import App, HttpReply, HttpRequest
 
-Kind = Literal["resources_servers", "responses_api_agents", "responses_api_models", "environment_servers"]
+ServerType = Literal["resources_servers", "responses_api_agents", "responses_api_models", "environment_servers"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Instance:
     """
 
     process_name: str
-    server_type: Kind
+    server_type: ServerType
     name: str
     url: str
     pid: int
@@ -63,11 +63,11 @@ class Head(App):
             }
         )
 
-    async def _live(self, _: Request) -> Reply:
-        return Reply.json({"status": "ok"})
+    async def _live(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json({"status": "ok"})
 
-    async def _global_config(self, _: Request) -> Reply:
-        return Reply.json(to_yaml(self.config))
+    async def _global_config(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json(to_yaml(self.config))
 
-    async def _server_instances(self, _: Request) -> Reply:
-        return Reply.json([instance.display for instance in self.instances])
+    async def _server_instances(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json([instance.display for instance in self.instances])

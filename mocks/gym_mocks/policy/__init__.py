@@ -3,24 +3,27 @@
 from gym_mocks.policy.calls import PolicyCall
 from gym_mocks.policy.cassettes import Cassette, Proxy
 from gym_mocks.policy.conversation import PolicyRequest
-from gym_mocks.policy.faults import Fault
-from gym_mocks.policy.items import Call, Say, Think, call, raw_call, say, think
+from gym_mocks.policy.faults import PolicyFault
+from gym_mocks.policy.items import Say, Think, ToolCall, call, raw_call, say, think
 from gym_mocks.policy.policies import Policy, echo, generated, replayed, scripted, scripted_rows
 from gym_mocks.policy.routes import Route
 from gym_mocks.policy.server import FakePolicy
 
+Fault = PolicyFault  # its name before 0.2, as tests of trainers have it
+
 __all__ = [
-    "Call",
     "Cassette",
     "FakePolicy",
     "Fault",
     "Policy",
     "PolicyCall",
+    "PolicyFault",
     "PolicyRequest",
     "Proxy",
     "Route",
     "Say",
     "Think",
+    "ToolCall",
     "call",
     "echo",
     "generated",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gym_mocks.policy.answer import Answer
-from gym_mocks.policy.items import Call, Say, Think
+from gym_mocks.policy.items import Say, Think, ToolCall
 
 # vLLM says so with `return_tokens_as_token_ids`; nemo-gym's vllm_model reads the ids back out of it.
 AS_IDS = "return_tokens_as_token_ids"
@@ -68,7 +68,7 @@ def _calls(answer: Answer) -> list[dict[str, Any]]:
             "function": {"name": item.name, "arguments": item.arguments},
         }
         for index, item in enumerate(answer.turn)
-        if isinstance(item, Call)
+        if isinstance(item, ToolCall)
     ]
 
 

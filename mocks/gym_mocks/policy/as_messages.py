@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gym_mocks.policy.answer import Answer
-from gym_mocks.policy.items import Call, Item, Say
+from gym_mocks.policy.items import Say, ToolCall, TurnItem
 
 
 def message(answer: Answer) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def events(answer: Answer) -> Iterator[dict[str, Any]]:
     for index, item in enumerate(answer.turn):
         block = _block(answer, index, item)
         key, kind, text = _piece(item, block)
-        empty: dict[str, Any] = {"input": {}} if isinstance(item, Call) else {key: ""}
+        empty: dict[str, Any] = {"input": {}} if isinstance(item, ToolCall) else {key: ""}
         yield {"type": "content_block_start", "index": index, "content_block": block | empty}
         yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, _delta(key): text}}
         yield {"type": "content_block_stop", "index": index}
@@ -31,8 +31,8 @@ def events(answer: Answer) -> Iterator[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
-def _block(answer: Answer, index: int, item: Item) -> dict[str, Any]:
-    if isinstance(item, Call):
+def _block(answer: Answer, index: int, item: TurnItem) -> dict[str, Any]:
+    if isinstance(item, ToolCall):
         try:
             arguments = json.loads(item.arguments)
         except ValueError:
@@ -43,8 +43,8 @@ def _block(answer: Answer, index: int, item: Item) -> dict[str, Any]:
     return {"type": "thinking", "thinking": item.text, "signature": ""}
 
 
-def _piece(item: Item, block: dict[str, Any]) -> tuple[str, str, str]:
-    if isinstance(item, Call):
+def _piece(item: TurnItem, block: dict[str, Any]) -> tuple[str, str, str]:
+    if isinstance(item, ToolCall):
         return "input", "input_json_delta", json.dumps(block["input"])
     return ("text", "text_delta", item.text) if isinstance(item, Say) else ("thinking", "thinking_delta", item.text)
 
@@ -56,7 +56,7 @@ def _delta(key: str) -> str:
 def _reason(answer: Answer) -> str:
     if answer.cut:
         return "max_tokens"
-    return "tool_use" if any(isinstance(item, Call) for item in answer.turn) else "end_turn"
+    return "tool_use" if any(isinstance(item, ToolCall) for item in answer.turn) else "end_turn"
 
 
 def _envelope(answer: Answer) -> dict[str, Any]:

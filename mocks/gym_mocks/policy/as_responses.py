@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gym_mocks.policy.answer import Answer
-from gym_mocks.policy.items import Call, Item, Say
+from gym_mocks.policy.items import Say, ToolCall, TurnItem
 
 Event = dict[str, Any]
 
@@ -46,8 +46,8 @@ def _events(answer: Answer) -> Iterator[Event]:
     yield {"type": "response.incomplete" if answer.cut else "response.completed", "response": whole}
 
 
-def _parts(item: Item, shape: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
-    if isinstance(item, Call):
+def _parts(item: TurnItem, shape: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
+    if isinstance(item, ToolCall):
         kind = "response.function_call_arguments"
         for piece in _pieces(item.arguments):
             yield {"type": f"{kind}.delta", **place, "delta": piece}
@@ -69,8 +69,8 @@ def _parts(item: Item, shape: dict[str, Any], place: dict[str, Any]) -> Iterator
     yield {"type": f"{adding}.done", **where, "part": part}
 
 
-def _item(answer: Answer, index: int, item: Item) -> dict[str, Any]:
-    if isinstance(item, Call):
+def _item(answer: Answer, index: int, item: TurnItem) -> dict[str, Any]:
+    if isinstance(item, ToolCall):
         return {
             "id": answer.id("fc", index),
             "type": "function_call",
@@ -91,9 +91,9 @@ def _item(answer: Answer, index: int, item: Item) -> dict[str, Any]:
     return {"id": answer.id("rs", index), "type": "reasoning", "summary": summary, "encrypted_content": None}
 
 
-def _empty(item: Item) -> dict[str, Any]:
+def _empty(item: TurnItem) -> dict[str, Any]:
     """What an item lacks while it is still being said."""
-    if isinstance(item, Call):
+    if isinstance(item, ToolCall):
         return {"arguments": "", "status": "in_progress"}
     return {"content": [], "status": "in_progress"} if isinstance(item, Say) else {"summary": []}
 

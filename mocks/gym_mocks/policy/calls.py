@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from gym_mocks.policy.conversation import Api, PolicyRequest
+from gym_mocks.policy.conversation import PolicyApi, PolicyRequest
 from gym_mocks.policy.items import Turn
-from gym_mocks.wire import Request, json_body
+from gym_mocks.wire import HttpRequest, json_body
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class PolicyCall:
         turn: what the policy said; empty where it did not come to that.
     """
 
-    api: Api
+    api: PolicyApi
     raw: bytes = field(repr=False)
     route: str
     status: int
@@ -30,7 +30,7 @@ class PolicyCall:
     @cached_property
     def request(self) -> PolicyRequest:
         """The request as the policy saw it."""
-        body = json_body(Request("POST", "", {"content-type": "application/json"}, self.raw))
+        body = json_body(HttpRequest("POST", "", {"content-type": "application/json"}, self.raw))
         return PolicyRequest(self.api, body, route=self.route)
 
     @property

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from gym_mocks.policy.server import PATHS
-from gym_mocks.wire import App, Refused, Reply, Request, json_body
+from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.app import BODY_LIMIT
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Proxy(App):
         posts = {("POST", f"/v1{path}"): self._forward for path in PATHS}
         super().__init__({**posts, ("GET", "/v1/models"): self._forward, ("GET", "/health"): _live})
 
-    async def _forward(self, request: Request) -> Reply:
+    async def _forward(self, request: HttpRequest) -> HttpReply:
         import httpx  # noqa: PLC0415 - only a proxy needs it
 
         given = request.headers.get("authorization", "")
@@ -62,7 +62,7 @@ class Proxy(App):
                 reply = await client.send(asked, stream=True)
                 content = await _limited(reply)
         except (httpx.HTTPError, TimeoutError) as error:
-            raise Refused(502, f"the upstream does not answer: {error!r}") from None
+            raise HttpRefusal(502, f"the upstream does not answer: {error!r}") from None
         kind = reply.headers.get("content-type", "application/json")
         keys = {self.api_key, given.removeprefix("Bearer "), request.headers.get("x-api-key", "")} - {""}
         self._record(
@@ -74,7 +74,7 @@ class Proxy(App):
                 "reply": _redacted(content, keys),
             }
         )
-        return Reply(reply.status_code, content, (("content-type", kind),))
+        return HttpReply(reply.status_code, content, (("content-type", kind),))
 
     def _record(self, line: dict[str, Any]) -> None:
         with self._lock, self.cassette.open("a") as file:
@@ -93,24 +93,24 @@ class Cassette(App):
     """
 
     def __init__(self, cassette: Path) -> None:
-        self._answers: defaultdict[str, deque[Reply]] = defaultdict(deque)
+        self._answers: defaultdict[str, deque[HttpReply]] = defaultdict(deque)
         for number, line in enumerate(cassette.read_text().splitlines(), 1):
             try:
                 each = json.loads(line)
                 key = _key(each["path"], each["request"].encode())
-                reply = Reply(each["status"], each["reply"].encode(), (("content-type", each["content_type"]),))
+                reply = HttpReply(each["status"], each["reply"].encode(), (("content-type", each["content_type"]),))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise ValueError(f"{cassette}:{number} is no recorded exchange: {error!r}") from error
             self._answers[key].append(reply)
         posts = {("POST", f"/v1{path}"): self._replay for path in PATHS}
         super().__init__({**posts, ("GET", "/v1/models"): self._replay, ("GET", "/health"): _live})
 
-    async def _replay(self, request: Request) -> Reply:
+    async def _replay(self, request: HttpRequest) -> HttpReply:
         if request.method == "POST":
             json_body(request)
         answers = self._answers.get(_key(request.path.removeprefix("/v1"), request.body))
         if not answers:
-            raise Refused(404, "the cassette has no such request")
+            raise HttpRefusal(404, "the cassette has no such request")
         return answers.popleft() if len(answers) > 1 else answers[0]
 
 
@@ -118,18 +118,18 @@ async def _limited(reply: "httpx.Response") -> bytes:
     """The body of an upstream's reply.
 
     Raises:
-        Refused: 502, it has no end in sight.
+        HttpRefusal: 502, it has no end in sight.
     """
     content = bytearray()
     async for chunk in reply.aiter_bytes():
         content += chunk
         if len(content) > BODY_LIMIT:
-            raise Refused(502, f"the upstream's reply is longer than {BODY_LIMIT} bytes")
+            raise HttpRefusal(502, f"the upstream's reply is longer than {BODY_LIMIT} bytes")
     return bytes(content)
 
 
-async def _live(_: Request) -> Reply:
-    return Reply.json({"status": "ok"})
+async def _live(_: HttpRequest) -> HttpReply:
+    return HttpReply.json({"status": "ok"})
 
 
 def _redacted(body: bytes, keys: set[str]) -> str:

@@ -7,9 +7,9 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
 
-from gym_mocks.policy.items import Call, Item, Say, Think
+from gym_mocks.policy.items import Say, Think, ToolCall, TurnItem
 
-Api = Literal["responses", "chat", "messages"]
+PolicyApi = Literal["responses", "chat", "messages"]
 MARK = "gm"  # in every id that we give out: tells our turns from those a row's prompt came with
 
 
@@ -22,14 +22,14 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ToolResult:
     """What a tool answered."""
 
     call_id: str
     text: str
 
 
-Entry = Prompt | Result | Item
+ConversationEntry = Prompt | ToolResult | TurnItem
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class PolicyRequest:
         route: the route that took it; empty for the policy's default.
     """
 
-    api: Api
+    api: PolicyApi
     body: dict[str, Any]
     api_key: str = field(default="", repr=False)
     route: str = ""
@@ -55,14 +55,14 @@ class PolicyRequest:
         return model if isinstance(model, str) else ""
 
     @cached_property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[ConversationEntry, ...]:
         """The conversation so far."""
         return tuple(READERS[self.api](self.body))
 
     @cached_property
     def step(self) -> int:
         """How many turns this policy has had in the conversation: 0 at its first."""
-        return sum(1 for ours, _ in groupby(self.entries, lambda entry: isinstance(entry, Item)) if ours)
+        return sum(1 for ours, _ in groupby(self.entries, lambda entry: isinstance(entry, TurnItem)) if ours)
 
     @property
     def prompt(self) -> tuple[Prompt, ...]:
@@ -73,12 +73,12 @@ class PolicyRequest:
     @property
     def results(self) -> tuple[str, ...]:
         """What tools have answered so far."""
-        return tuple(entry.text for entry in self.entries if isinstance(entry, Result))
+        return tuple(entry.text for entry in self.entries if isinstance(entry, ToolResult))
 
     @property
     def text(self) -> str:
         """The last thing that was said to the policy: a user's message or a tool's answer."""
-        texts = (entry.text for entry in reversed(self.entries) if isinstance(entry, Prompt | Result))
+        texts = (entry.text for entry in reversed(self.entries) if isinstance(entry, Prompt | ToolResult))
         return next(texts, "")
 
     @cached_property
@@ -89,7 +89,7 @@ class PolicyRequest:
         return {name: schema or {} for name, schema in schemas if isinstance(name, str)}
 
 
-def _responses(body: Mapping[str, Any]) -> Iterator[Entry]:
+def _responses(body: Mapping[str, Any]) -> Iterator[ConversationEntry]:
     if isinstance(body.get("instructions"), str):
         yield Prompt("system", body["instructions"])
     given = body.get("input")
@@ -99,9 +99,9 @@ def _responses(body: Mapping[str, Any]) -> Iterator[Entry]:
     for item in _objects(given):
         kind = item.get("type", "message")
         if kind == "function_call":
-            yield Call(str(item.get("name")), str(item.get("arguments")))
+            yield ToolCall(str(item.get("name")), str(item.get("arguments")))
         elif kind == "function_call_output":
-            yield Result(str(item.get("call_id")), _text(item.get("output")))
+            yield ToolResult(str(item.get("call_id")), _text(item.get("output")))
         elif kind == "reasoning":
             yield Think(_text(item.get("summary")))
         elif kind == "message":
@@ -110,12 +110,12 @@ def _responses(body: Mapping[str, Any]) -> Iterator[Entry]:
             yield Say(text) if ours else Prompt(_role(item), text)
 
 
-def _chat(body: Mapping[str, Any]) -> Iterator[Entry]:
+def _chat(body: Mapping[str, Any]) -> Iterator[ConversationEntry]:
     for message in _objects(body.get("messages")):
         role, text = _role(message), _text(message.get("content"))
         calls = list(_objects(message.get("tool_calls")))
         if role == "tool":
-            yield Result(str(message.get("tool_call_id")), text)
+            yield ToolResult(str(message.get("tool_call_id")), text)
         elif role != "assistant":
             yield Prompt(role, text)
         else:
@@ -124,10 +124,10 @@ def _chat(body: Mapping[str, Any]) -> Iterator[Entry]:
             if text or not calls:
                 yield Say(text)
             for function in (call.get("function") or {} for call in calls):
-                yield Call(str(function.get("name")), str(function.get("arguments")))
+                yield ToolCall(str(function.get("name")), str(function.get("arguments")))
 
 
-def _messages(body: Mapping[str, Any]) -> Iterator[Entry]:
+def _messages(body: Mapping[str, Any]) -> Iterator[ConversationEntry]:
     if body.get("system"):
         yield Prompt("system", _text(body["system"]))
     for message in _objects(body.get("messages")):
@@ -137,9 +137,9 @@ def _messages(body: Mapping[str, Any]) -> Iterator[Entry]:
         for block in blocks:
             kind = block.get("type")
             if kind == "tool_use":
-                yield Call(str(block.get("name")), json.dumps(block.get("input")))
+                yield ToolCall(str(block.get("name")), json.dumps(block.get("input")))
             elif kind == "tool_result":
-                yield Result(str(block.get("tool_use_id")), _text(block.get("content")))
+                yield ToolResult(str(block.get("tool_use_id")), _text(block.get("content")))
             elif kind == "thinking":
                 yield Think(str(block.get("thinking")))
             elif role == "assistant":

@@ -4,9 +4,9 @@ from random import Random
 from typing import Literal
 
 from gym_mocks.policy.conversation import PolicyRequest
-from gym_mocks.policy.items import Call, Item, Say, Think, Turn
+from gym_mocks.policy.items import Say, Think, ToolCall, Turn, TurnItem
 
-Kind = Literal[
+FaultKind = Literal[
     "latency",
     "status",
     "drop",
@@ -20,7 +20,7 @@ Kind = Literal[
 
 
 @dataclass(frozen=True)
-class Fault:
+class PolicyFault:
     """Something that goes wrong between a policy and its client.
 
     Attributes:
@@ -37,7 +37,7 @@ class Fault:
         retry_after: seconds, for the header of that name.
     """
 
-    kind: Kind
+    kind: FaultKind
     turn: int | None = None
     rate: float = 1.0
     route: str | None = None
@@ -52,9 +52,9 @@ class Faults:
 
     def __init__(self, seed: int = 0) -> None:
         self.random = Random(seed)  # noqa: S311 - choices, no secrets
-        self._left: list[tuple[Fault, int | None]] = []
+        self._left: list[tuple[PolicyFault, int | None]] = []
 
-    def add(self, fault: Fault) -> None:
+    def add(self, fault: PolicyFault) -> None:
         """Let a fault happen from now on."""
         self._left.append((fault, fault.times))
 
@@ -62,9 +62,9 @@ class Faults:
         """Let nothing go wrong any more."""
         self._left.clear()
 
-    def strike(self, request: PolicyRequest) -> list[Fault]:
+    def strike(self, request: PolicyRequest) -> list[PolicyFault]:
         """The faults that happen to a request; each counts as having happened."""
-        struck: list[Fault] = []
+        struck: list[PolicyFault] = []
         for index, (fault, left) in enumerate(self._left):
             here = fault.turn in {None, request.step} and fault.route in {None, request.route} and left != 0
             if here and (fault.rate >= 1 or self.random.random() < fault.rate):
@@ -72,24 +72,24 @@ class Faults:
                 struck.append(fault)
         return struck
 
-    def delay(self, faults: Sequence[Fault]) -> float:
+    def delay(self, faults: Sequence[PolicyFault]) -> float:
         """Seconds to wait before the answer."""
         waits = (fault.seconds for fault in faults if fault.kind == "latency")
         return sum(wait(self.random) if callable(wait) else wait for wait in waits)
 
 
-def distorted(turn: Turn, faults: Sequence[Fault]) -> Turn:
+def distorted(turn: Turn, faults: Sequence[PolicyFault]) -> Turn:
     """A turn after what the faults do to it; never empty."""
     for fault in faults:
         turn = tuple(changed for item in turn for changed in _change(item, fault.kind))
     return turn or (Think(""),)
 
 
-def _change(item: Item, kind: Kind) -> Turn:
+def _change(item: TurnItem, kind: FaultKind) -> Turn:
     if kind == "no_final_message" and isinstance(item, Say):
         return ()
-    if isinstance(item, Call) and kind == "malformed_arguments":
-        return (Call(item.name, item.arguments[:-1] + ","),)
-    if isinstance(item, Call) and kind == "unknown_tool":
-        return (Call(f"no_such_{item.name}", item.arguments),)
+    if isinstance(item, ToolCall) and kind == "malformed_arguments":
+        return (ToolCall(item.name, item.arguments[:-1] + ","),)
+    if isinstance(item, ToolCall) and kind == "unknown_tool":
+        return (ToolCall(f"no_such_{item.name}", item.arguments),)
     return (item,)

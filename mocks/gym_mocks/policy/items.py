@@ -21,15 +21,15 @@ class Think:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A function call; `arguments` is the raw text, which need not be JSON."""
 
     name: str
     arguments: str
 
 
-Item = Say | Think | Call
-Turn = tuple[Item, ...]
+TurnItem = Say | Think | ToolCall
+Turn = tuple[TurnItem, ...]
 
 
 def say(text: str) -> Say:
@@ -42,17 +42,17 @@ def think(text: str) -> Think:
     return Think(text)
 
 
-def call(tool: str, /, **arguments: Any) -> Call:
+def call(tool: str, /, **arguments: Any) -> ToolCall:
     """A function call with its arguments."""
-    return Call(tool, json.dumps(arguments))
+    return ToolCall(tool, json.dumps(arguments))
 
 
-def raw_call(tool: str, arguments: str) -> Call:
+def raw_call(tool: str, arguments: str) -> ToolCall:
     """A function call with its arguments' text as it stands: malformed ones too."""
-    return Call(tool, arguments)
+    return ToolCall(tool, arguments)
 
 
-def turn_of(said: Item | str | Sequence[Item | str]) -> Turn:
+def turn_of(said: TurnItem | str | Sequence[TurnItem | str]) -> Turn:
     """What a policy returned as a turn: one item, a text, or several of them (calls in parallel)."""
-    items = [said] if isinstance(said, str | Say | Think | Call) else said
+    items = [said] if isinstance(said, str | Say | Think | ToolCall) else said
     return tuple(Say(item) if isinstance(item, str) else item for item in items)

@@ -5,7 +5,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from gym_mocks.wire import App, Reply, Request
+from gym_mocks.wire import App, HttpReply, HttpRequest
 from gym_mocks.wire.app import Dropped
 from gym_mocks.wire.client import whole
 
@@ -56,9 +56,9 @@ async def _answered(app: App, request: "httpx.Request", prefix: str) -> "httpx.R
 
     headers = {name.lower(): value for name, value in request.headers.items()}
     path = request.url.path.removeprefix(prefix)
-    asked = Request(request.method, path, headers, request.content, query=request.url.query.decode())
+    asked = HttpRequest(request.method, path, headers, request.content, query=request.url.query.decode())
     try:
-        reply: Reply = await whole(await app.answer(asked))
+        reply: HttpReply = await whole(await app.answer(asked))
     except Dropped:
         raise httpx.RemoteProtocolError("peer closed connection", request=request) from None
     sent = [(name, value) for name, value in reply.headers if name != "content-length"]

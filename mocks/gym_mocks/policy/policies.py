@@ -8,12 +8,12 @@ from random import Random
 from typing import Any
 
 from gym_mocks.policy.conversation import PolicyRequest, Prompt
-from gym_mocks.policy.items import Call, Item, Say, Turn, turn_of
+from gym_mocks.policy.items import Say, ToolCall, Turn, TurnItem, turn_of
 from gym_mocks.policy.samples import broken, sample
 
-Said = Item | str | Sequence[Item | str]
+Said = TurnItem | str | Sequence[TurnItem | str]
 Policy = Callable[[PolicyRequest], Said | Awaitable[Said]]
-Arguments = Callable[[dict[str, Any], Random], Any]
+ArgumentMaker = Callable[[dict[str, Any], Random], Any]
 
 
 async def turn_by(policy: Policy, request: PolicyRequest) -> Turn:
@@ -70,7 +70,7 @@ def replayed(rollouts: Iterable[Mapping[str, Any]]) -> Policy:
     return policy
 
 
-def generated(*, calls: int = 3, arguments: Arguments = sample, hostile: bool = False, seed: int = 0) -> Policy:
+def generated(*, calls: int = 3, arguments: ArgumentMaker = sample, hostile: bool = False, seed: int = 0) -> Policy:
     """Call the request's own tools, one a turn, then ends; deterministic for a conversation and a seed.
 
     Args:
@@ -89,7 +89,7 @@ def generated(*, calls: int = 3, arguments: Arguments = sample, hostile: bool = 
         name = random.choice(sorted(request.tools))
         schema = {"type": "object", **request.tools[name]}
         made = arguments(schema, random)
-        return Call(name, broken(schema, made, random) if hostile else json.dumps(made))
+        return ToolCall(name, broken(schema, made, random) if hostile else json.dumps(made))
 
     return policy
 
@@ -111,14 +111,14 @@ def _prompt(request: PolicyRequest) -> tuple[Prompt, ...]:
 
 def _turns(request: PolicyRequest, *, whole: bool = False) -> list[Turn]:
     """The policy's turns in a conversation; `whole`: it is an output, so any assistant message is one."""
-    turns: list[list[Item]] = []
+    turns: list[list[TurnItem]] = []
     mine = False
     for entry in request.entries:
         said = Say(entry.text) if whole and isinstance(entry, Prompt) and entry.role == "assistant" else entry
-        if isinstance(said, Item):
+        if isinstance(said, TurnItem):
             turns = turns if mine else [*turns, []]
             turns[-1].append(said)
-        mine = isinstance(said, Item)
+        mine = isinstance(said, TurnItem)
     return [tuple(turn) for turn in turns]
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from gym_mocks.policy import as_chat, as_messages, as_responses
 from gym_mocks.policy.answer import Answer
 from gym_mocks.policy.calls import Calls, PolicyCall
-from gym_mocks.policy.conversation import Api, PolicyRequest
-from gym_mocks.policy.faults import Fault, Faults, Kind, distorted
+from gym_mocks.policy.conversation import PolicyApi, PolicyRequest
+from gym_mocks.policy.faults import FaultKind, Faults, PolicyFault, distorted
 from gym_mocks.policy.policies import (
     Policy,
     Said,
@@ -23,13 +23,13 @@ from gym_mocks.policy.policies import (
 )
 from gym_mocks.policy.routes import Route, Routes
 from gym_mocks.policy.tokens import prompt_tokens, text_tokens
-from gym_mocks.wire import App, Dropped, Refused, Reply, Request, json_body
+from gym_mocks.wire import App, Dropped, HttpRefusal, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.messages import JSON, to_json
 
 if TYPE_CHECKING:
     import respx
 
-PATHS: dict[str, Api] = {"/responses": "responses", "/chat/completions": "chat", "/messages": "messages"}
+PATHS: dict[str, PolicyApi] = {"/responses": "responses", "/chat/completions": "chat", "/messages": "messages"}
 # The rollout that a call is for, which agents of nemo-gym 0.5.1 and later put before the path
 # (nemo_gym/base_responses_api_model.py strips it).
 ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/[A-Za-z0-9][A-Za-z0-9._-]*(/training-token-capture)?(?=/)")
@@ -90,7 +90,7 @@ class FakePolicy(App):
         """Bind a policy that calls the request's own tools; `choices` are those of `generated`."""
         return self.bind(route, generated(**choices), api_key=api_key)
 
-    def fail(self, fault: Fault) -> None:
+    def fail(self, fault: PolicyFault) -> None:
         """Let something go wrong from now on."""
         self.faults.add(fault)
 
@@ -100,31 +100,31 @@ class FakePolicy(App):
 
         return mount(self, router, base_url)
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         """Answer; refusals have the shape that OpenAI's clients read."""
         try:
             asked = replace(request, path=ROLLOUT_PREFIX.sub("", request.path))
             return await self.find(asked)(asked)
-        except Refused as refused:
+        except HttpRefusal as refused:
             return _error(refused.status, refused.detail, refused.headers)
 
-    async def _complete(self, request: Request) -> Reply:
+    async def _complete(self, request: HttpRequest) -> HttpReply:
         api = PATHS[request.path.removeprefix("/v1")]
         body = json_body(request)
         if not isinstance(body, dict):
-            raise Refused(400, "the request is no JSON object")
+            raise HttpRefusal(400, "the request is no JSON object")
         key = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
         asked = PolicyRequest(api, body, key)
         route = self.routes.find(asked.model, key)
         if route is None and len(self.routes):
             self.calls.add(PolicyCall(api, request.body, "", 409))
-            raise Refused(409, f"no active rollout is named {asked.model!r}")
+            raise HttpRefusal(409, f"no active rollout is named {asked.model!r}")
         asked = PolicyRequest(api, body, key, route.name if route else "")
         turn, reply = await self._answer(asked, route.policy if route else self.default)
         self.calls.add(PolicyCall(api, request.body, asked.route, reply.status, turn))
         return reply
 
-    async def _answer(self, asked: PolicyRequest, policy: Policy) -> tuple[tuple[Any, ...], Reply]:
+    async def _answer(self, asked: PolicyRequest, policy: Policy) -> tuple[tuple[Any, ...], HttpReply]:
         faults = self.faults.strike(asked) if asked.step < self.max_turns else []
         if delay := self.faults.delay(faults):
             await asyncio.sleep(delay)
@@ -137,35 +137,35 @@ class FakePolicy(App):
         answer = Answer.of(asked, turn, token_fields=self.token_fields, cut="cut" in kinds)
         return turn, _rendered(answer, kinds)
 
-    async def _live(self, _: Request) -> Reply:
-        return Reply.json({"status": "ok"})
+    async def _live(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json({"status": "ok"})
 
-    async def _models(self, _: Request) -> Reply:
+    async def _models(self, _: HttpRequest) -> HttpReply:
         names = self.routes.names or ("mock",)
         models = [{"id": name, "object": "model", "created": 0, "owned_by": "gym-mocks"} for name in names]
-        return Reply.json({"object": "list", "data": models})
+        return HttpReply.json({"object": "list", "data": models})
 
-    async def _tokenize(self, request: Request) -> Reply:
+    async def _tokenize(self, request: HttpRequest) -> HttpReply:
         body = json_body(request)
         if not isinstance(body, dict):
-            raise Refused(400, "the request is no JSON object")
+            raise HttpRefusal(400, "the request is no JSON object")
         prompt = body.get("prompt")
         tokens = text_tokens(prompt) if isinstance(prompt, str) else prompt_tokens(PolicyRequest("chat", body))
-        return Reply.json({"count": len(tokens), "max_model_len": 131_072, "tokens": tokens})
+        return HttpReply.json({"count": len(tokens), "max_model_len": 131_072, "tokens": tokens})
 
 
-def _rendered(answer: Answer, kinds: set[Kind]) -> Reply:
+def _rendered(answer: Answer, kinds: set[FaultKind]) -> HttpReply:
     if answer.request.body.get("stream"):
         lines = [*_lines(answer)]
         if "truncate" in kinds:
-            return Reply(200, _stream(lines[: len(lines) // 2]), EVENT_STREAM)
-        return Reply(200, _stream(lines, dropped="drop" in kinds), EVENT_STREAM)
+            return HttpReply(200, _stream(lines[: len(lines) // 2]), EVENT_STREAM)
+        return HttpReply(200, _stream(lines, dropped="drop" in kinds), EVENT_STREAM)
     shapes = {"responses": as_responses.response, "chat": as_chat.completion, "messages": as_messages.message}
     body = to_json(shapes[answer.request.api](answer))
     if kinds & {"drop", "truncate"}:
         half, headers = body[: len(body) // 2], (("content-type", JSON), ("content-length", str(len(body))))
-        return Reply(200, _stream([half], dropped=True), headers)
-    return Reply(200, body[:-1] if "invalid_json" in kinds else body, (("content-type", JSON),))
+        return HttpReply(200, _stream([half], dropped=True), headers)
+    return HttpReply(200, body[:-1] if "invalid_json" in kinds else body, (("content-type", JSON),))
 
 
 def _lines(answer: Answer) -> Iterable[bytes]:
@@ -185,10 +185,10 @@ async def _stream(lines: Sequence[bytes], *, dropped: bool = False) -> AsyncIter
         raise Dropped
 
 
-def _error(status: int, detail: Any, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
+def _error(status: int, detail: Any, headers: tuple[tuple[str, str], ...] = ()) -> HttpReply:
     kind = "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         kind = "rate_limit_error"
     message = detail if isinstance(detail, str) else json.dumps(detail)
     error = {"message": message, "type": kind, "param": None, "code": None}
-    return Reply.json({"error": error, "detail": detail}, status, headers)
+    return HttpReply.json({"error": error, "detail": detail}, status, headers)

@@ -12,8 +12,8 @@ from itertools import groupby
 from typing import Any
 from zlib import crc32
 
-from gym_mocks.policy.conversation import Entry, PolicyRequest, Prompt, Result
-from gym_mocks.policy.items import Call, Item, Say, Think, Turn
+from gym_mocks.policy.conversation import ConversationEntry, PolicyRequest, Prompt, ToolResult
+from gym_mocks.policy.items import Say, Think, ToolCall, Turn, TurnItem
 
 CHUNK = re.compile(r"\s*\w{1,5}|\s*[^\w\s]|\s+")
 VOCABULARY = 32_000
@@ -68,7 +68,7 @@ _short_tokens = lru_cache(4096)(_tokens)  # prompts and tools' names come again 
 def prompt_tokens(request: PolicyRequest) -> list[int]:
     """The tokens of a conversation, up to where the policy's next turn begins."""
     tokens = [token for name in request.tools for token in text_tokens(name)]
-    for ours, entries in groupby(request.entries, lambda entry: isinstance(entry, Item)):
+    for ours, entries in groupby(request.entries, lambda entry: isinstance(entry, TurnItem)):
         if ours:
             tokens += [IDS["turn"], *_generation(entries)]
         else:
@@ -79,14 +79,14 @@ def prompt_tokens(request: PolicyRequest) -> list[int]:
 
 def tokens_of(request: PolicyRequest, turn: Turn) -> Tokens:
     """The tokens of a turn that answers a request."""
-    thoughts: Sequence[Item] = [item for item in turn if isinstance(item, Think)]
+    thoughts: Sequence[TurnItem] = [item for item in turn if isinstance(item, Think)]
     return Tokens(prompt_tokens(request), _generation(turn), len(_generation(thoughts)) - 1)
 
 
-def _generation(items: Iterable[Entry]) -> list[int]:
+def _generation(items: Iterable[ConversationEntry]) -> list[int]:
     tokens: list[int] = []
     for item in items:
-        if isinstance(item, Call):
+        if isinstance(item, ToolCall):
             tokens += [IDS["call"], *text_tokens(item.name), *text_tokens(item.arguments)]
         elif isinstance(item, Think):
             tokens += [IDS["think"], *text_tokens(item.text)]
@@ -95,9 +95,9 @@ def _generation(items: Iterable[Entry]) -> list[int]:
     return [*tokens, IDS["end"]]
 
 
-def _said(entry: Entry) -> list[int]:
+def _said(entry: ConversationEntry) -> list[int]:
     if isinstance(entry, Prompt):
         return [IDS.get(entry.role, IDS["user"]), *text_tokens(entry.text)]
-    if isinstance(entry, Result):
+    if isinstance(entry, ToolResult):
         return [IDS["tool"], *text_tokens(entry.text)]
     return []

@@ -11,16 +11,16 @@ from gym_mocks.reference.stockroom import (
     open_stock,
     verify,
 )
-from gym_mocks.resources import ResourcesServer, Session, SessionStore, SignedCookie, Tool
+from gym_mocks.resources import FunctionTool, ResourcesServer, SessionStore, SignedCookie, StoredSession
 
 __all__ = [
     "DATA",
     "ROLLOUTS",
+    "FunctionTool",
     "ReferenceServer",
-    "Session",
     "SessionStore",
     "SignedCookie",
-    "Tool",
+    "StoredSession",
     "reference_app",
 ]
 
@@ -50,7 +50,7 @@ class ReferenceServer(ResourcesServer):
         )
 
     @staticmethod
-    def stock_of(session: Session) -> Stock:
+    def stock_of(session: StoredSession) -> Stock:
         """The state of one of its sessions."""
         stock: Stock = session.state
         return stock

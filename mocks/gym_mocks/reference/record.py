@@ -9,10 +9,10 @@ from typing import Any
 
 from gym_mocks.reference import DATA, ROLLOUTS, reference_app
 from gym_mocks.resources import ResourcesServer
-from gym_mocks.wire import Reply, Request
+from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.messages import to_json
 
-Call = tuple[str, dict[str, Any]]
+RecordedCall = tuple[str, dict[str, Any]]
 Lines = Sequence[tuple[str, str, str, int]]
 
 
@@ -24,7 +24,7 @@ class Task:
     stock: Lines
     expected: Lines
     answer: int
-    calls: Sequence[Call]
+    calls: Sequence[RecordedCall]
 
 
 def amount(item: str, quantity: int) -> dict[str, Any]:
@@ -130,8 +130,8 @@ async def rollout_of(index: int, task: Task, server: ResourcesServer) -> dict[st
         "content-type": "application/json",
     }
 
-    async def post(path: str, body: Any) -> Reply:
-        return await server.answer(Request("POST", path, cookie, to_json(body)))
+    async def post(path: str, body: Any) -> HttpReply:
+        return await server.answer(HttpRequest("POST", path, cookie, to_json(body)))
 
     await post("/seed_session", row)
     output: list[dict[str, Any]] = []

@@ -5,34 +5,34 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gym_mocks.resources import Row, Score, last_text
+from gym_mocks.resources import Score, TaskRow, last_text
 from gym_mocks.resources.models import Arguments
 
 Category = Literal["fruit", "tool", "book"]
-Place = Literal["shelf", "van"]
-Item = Annotated[str, Field(min_length=1, max_length=40)]
+StockPlace = Literal["shelf", "van"]
+ItemName = Annotated[str, Field(min_length=1, max_length=40)]
 Quantity = Annotated[int, Field(ge=1, le=999)]
 
 
 class Amount(Arguments):
     """So many pieces of an item."""
 
-    item: Item
+    item: ItemName
     quantity: Quantity
 
 
-class Line(BaseModel):
+class StockLine(BaseModel):
     """One line of a stock list."""
 
     model_config = ConfigDict(defer_build=True)
 
     item: str
     category: Category
-    place: Place
+    place: StockPlace
     quantity: int
 
 
-Pieces = Counter[tuple[str, Category, Place]]
+Pieces = Counter[tuple[str, Category, StockPlace]]
 
 
 @dataclass
@@ -48,10 +48,10 @@ class Stock:
     reads: int = 0
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[StockLine]:
         """The stock list, sorted."""
         return [
-            Line(item=item, category=category, place=place, quantity=quantity)
+            StockLine(item=item, category=category, place=place, quantity=quantity)
             for (item, category, place), quantity in sorted(self.pieces.items())
         ]
 
@@ -61,13 +61,13 @@ class Seed(BaseModel):
 
     model_config = ConfigDict(defer_build=True)
 
-    stock: list[Line] = []
+    stock: list[StockLine] = []
 
 
-class StockRow(Row):
+class StockRow(TaskRow):
     """A row of the dataset."""
 
-    expected_stock: list[Line]
+    expected_stock: list[StockLine]
     expected_answer: int
 
 
@@ -76,14 +76,14 @@ def open_stock(row: Seed) -> Stock:
     return Stock(_counted(row.stock))
 
 
-def add_stock(state: Stock, amount: Amount, category: Category, place: Place) -> dict[str, int]:
+def add_stock(state: Stock, amount: Amount, category: Category, place: StockPlace) -> dict[str, int]:
     """Put pieces of an item into a place; says how many of it are there now."""
     key = (amount.item, category, place)
     state.pieces[key] += amount.quantity
     return {"quantity": state.pieces[key]}
 
 
-def move_stock(state: Stock, amount: Amount, origin: Place, destination: Place) -> dict[str, bool | str]:
+def move_stock(state: Stock, amount: Amount, origin: StockPlace, destination: StockPlace) -> dict[str, bool | str]:
     """Move pieces of an item from one place to another."""
     held = [(key, count) for key, count in sorted(state.pieces.items()) if key[::2] == (amount.item, origin)]
     if sum(count for _, count in held) < amount.quantity:
@@ -98,7 +98,7 @@ def move_stock(state: Stock, amount: Amount, origin: Place, destination: Place) 
     return {"moved": True}
 
 
-def count_stock(state: Stock, item: Item, place: Place | None) -> dict[str, int]:
+def count_stock(state: Stock, item: ItemName, place: StockPlace | None) -> dict[str, int]:
     """Count the pieces of an item in one place, or in all where the place is null."""
     state.reads += 1
     places = {place} if place else {"shelf", "van"}
@@ -106,7 +106,7 @@ def count_stock(state: Stock, item: Item, place: Place | None) -> dict[str, int]
     return {"quantity": sum(counts)}
 
 
-def list_stock(state: Stock, category: Category | None) -> dict[str, list[Line]]:
+def list_stock(state: Stock, category: Category | None) -> dict[str, list[StockLine]]:
     """List the stock of one category, or all of it where the category is null."""
     state.reads += 1
     return {"lines": [line for line in state.lines if category in {None, line.category}]}
@@ -120,7 +120,7 @@ def verify(state: Stock, row: StockRow, response: dict[str, Any]) -> Score:
     return Score.summed({"stock": 0.5 * stocked, "answer": 0.5 * answered})
 
 
-def _counted(lines: list[Line]) -> Pieces:
+def _counted(lines: list[StockLine]) -> Pieces:
     pieces: Pieces = Counter()
     for line in lines:
         pieces[line.item, line.category, line.place] += line.quantity

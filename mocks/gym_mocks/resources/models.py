@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from gym_mocks.wire import Refused
+from gym_mocks.wire import HttpRefusal
 from gym_mocks.wire.bodies import not_an_object
 
 
@@ -37,14 +37,14 @@ def validated(model: type[Model], body: Any, *, strict: bool | None = None) -> M
     """A request body as a model.
 
     Raises:
-        Refused: 422 with the errors as FastAPI writes them.
+        HttpRefusal: 422 with the errors as FastAPI writes them.
     """
     if not isinstance(body, dict):
-        raise Refused(422, [not_an_object(body)])
+        raise HttpRefusal(422, [not_an_object(body)])
     try:
         return model.model_validate(body, strict=strict, from_attributes=True)
     except ValidationError as error:
-        raise Refused(422, errors_of(error)) from None
+        raise HttpRefusal(422, errors_of(error)) from None
 
 
 def errors_of(error: ValidationError) -> list[dict[str, Any]]:

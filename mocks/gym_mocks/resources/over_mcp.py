@@ -11,8 +11,8 @@ from typing import Any
 
 from gym_mocks.resources.cookies import MAX_AGE
 from gym_mocks.resources.signing import Signer
-from gym_mocks.resources.tools import Tool
-from gym_mocks.wire import Refused, Reply, Request
+from gym_mocks.resources.tools import FunctionTool
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.messages import to_json
 
 TOKEN_HEADER = "X-NeMo-Gym-Session-Token"  # noqa: S105 - a header's name
@@ -22,7 +22,7 @@ VERSION = "2025-06-18"
 _PARSE_ERROR, _INVALID_REQUEST, _NO_METHOD = -32700, -32600, -32601
 
 Json = dict[str, Any]
-CallTool = Callable[[str, Tool, Json], Awaitable[Any]]
+CallTool = Callable[[str, FunctionTool, Json], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ToolsOverMCP:
         key: signs the tokens.
     """
 
-    def __init__(self, name: str, tools: Mapping[str, Tool], call: CallTool, key: str) -> None:
+    def __init__(self, name: str, tools: Mapping[str, FunctionTool], call: CallTool, key: str) -> None:
         self.name = name
         self.tools = tools
         self.call_in_session = call
@@ -67,16 +67,16 @@ class ToolsOverMCP:
         said = json.loads(urlsafe_b64decode(content))
         return Claims(said["sid"], said["tools"])
 
-    async def __call__(self, request: Request) -> Reply:
+    async def __call__(self, request: HttpRequest) -> HttpReply:
         """Answer one JSON-RPC message."""
         try:
             message = json.loads(request.body)
         except ValueError:
-            return Reply.json(_error(None, _PARSE_ERROR, "Parse error"), 400)
+            return HttpReply.json(_error(None, _PARSE_ERROR, "Parse error"), 400)
         if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-            return Reply.json(_error(None, _INVALID_REQUEST, "Invalid Request"), 400)
+            return HttpReply.json(_error(None, _INVALID_REQUEST, "Invalid Request"), 400)
         if "id" not in message:
-            return Reply(202)
+            return HttpReply(202)
         answer = {
             "initialize": self._initialize,
             "ping": self._ping,
@@ -85,10 +85,10 @@ class ToolsOverMCP:
         }
         method = answer.get(message["method"])
         if method is None:
-            return Reply.json(_error(message["id"], _NO_METHOD, "Method not found"))
+            return HttpReply.json(_error(message["id"], _NO_METHOD, "Method not found"))
         params = message.get("params")
         result = await method(params if isinstance(params, dict) else {}, request.headers.get(TOKEN_HEADER.lower(), ""))
-        return Reply.json({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        return HttpReply.json({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
     async def listed(self, claims: Claims | None) -> list[Json]:
         """The tools as `tools/list` shows them to the bearer of a token, or to whoever has none."""
@@ -113,7 +113,7 @@ class ToolsOverMCP:
             return tool_error(f"Tool {name!r} is not allowed for this session.")
         try:
             result = await self.call_in_session(claims.session_id, tool, tool.bind(arguments))
-        except Refused as refused:
+        except HttpRefusal as refused:
             return tool_error(f"HTTP {refused.status} from POST /{name}: {_told(refused.detail)}")
         except Exception as error:  # noqa: BLE001 - as the exception middleware of a route
             return tool_error(f"HTTP 500 from POST /{name}: {error!r}")

@@ -51,7 +51,7 @@ class LaterCreateParams(CreateParams):
     stream_options: dict[str, Any] | None = None
 
 
-class Row(BaseModel):
+class TaskRow(BaseModel):
     """A dataset row. Subclass it to type the fields that `verify` needs; other fields are kept."""
 
     model_config = ConfigDict(extra="allow", defer_build=True)

@@ -15,11 +15,11 @@ from gym_mocks.resources.metrics import aggregate
 from gym_mocks.resources.models import validated
 from gym_mocks.resources.openapi import Operation, document
 from gym_mocks.resources.over_mcp import PATH, Claims, ToolsOverMCP
-from gym_mocks.resources.rows import PolicyResponse, Row
+from gym_mocks.resources.rows import PolicyResponse, TaskRow
 from gym_mocks.resources.scores import Score
-from gym_mocks.resources.sessions import Session, SessionStore
-from gym_mocks.resources.tools import Tool
-from gym_mocks.wire import App, Reply, Request, json_body
+from gym_mocks.resources.sessions import SessionStore, StoredSession
+from gym_mocks.resources.tools import FunctionTool
+from gym_mocks.wire import App, HttpReply, HttpRequest, json_body
 
 RESERVED = frozenset({"seed_session", "verify", "aggregate_metrics", "mcp", "openapi.json", ""})
 
@@ -60,9 +60,9 @@ class ResourcesServer(App):
 
     Args:
         name: the server's name in a gym's configuration, and part of its cookie's.
-        tools: plain typed functions; see `Tool`.
+        tools: plain typed functions; see `FunctionTool`.
         verify: sync or async, returns a `Score` or the bare reward. It is given those of `state`, `row` and
-            `response` (the policy's, a dict) that its parameters name; the type of `row`, a `Row`, says which
+            `response` (the policy's, a dict) that its parameters name; the type of `row`, a `TaskRow`, says which
             fields a row must have.
         state: makes the state of a session, from the row where it takes a parameter. A parameter typed as a
             pydantic model says what the seed must look like (422 otherwise).
@@ -87,7 +87,7 @@ class ResourcesServer(App):
         expose_tools_over_mcp: bool = False,
     ) -> None:
         self.name = name
-        self.tools = {tool.name: tool for tool in map(Tool.of, tools)}
+        self.tools = {tool.name: tool for tool in map(FunctionTool.of, tools)}
         if len(self.tools) < len(tools) or RESERVED & self.tools.keys():
             raise ValueError(f"tool names must be unique and none of {sorted(RESERVED)}")
         words = re.split(r"[^0-9A-Za-z]+", name)
@@ -99,7 +99,7 @@ class ResourcesServer(App):
         self._verify_takes = tuple(inspect.signature(verify).parameters)
         self._seed_model = _seed_model(state)
         self._verify_model = create_model(
-            "VerifyRequest", __base__=get_type_hints(verify).get("row", Row), response=(PolicyResponse, ...)
+            "VerifyRequest", __base__=get_type_hints(verify).get("row", TaskRow), response=(PolicyResponse, ...)
         )
         super().__init__(
             {
@@ -129,17 +129,17 @@ class ResourcesServer(App):
         digest = hashlib.blake2b(json.dumps(row, sort_keys=True).encode(), digest_size=16).digest()
         kept = self.sessions.get(session_id)
         if kept is None or kept.scored or kept.seed != digest:
-            self.sessions.put(session_id, Session(self.new_state(row), digest))
+            self.sessions.put(session_id, StoredSession(self.new_state(row), digest))
         return {}
 
-    async def call(self, session_id: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
         """Run a tool in a session; its result as plain JSON values. A session never seeded starts empty."""
-        session = self.sessions.get(session_id) or self.sessions.put(session_id, Session(self.new_state({})))
+        session = self.sessions.get(session_id) or self.sessions.put(session_id, StoredSession(self.new_state({})))
         return await tool.call(session.state, arguments)
 
-    async def score(self, session_id: str, row: Row, response: dict[str, Any]) -> Score:
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         """Score a rollout. One whose session is unknown is scored as if nothing had been done in it."""
-        session = self.sessions.get(session_id) or Session(self.new_state(row.model_dump()))
+        session = self.sessions.get(session_id) or StoredSession(self.new_state(row.model_dump()))
         session.scored = True
         given = {"state": session.state, "row": row, "response": response}
         found = self._verify(**{name: given[name] for name in self._verify_takes})
@@ -164,7 +164,7 @@ class ResourcesServer(App):
         del row
         return None
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         """Answer within the request's session; the cookie goes out with every reply, refusals included."""
         session_id = self.cookie.read(request.headers.get("cookie", "")) or token_hex()
         reply = await super().dispatch(request.within(session_id))
@@ -185,34 +185,36 @@ class ResourcesServer(App):
             *tools,
         ]
 
-    async def _live(self, _: Request) -> Reply:
-        return Reply.json({"status": "ok"})
+    async def _live(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json({"status": "ok"})
 
-    async def _openapi(self, _: Request) -> Reply:
+    async def _openapi(self, _: HttpRequest) -> HttpReply:
         made = await asyncio.to_thread(lambda: self.openapi)  # the first one takes a while, and others wait for none
-        return Reply.json(made)
+        return HttpReply.json(made)
 
-    async def _seed_session(self, request: Request) -> Reply:
+    async def _seed_session(self, request: HttpRequest) -> HttpReply:
         row = json_body(request)
         validated(self._seed_model or SeedRequest, row)
         reply = await self.seed(request.session_id, row)
         if self.over_mcp is None:
-            return Reply.json(reply)
-        return Reply.json({"mcp": self.over_mcp.block(Claims(request.session_id, self.allowed_tools(row))), **reply})
+            return HttpReply.json(reply)
+        return HttpReply.json(
+            {"mcp": self.over_mcp.block(Claims(request.session_id, self.allowed_tools(row))), **reply}
+        )
 
-    async def _call_tool(self, request: Request) -> Reply:
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
         tool = self.tools[request.path.removeprefix("/")]
         arguments = tool.bind(json_body(request))
-        return Reply.json(await self.call(request.session_id, tool, arguments))
+        return HttpReply.json(await self.call(request.session_id, tool, arguments))
 
-    async def _verify_rollout(self, request: Request) -> Reply:
+    async def _verify_rollout(self, request: HttpRequest) -> HttpReply:
         body = json_body(request)
         row = validated(self._verify_model, body)
         score = await self.score(request.session_id, row, body["response"])
-        return Reply.json(body | score.reply)
+        return HttpReply.json(body | score.reply)
 
-    async def _aggregate_metrics(self, request: Request) -> Reply:
-        return Reply.json(aggregate(validated(AggregateMetricsRequest, json_body(request)).verify_responses))
+    async def _aggregate_metrics(self, request: HttpRequest) -> HttpReply:
+        return HttpReply.json(aggregate(validated(AggregateMetricsRequest, json_body(request)).verify_responses))
 
 
 def _seed_model(state: Callable[..., Any]) -> type[BaseModel] | None:

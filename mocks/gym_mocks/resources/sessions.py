@@ -6,7 +6,7 @@ LIMIT = 20_000  # sessions: clients never close one, so the oldest must go at so
 
 
 @dataclass(slots=True)
-class Session:
+class StoredSession:
     """What a server keeps of one rollout.
 
     Attributes:
@@ -25,12 +25,12 @@ class SessionStore:
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.limit = limit
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._sessions: OrderedDict[str, StoredSession] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def get(self, session_id: str) -> Session | None:
+    def get(self, session_id: str) -> StoredSession | None:
         """The session of an id, or None."""
         session = self._sessions.get(session_id)
         if session is not None:
@@ -41,7 +41,7 @@ class SessionStore:
         """Forget a session, where it is known."""
         self._sessions.pop(session_id, None)
 
-    def put(self, session_id: str, session: Session) -> Session:
+    def put(self, session_id: str, session: StoredSession) -> StoredSession:
         """Keep a session, in place of any other of that id."""
         self._sessions[session_id] = session
         self._sessions.move_to_end(session_id)

@@ -10,7 +10,7 @@ from gym_mocks.resources.models import Arguments, inlined, validated, whole
 
 
 @dataclass(frozen=True)
-class Tool:
+class FunctionTool:
     """A tool, made of a plain typed function.
 
     A parameter named `state` receives the session's state; the others are the arguments. Arguments are held
@@ -33,7 +33,7 @@ class Tool:
     takes_state: bool
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> "Tool":
+    def of(cls, function: Callable[..., Any]) -> "FunctionTool":
         """The tool of a function.
 
         Raises:

@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from gym_mocks.resources.models import validated
 from gym_mocks.resources.openapi import Operation
 from gym_mocks.resources.server import ResourcesServer, SeedRequest
-from gym_mocks.resources.sessions import Session
-from gym_mocks.wire import App, Refused, Reply, Request, json_body
+from gym_mocks.resources.sessions import StoredSession
+from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest, json_body
 
 
 class _Strict(BaseModel):
@@ -70,58 +70,58 @@ class TypedSessions(ResourcesServer):
         """Open a session under the caller's id, or find it again; the reply's object.
 
         Raises:
-            Refused: 409 where it is closed, or is another episode's.
+            HttpRefusal: 409 where it is closed, or is another episode's.
         """
         name, owner = asked.resources_session_id, (asked.episode_id, asked.task_id)
         if name in self.closed:
-            raise Refused(HTTPStatus.CONFLICT, "the session is closed")
+            raise HttpRefusal(HTTPStatus.CONFLICT, "the session is closed")
         if self.owners.setdefault(name, owner) != owner:
-            raise Refused(HTTPStatus.CONFLICT, "the session is another episode's")
+            raise HttpRefusal(HTTPStatus.CONFLICT, "the session is another episode's")
         if self.sessions.get(name) is None:
-            self.sessions.put(name, Session(self.new_state(asked.task_data)))
+            self.sessions.put(name, StoredSession(self.new_state(asked.task_data)))
         return {"resources_session_id": name, "resources_tools": None, "sandbox_access": None}
 
     async def close_typed(self, asked: ResourcesCloseSessionRequest) -> dict[str, Any]:
         """Forget a session, also one that is not there yet; the reply's object.
 
         Raises:
-            Refused: 409 where it is another episode's.
+            HttpRefusal: 409 where it is another episode's.
         """
         name = asked.resources_session_id
         if self.owners.get(name, (asked.episode_id, None))[0] != asked.episode_id:
-            raise Refused(HTTPStatus.CONFLICT, "the session is another episode's")
+            raise HttpRefusal(HTTPStatus.CONFLICT, "the session is another episode's")
         self.owners[name] = (asked.episode_id, None)
         self.closed.add(name)
         self.sessions.drop(name)
         return {"resources_session_id": name}
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         """As any server; a typed seed that is taken has the cookie name its session."""
         asked = self._typed(request)
         if asked is None:
             if self.cookie.read(request.headers.get("cookie", "")) in self.closed and request.path != "/close_session":
-                return Reply.json({"detail": "the session is closed"}, HTTPStatus.CONFLICT)
+                return HttpReply.json({"detail": "the session is closed"}, HTTPStatus.CONFLICT)
             return await super().dispatch(request)
         reply = await App.dispatch(self, request)
         if reply.status != HTTPStatus.OK:
             return reply
         return reply.plus(("vary", "Cookie"), ("set-cookie", self.cookie.write(asked.resources_session_id)))
 
-    def _typed(self, request: Request) -> ResourcesSeedSessionRequest | None:
+    def _typed(self, request: HttpRequest) -> ResourcesSeedSessionRequest | None:
         """The typed seed that this is; None for any other request, and for a seed of the older form."""
         if (request.method, request.path) != ("POST", "/seed_session"):
             return None
         try:
             return validated(ResourcesSeedSessionRequest, json_body(request))
-        except Refused:
+        except HttpRefusal:
             return None
 
-    async def _seed_session(self, request: Request) -> Reply:
+    async def _seed_session(self, request: HttpRequest) -> HttpReply:
         asked = self._typed(request)
-        return await super()._seed_session(request) if asked is None else Reply.json(await self.seed_typed(asked))
+        return await super()._seed_session(request) if asked is None else HttpReply.json(await self.seed_typed(asked))
 
-    async def _close_session(self, request: Request) -> Reply:
-        return Reply.json(await self.close_typed(validated(ResourcesCloseSessionRequest, json_body(request))))
+    async def _close_session(self, request: HttpRequest) -> HttpReply:
+        return HttpReply.json(await self.close_typed(validated(ResourcesCloseSessionRequest, json_body(request))))
 
     def _operations(self) -> list[Operation]:
         seed, *others = super()._operations()

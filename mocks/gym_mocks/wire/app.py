@@ -3,10 +3,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Mutable
 from contextlib import suppress
 from typing import Any
 
-from gym_mocks.wire.bodies import Refused
-from gym_mocks.wire.messages import Reply, Request
+from gym_mocks.wire.bodies import HttpRefusal
+from gym_mocks.wire.messages import HttpReply, HttpRequest
 
-Handler = Callable[[Request], Awaitable[Reply]]
+Handler = Callable[[HttpRequest], Awaitable[HttpReply]]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -35,37 +35,37 @@ class App:
         self.handlers = dict(handlers)
         self.url = ""
 
-    async def answer(self, request: Request) -> Reply:
+    async def answer(self, request: HttpRequest) -> HttpReply:
         """The reply to one request; never raises an `Exception`."""
         try:
             return await self.dispatch(request)
         except Exception as error:
             log.exception("%s %s failed", request.method, request.path)
-            return Reply.json(repr(error), 500)
+            return HttpReply.json(repr(error), 500)
 
-    async def dispatch(self, request: Request) -> Reply:
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
         """The reply of the handler, or of what stands in for one; raises what a handler raises."""
         try:
             return await self.find(request)(request)
-        except Refused as refused:
-            return Reply.json({"detail": refused.detail}, refused.status, refused.headers)
+        except HttpRefusal as refused:
+            return HttpReply.json({"detail": refused.detail}, refused.status, refused.headers)
 
-    def find(self, request: Request) -> Handler:
+    def find(self, request: HttpRequest) -> Handler:
         """The handler of a request.
 
         Raises:
-            Refused: 404, 405 or 307 as Starlette's router answers.
+            HttpRefusal: 404, 405 or 307 as Starlette's router answers.
         """
         handler = self.handlers.get((request.method, request.path))
         if handler is not None:
             return handler
         allowed = sorted(method for method, path in self.handlers if path == request.path)
         if allowed:
-            raise Refused(405, "Method Not Allowed", (("allow", ", ".join(allowed)),))
+            raise HttpRefusal(405, "Method Not Allowed", (("allow", ", ".join(allowed)),))
         twin = request.path.rstrip("/") if request.path.endswith("/") else request.path + "/"
         if any(path == twin for _, path in self.handlers):
             return _redirect_to(twin)
-        raise Refused(404, "Not Found")
+        raise HttpRefusal(404, "Not Found")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -73,14 +73,14 @@ class App:
             await _lifespan(receive, send)
             return
         request = await _read(scope, receive)
-        reply = Reply.json({"detail": "Body too large"}, 413) if request is None else await self.answer(request)
+        reply = HttpReply.json({"detail": "Body too large"}, 413) if request is None else await self.answer(request)
         await _write(reply, send)
 
 
 def _redirect_to(path: str) -> Handler:
-    async def redirect(request: Request) -> Reply:
+    async def redirect(request: HttpRequest) -> HttpReply:
         query = f"?{request.query}" if request.query else ""
-        return Reply(307, b"", (("location", f"http://{request.headers.get('host', '')}{path}{query}"),))
+        return HttpReply(307, b"", (("location", f"http://{request.headers.get('host', '')}{path}{query}"),))
 
     return redirect
 
@@ -91,7 +91,7 @@ async def _lifespan(receive: Receive, send: Send) -> None:
     await send({"type": "lifespan.shutdown.complete"})
 
 
-async def _read(scope: Scope, receive: Receive) -> Request | None:
+async def _read(scope: Scope, receive: Receive) -> HttpRequest | None:
     chunks: list[bytes] = []
     size = 0
     more = True
@@ -108,10 +108,10 @@ async def _read(scope: Scope, receive: Receive) -> Request | None:
         name, value = raw.decode("latin-1").lower(), content.decode("latin-1")
         headers[name] = f"{headers[name]}; {value}" if name == "cookie" and name in headers else value
     query = scope.get("query_string", b"").decode("latin-1")
-    return Request(scope["method"], scope["path"], headers, b"".join(chunks), query=query)
+    return HttpRequest(scope["method"], scope["path"], headers, b"".join(chunks), query=query)
 
 
-async def _write(reply: Reply, send: Send) -> None:
+async def _write(reply: HttpReply, send: Send) -> None:
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
     if isinstance(reply.body, bytes):
         headers.append((b"content-length", str(len(reply.body)).encode()))

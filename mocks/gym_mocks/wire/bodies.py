@@ -2,13 +2,13 @@ import json
 import math
 from typing import Any, NoReturn
 
-from gym_mocks.wire.messages import Request
+from gym_mocks.wire.messages import HttpRequest
 
 # The shapes below are FastAPI's, which every nemo-gym server answers with (fastapi/routing.py and
 # fastapi/exception_handlers.py; held against the real thing in tests/nemo_gym/mocks).
 
 
-class Refused(Exception):
+class HttpRefusal(Exception):
     """A handler refuses the request: the reply is `{"detail": detail}` with `status`."""
 
     def __init__(self, status: int, detail: Any, headers: tuple[tuple[str, str], ...] = ()) -> None:
@@ -18,26 +18,26 @@ class Refused(Exception):
         self.headers = headers
 
 
-def json_body(request: Request) -> Any:
+def json_body(request: HttpRequest) -> Any:
     """The request's body as JSON.
 
     NaN and the infinities are no JSON and are refused too. (Python's parser takes them, and then nemo-gym
     fails to serialise its own refusal.)
 
     Raises:
-        Refused: 422 where the body is missing, not declared as JSON or not JSON; 400 where it is no text.
+        HttpRefusal: 422 where the body is missing, not declared as JSON or not JSON; 400 where it is no text.
     """
     if not request.body:
-        raise Refused(422, [{"type": "missing", "loc": ["body"], "msg": "Field required", "input": None}])
+        raise HttpRefusal(422, [{"type": "missing", "loc": ["body"], "msg": "Field required", "input": None}])
     if not _is_json(request.headers.get("content-type", "")):
-        raise Refused(422, [not_an_object(request.body.decode(errors="replace"))])
+        raise HttpRefusal(422, [not_an_object(request.body.decode(errors="replace"))])
     try:
         return DECODER.decode(request.body.decode(json.detect_encoding(request.body), "surrogatepass"))
     except json.JSONDecodeError as error:
         detail = {"type": "json_invalid", "loc": ["body", error.pos], "msg": "JSON decode error", "input": {}}
-        raise Refused(422, [detail | {"ctx": {"error": error.msg}}]) from None
+        raise HttpRefusal(422, [detail | {"ctx": {"error": error.msg}}]) from None
     except (ValueError, RecursionError):  # bytes that are no text, a number of 5,000 digits, 10,000 brackets
-        raise Refused(400, "There was an error parsing the body") from None
+        raise HttpRefusal(400, "There was an error parsing the body") from None
 
 
 def not_an_object(value: Any) -> dict[str, Any]:

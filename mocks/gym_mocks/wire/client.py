@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from gym_mocks.wire.app import BODY_LIMIT, App
-from gym_mocks.wire.messages import Reply, Request
+from gym_mocks.wire.messages import HttpReply, HttpRequest
 
 if TYPE_CHECKING:
     import httpx
@@ -35,7 +35,7 @@ class LocalClient:
         self.apps = {} if apps is None else apps
         self._transport: httpx.AsyncHTTPTransport | None = None
 
-    async def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Reply:
+    async def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> HttpReply:
         """The reply to one request, its body read whole.
 
         Raises:
@@ -47,7 +47,7 @@ class LocalClient:
         if app is None:
             async with asyncio.timeout(DEADLINE):
                 return await self._over_socket(method, url, body, headers)
-        asked = Request(method, unquote(parts.path), {"host": parts.netloc, **headers}, body, query=parts.query)
+        asked = HttpRequest(method, unquote(parts.path), {"host": parts.netloc, **headers}, body, query=parts.query)
         reply = await app.answer(asked) if isinstance(app, App) else await call_app(app, asked)
         return await whole(reply)
 
@@ -57,7 +57,7 @@ class LocalClient:
         if transport is not None:
             await transport.aclose()
 
-    async def _over_socket(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> Reply:
+    async def _over_socket(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> HttpReply:
         import httpx  # noqa: PLC0415 - within a gym nobody needs a socket, and it would start later
 
         if not url.startswith("http:"):
@@ -77,10 +77,10 @@ class LocalClient:
                 await response.aclose()
         except httpx.TransportError as error:
             raise ConnectionResetError(f"{url}: {error!r}") from error
-        return Reply(response.status_code, bytes(content), tuple(response.headers.multi_items()))
+        return HttpReply(response.status_code, bytes(content), tuple(response.headers.multi_items()))
 
 
-async def call_app(app: ASGIApp, request: Request) -> Reply:
+async def call_app(app: ASGIApp, request: HttpRequest) -> HttpReply:
     """The reply of any ASGI application."""
     scope = {
         "type": "http",
@@ -116,11 +116,11 @@ async def call_app(app: ASGIApp, request: Request) -> Reply:
     await app(scope, receive, send)
     start = sent[0]
     headers = tuple((k.decode("latin-1"), v.decode("latin-1")) for k, v in start.get("headers", ()))
-    return Reply(start["status"], b"".join(message.get("body", b"") for message in sent[1:]), headers)
+    return HttpReply(start["status"], b"".join(message.get("body", b"") for message in sent[1:]), headers)
 
 
-async def whole(reply: Reply) -> Reply:
+async def whole(reply: HttpReply) -> HttpReply:
     """A reply with its body read to the end."""
     if isinstance(reply.body, bytes):
         return reply
-    return Reply(reply.status, b"".join([chunk async for chunk in reply.body]), reply.headers)
+    return HttpReply(reply.status, b"".join([chunk async for chunk in reply.body]), reply.headers)

@@ -29,7 +29,7 @@ def to_json(value: Any) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """One HTTP request, its body read whole.
 
     Attributes:
@@ -48,13 +48,13 @@ class Request:
     session_id: str = ""
     query: str = ""
 
-    def within(self, session_id: str) -> "Request":
+    def within(self, session_id: str) -> "HttpRequest":
         """The same request with the id of its session."""
-        return Request(self.method, self.path, self.headers, self.body, session_id, self.query)
+        return HttpRequest(self.method, self.path, self.headers, self.body, session_id, self.query)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """One HTTP reply: `body` is bytes, or an iterator of chunks for a stream."""
 
     status: int
@@ -62,10 +62,10 @@ class Reply:
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def json(cls, value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> "Reply":
+    def json(cls, value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> "HttpReply":
         """A reply whose body is `value` as JSON."""
         return cls(status, to_json(value), (("content-type", JSON), *headers))
 
-    def plus(self, *headers: tuple[str, str]) -> "Reply":
+    def plus(self, *headers: tuple[str, str]) -> "HttpReply":
         """The same reply with more headers."""
-        return Reply(self.status, self.body, (*self.headers, *headers))
+        return HttpReply(self.status, self.body, (*self.headers, *headers))

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from gym_mocks.resources import ResourcesServer, Row, SignedCookie
+from gym_mocks.resources import ResourcesServer, SignedCookie, TaskRow
 
 NOTES_ENV = Path(__file__).parents[3] / "fixtures" / "notes_env"
 
@@ -16,7 +16,7 @@ class NotesSeed(BaseModel):
     initial_notes: dict[str, str] = {}
 
 
-class NotesRow(Row):
+class NotesRow(TaskRow):
     expected_notes: dict[str, str]
 
 

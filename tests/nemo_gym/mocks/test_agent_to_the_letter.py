@@ -12,8 +12,8 @@ import pytest
 
 from gym_mocks.gym import MockGym
 from gym_mocks.nemo import add_simple_agent
-from gym_mocks.policy import FakePolicy, Fault, call, raw_call, say, think
-from gym_mocks.wire import Reply, Request
+from gym_mocks.policy import FakePolicy, PolicyFault, call, raw_call, say, think
+from gym_mocks.wire import HttpReply, HttpRequest
 from tests.nemo_gym.mocks.notes_twin import NOTES_ENV, notes_twin
 from tests.nemo_gym.mocks.versions import known
 
@@ -111,12 +111,12 @@ def run(gym: MockGym, who: str, row: dict[str, Any]) -> tuple[int, Any, list[Any
     asked: list[Any] = []
     dispatch = type(server).dispatch
 
-    async def noted(request: Request) -> Reply:
+    async def noted(request: HttpRequest) -> HttpReply:
         names = [part.split("=")[0].strip() for part in request.headers.get("cookie", "").split(";")]
         body = json.loads(request.body) if request.body else None
         kinds = {name.replace(who, "agent") for name in names if name}
         asked.append((request.path, plain(body), kinds, request.headers.get("content-type")))
-        reply: Reply = await dispatch(server, request)
+        reply: HttpReply = await dispatch(server, request)
         return reply
 
     server.dispatch = noted
@@ -128,7 +128,7 @@ def run(gym: MockGym, who: str, row: dict[str, Any]) -> tuple[int, Any, list[Any
 def test_a_run_is_the_same_or_differs_as_is_known(gym: MockGym, name: str) -> None:
     play = PLAYS[name]
     if play.fault:
-        gym.policy.fail(Fault(play.fault, turn=1))
+        gym.policy.fail(PolicyFault(play.fault, turn=1))
     with gym.policy.script("script", play.script):
         mine, theirs = (run(gym, f"{agent}{play.agent}", play.row) for agent in ("mock", "real"))
     gym.policy.faults.clear()

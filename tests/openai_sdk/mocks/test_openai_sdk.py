@@ -11,7 +11,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from gym_mocks.policy import FakePolicy, Fault, call, say, think
+from gym_mocks.policy import FakePolicy, PolicyFault, call, say, think
 from gym_mocks.serving import serve
 
 TOOL: dict[str, Any] = {
@@ -156,7 +156,7 @@ def test_models(url: str) -> None:
 
 
 def test_the_sdk_retries_a_429(policy: FakePolicy, url: str) -> None:
-    policy.fail(Fault("status", status=429, retry_after=0.05, times=1))
+    policy.fail(PolicyFault("status", status=429, retry_after=0.05, times=1))
     with OpenAI(base_url=url, api_key="k") as client:
         assert client.responses.create(model="m", input="Weather?").output
     assert [call.status for call in policy.calls] == [429, 200]
