@@ -1,6 +1,5 @@
 """Judging: run a check on a gym, subject by subject, and say what was found."""
 
-import asyncio
 import json
 from dataclasses import asdict, dataclass, field, replace
 
@@ -8,13 +7,12 @@ from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.check import Check, Need
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
-from gym_conformance.company import company
-from gym_conformance.contract.endpoints import LIVENESS, VERIFY
-from gym_conformance.contract.policy_output import DO_NOTHING
+from gym_conformance.contract.endpoints import LIVENESS
+from gym_conformance.diagnoses.all_diagnoses import Diagnoses
+from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym import Gym
-from gym_conformance.lacking import crashed, lack
-from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.channel import PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.printable import printable, redact
@@ -30,27 +28,17 @@ _HINTS = {
     Fault.TLS: "The TLS connection failed.",
 }
 
-#: Seconds after which a server's last words are in its log.
-_WRITTEN = 0.2
-
 #: A race that came once comes again in so many tries, or not at all.
 _CONCURRENT_TRIES = 10
 
 
 @dataclass
 class Judge:
-    """Runs checks on one gym.
-
-    `silent` says since when the server no longer answers, '' while it does; `needs` what its verify cannot do without,
-    once that is known; `looked` whether it was seen what a verify that hangs waits for, and `judge_tried` what becomes
-    of one that asks a judge.
-    """
+    """Runs checks on one gym. `silent` says since when the server no longer answers, '' while it does."""
 
     bench: Bench
+    diagnoses: Diagnoses = field(default_factory=Diagnoses)
     silent: str = ""
-    needs: str = ""
-    looked: bool = False
-    judge_tried: bool = False
     asked: dict[str, tuple[Verdict, str] | None] = field(default_factory=dict)
 
     @property
@@ -90,7 +78,7 @@ class Judge:
         except NotApplicable as reason:
             return Verdict.NOT_APPLICABLE, str(reason)
         except (Untestable, PathHangs, ServerFault) as missing:
-            return Verdict.UNTESTABLE, self.needs or str(missing)
+            return Verdict.UNTESTABLE, self.diagnoses.needs or str(missing)
         return None
 
     async def replay(self, check: Check, schedule: Schedule) -> list[Finding]:
@@ -116,80 +104,38 @@ class Judge:
         rows = redact(json.dumps([row.as_json() for row in trial.drift]), self.gym.endpoint.secrets)
         return replace(finding, drift=tuple(json.loads(rows)), readings=tuple(map(asdict, trial.readings)))
 
-    async def _ended(self, check: Check, subject: object, trial: Trial, *, again: bool = False) -> Finding:
+    async def _ended(self, check: Check, subject: object, trial: Trial, *, repeated: bool = False) -> Finding:
         try:
             await check.body(trial, subject)
         except Violation as violation:
-            return await self._unless_lacking(check, subject, violation, trial)
+            return await self._explained(check, subject, violation, trial)
         except NotApplicable as reason:
             return self._finding(check, subject, Verdict.NOT_APPLICABLE, str(reason))
         except (Untestable, PathHangs) as missing:
-            hangs = isinstance(missing, PathHangs) and self.needs
-            return self._finding(check, subject, Verdict.UNTESTABLE, self.needs if hangs else str(missing))
+            hangs = isinstance(missing, PathHangs) and self.diagnoses.needs
+            return self._finding(check, subject, Verdict.UNTESTABLE, hangs or str(missing))
         except ServerFault as fault:
             if fault.fault is Fault.UNREACHABLE:
                 self.silent = f"it stopped answering in {check.id}"
-            elif fault.fault is Fault.HANG:
-                await self._look_for_company(trial)
-                if not again and not self.needs and await self._answers_now(trial):
-                    trial.channel.exchanges.clear()
-                    trial.note = "no answer came in time, and then it did, to the same: the machine was busy"
-                    return await self._ended(check, subject, trial, again=True)
-            return await self._unless_lacking(check, subject, self._as_violation(fault), trial)
+            if fault.exchange is not None:
+                trial.channel.adopt(fault.exchange)
+            return await self._explained(check, subject, fault, trial, repeated=repeated)
         return self._finding(check, subject, Verdict.PASS, trial.note)
 
-    async def _unless_lacking(self, check: Check, subject: object, violation: Violation, trial: Trial) -> Finding:
-        """The violation; untestable where the server said that something is missing."""
-        found = lack(trial.channel.exchanges, self.bench.launched.log)
-        if found is None and self.bench.launched.log() and any(map(crashed, trial.channel.exchanges)):
-            await asyncio.sleep(_WRITTEN)
-            found = lack(trial.channel.exchanges, self.bench.launched.log)
-        if found and found.lasts:
-            self.needs = found.needs
-        if found is None and trial.asked_judge_model and any(map(crashed, trial.channel.exchanges)):
-            await self._look_for_judge()
-        needs = (self.needs if _verified(trial) else "") or (found.needs if found else "")
-        if needs:
-            return self._finding(check, subject, Verdict.UNTESTABLE, needs)
-        return self._violation(check, subject, violation, trial)
-
-    async def _look_for_company(self, trial: Trial) -> None:
-        """Where verify hung for the first time, see whether it waits for more rollouts of the prompt."""
-        request = trial.channel.exchanges[-1].request
-        if request.path != VERIFY or self.needs or self.looked:
-            return
-        self.looked = True
-        if together := await company(self.gym, request):
-            self.needs = (
-                f"all rollouts of a prompt at the same time: /verify answers none alone, and {together} together; "
-                "set its number of rollouts to 1"
-            )
-
-    async def _answers_now(self, trial: Trial) -> bool:
-        """Whether a request that hung is answered now, sent alone: what holds the server up is no fault of this one."""
-        request = next(exchange.request for exchange in reversed(trial.channel.exchanges) if exchange.reply is None)
-        hangs = self.gym.endpoint.hangs.pop(request.path, 0)
-        try:
-            await Channel(self.gym.endpoint).send(request)
-        except (ServerFault, PathHangs):
-            self.gym.endpoint.hangs[request.path] = hangs
-            return False
-        return True
-
-    async def _look_for_judge(self) -> None:
-        """Where verify crashed for the first time after it asked a judge, see whether it can score anything at all."""
-        if self.needs or self.judge_tried:
-            return
-        self.judge_tried = True
-        trial = Trial(self.bench)
-        try:
-            await trial.verify(await trial.open(), DO_NOTHING.response)
-        except (Untestable, PathHangs, ServerFault):
-            return
-        if trial.asked_judge_model and crashed(trial.channel.exchanges[-1]):
-            self.needs = (
-                "a judge that answers in the form which it asks for: it can score nothing with what our mock says"
-            )
+    async def _explained(
+        self, check: Check, subject: object, cause: Violation | ServerFault, trial: Trial, *, repeated: bool = False
+    ) -> Finding:
+        """The violation, unless a diagnosis has another cause for it."""
+        fault = cause if isinstance(cause, ServerFault) else None
+        case = Case(self.bench, tuple(trial.channel.exchanges), fault, trial.asked_judge_model, repeated)
+        match await self.diagnoses.explain(case):
+            case Missing(needs):
+                return self._finding(check, subject, Verdict.UNTESTABLE, needs)
+            case TryAgain(note):
+                trial.channel.exchanges.clear()
+                trial.note = note
+                return await self._ended(check, subject, trial, repeated=True)
+        return self._violation(check, subject, self._as_violation(cause), trial)
 
     async def _afterwards(self, check: Check) -> list[Finding]:
         """After every check the server still answers, whatever it was sent."""
@@ -203,9 +149,11 @@ class Judge:
             self.silent = str(hangs)
         return []
 
-    def _as_violation(self, fault: ServerFault) -> Violation:
+    def _as_violation(self, cause: Violation | ServerFault) -> Violation:
+        if isinstance(cause, Violation):
+            return cause
         seconds = f"{self.gym.endpoint.timeout:g} s"
-        return Violation(f"a whole HTTP reply within {seconds}", f"{fault.fault}: {fault.detail}", _HINTS[fault.fault])
+        return Violation(f"a whole HTTP reply within {seconds}", f"{cause.fault}: {cause.detail}", _HINTS[cause.fault])
 
     def _violation(self, check: Check, subject: object, violation: Violation, trial: Trial) -> Finding:
         endpoint, schedule = self.gym.endpoint, trial.schedule
@@ -231,7 +179,3 @@ class Judge:
 
     def _show(self, text: str) -> str:
         return printable(redact(text, self.gym.endpoint.secrets))
-
-
-def _verified(trial: Trial) -> bool:
-    return any(exchange.request.path == VERIFY for exchange in trial.channel.exchanges)

@@ -81,10 +81,13 @@ async def _expect_free(trial: Trial, idle: float, what: str, work: Iterable[Call
     for begin in work:
         heavy = asyncio.ensure_future(begin())
         worst = 0.0
-        while not heavy.done():
-            await asyncio.sleep(0.02)
-            worst = max(worst, await _latency(trial))
-        await heavy
+        try:
+            while not heavy.done():
+                await asyncio.sleep(0.02)
+                worst = max(worst, await _latency(trial))
+            await heavy
+        finally:
+            heavy.cancel()
         if worst > max(_HELD_UP_SECONDS, _HELD_UP_TIMES * idle):
             raise Violation(
                 f"GET / answers in about {idle * 1000:.0f} ms, as when idle",

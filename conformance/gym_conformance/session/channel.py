@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
@@ -118,13 +118,20 @@ class Channel:
             reply = await self._exchange(request)
         except ServerFault as fault:
             self.endpoint.hangs[request.path] += fault.fault is Fault.HANG
-            self.exchanges.append(Exchange(number, request, fault=f"{fault.fault}: {fault.detail}"))
+            fault.exchange = Exchange(number, request, fault=f"{fault.fault}: {fault.detail}")
+            self.exchanges.append(fault.exchange)
             raise
         self.endpoint.took(request, reply)
         self.endpoint.heard(request, reply)
         exchange = Exchange(number, request, reply)
         self.exchanges.append(exchange)
         return exchange
+
+    def adopt(self, exchange: Exchange) -> None:
+        """Record an exchange of another channel, unless it is here already: it belongs to what is to be reproduced."""
+        if exchange not in self.exchanges:
+            self._sent += 1
+            self.exchanges.append(replace(exchange, number=self._sent))
 
     def forget(self, exchange: Exchange) -> None:
         """Leave an exchange out of the record: it proved harmless, and would only lengthen the reproduction."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import httpx
 
+    from gym_conformance.session.exchange import Exchange
+
 PARTIAL_LIMIT = 4096  # bytes of an unusable answer that are kept for the finding
 
 
@@ -29,6 +31,7 @@ class ServerFault(Exception):
         fault: Which of the six it is.
         detail: What was seen, in one line.
         request: The request that was sent, or could not be.
+        exchange: The record of it, once there is one.
         partial: The first bytes of the answer as they came off the wire, at most 4 KiB; None when none came.
     """
 
@@ -38,3 +41,4 @@ class ServerFault(Exception):
         self.detail = detail
         self.request = request
         self.partial = partial
+        self.exchange: Exchange | None = None

@@ -10,7 +10,8 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
 
-from gym_conformance.contract.endpoints import ROLLOUT_INDEX
+from gym_conformance.contract.endpoints import ROLLOUT_INDEX, VERIFY
+from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.exchange import Request
@@ -25,7 +26,30 @@ _MOMENT: Final = 0.5
 _ALONE: Final = 2.0
 
 
-async def company(gym: Gym, request: Request) -> int:
+class WholeGroups:
+    """A verify that hangs alone is sent as several rollouts of its prompt, and once for a gym."""
+
+    def __init__(self) -> None:
+        self._probed = False
+
+    def suspects(self, case: Case) -> bool:
+        """Whether a verify hung."""
+        return case.hung is not None and case.hung.path == VERIFY and not self._probed
+
+    async def confirm(self, case: Case) -> Missing | None:
+        """Send it together with others of its kind."""
+        self._probed = True
+        together = await answered_together(case.bench.gym, case.hung) if case.hung else 0
+        if not together:
+            return None
+        return Missing(
+            f"all rollouts of a prompt at the same time: /verify answers none alone, and {together} together; "
+            "set its number of rollouts to 1",
+            lasts=True,
+        )
+
+
+async def answered_together(gym: Gym, request: Request) -> int:
     """How many were answered together of a verify that hung alone; 0 where company makes no difference."""
     hangs = gym.endpoint.hangs.pop(request.path, 0)
     tasks: list[asyncio.Task[bool]] = []

@@ -1,17 +1,17 @@
 """What is missing only where the server scores is named as missing, and is no violation."""
 
-import asyncio
+import json
 from typing import Any
 
 import pytest
 
+from gym_conformance.diagnoses.diagnosis import Missing
+from gym_conformance.diagnoses.missing_dependency import missing
 from gym_conformance.findings import Verdict
-from gym_conformance.lacking import Lack, lack
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
-from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import judge
 from tests.twins.twin import dataset
 
@@ -63,7 +63,7 @@ def test_it_is_named(error: Exception, needs: str) -> None:
 def test_only_what_opens_a_session_may_want_a_file(path: str, body: str, needs: str) -> None:
     """And a key that the request has is not missing."""
     for sent in (b"{}", b'{"_ng_rollout_index": 0}'):
-        found = lack([Exchange(1, Request("POST", path, sent), Reply(500, (), body.encode(), 0.1))], list)
+        found = missing([Exchange(1, Request("POST", path, sent), Reply(500, (), body.encode(), 0.1))], list)
         if needs and not (path == "/verify" and sent != b"{}"):
             assert found
             assert found.needs.startswith(needs)
@@ -91,62 +91,11 @@ def test_what_ray_is_asked_for_once_is_missing_for_good() -> None:
     assert {finding.reason for finding in red} == {"Ray, which is not started here"}
 
 
-class _Group(ReferenceServer):
-    """Scores four rollouts of a prompt together."""
-
-    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
-        waiting: list[asyncio.Future[None]] = vars(self).setdefault("waiting", [])
-        waiting.append(asyncio.get_running_loop().create_future())
-        mine = waiting[-1]
-        if len(waiting) == 4:
-            for one in waiting:
-                one.set_result(None)
-            waiting.clear()
-        await mine
-        return await super().score(session_id, row, response)
-
-
-class _Hangs(ReferenceServer):
-    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
-        await asyncio.sleep(60)
-        return await super().score(session_id, row, response)
-
-
-class _NumberedGroup(_Group):
-    """Counts a rollout once, and refuses one that does not say which it is, as 0.7.0's genrm_compare does."""
-
-    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
-        number = row.model_dump().get("_ng_rollout_index")
-        if number is None:
-            raise HttpRefusal(422, "_ng_rollout_index is required for cohort comparison")
-        seen: set[int] = vars(self).setdefault("seen", set())
-        if number in seen:
-            await asyncio.sleep(60)
-        seen.add(number)
-        return await super().score(session_id, row, response)
-
-
-@pytest.mark.parametrize(
-    ("server", "verdict"),
-    [(_Group, Verdict.UNTESTABLE), (_NumberedGroup, Verdict.UNTESTABLE), (_Hangs, Verdict.FAIL)],
-)
-def test_a_verify_that_waits_for_the_rest_of_its_group_is_no_violation(
-    server: type[ReferenceServer], verdict: Verdict
-) -> None:
-    with serve(server()) as url:
-        found = judge(url, dataset(), timeout=1.0, checks=["seed-accepts-rollout-keys", "verify-without-session"])
-    assert [one.verdict for one in found["seed-accepts-rollout-keys"]] == [verdict]
-    if verdict is Verdict.UNTESTABLE:
-        reasons = {finding.reason for findings in found.values() for finding in findings}
-        assert len(reasons) == 1
-        assert reasons.pop().startswith("all rollouts of a prompt at the same time: /verify answers none alone, and ")
-
-
 def test_a_row_s_file_is_named_by_the_log() -> None:
     body = b"\"FileNotFoundError(2, 'No such file or directory')\""
     exchanges = [Exchange(1, Request("POST", "/seed_session"), Reply(500, (), body, 0.1))]
     log = ["FileNotFoundError: [Errno 2] No such file or directory: '/envs/a/data/tasks'", "INFO: 500"]
-    assert lack(exchanges, lambda: log) == Lack("the file /envs/a/data/tasks")
+    assert missing(exchanges, lambda: log) == Missing("the file /envs/a/data/tasks")
 
 
 _CALLER = [
@@ -171,27 +120,74 @@ _ERROR = "(cvdp) FileNotFoundError: [Errno 2] No such file or directory"
 def test_a_program_is_named_by_the_traceback(log: list[str], needs: str) -> None:
     body = b"\"FileNotFoundError(2, 'No such file or directory')\""
     exchanges = [Exchange(1, Request("POST", "/verify"), Reply(500, (), body, 0.1))]
-    found = lack(exchanges, lambda: log)
-    assert found == (Lack(needs) if needs else None)
+    found = missing(exchanges, lambda: log)
+    assert found == (Missing(needs) if needs else None)
 
 
 def test_a_refusal_may_say_that_a_module_is_missing() -> None:
     """As nemo-gym 0.4.0's tales does, with status 400."""
     body = b'{"detail": "Could not load \'textworld\': ModuleNotFoundError(\\"No module named \'tales\'\\")"}'
-    found = lack([Exchange(1, Request("POST", "/reset"), Reply(400, (), body, 0.1))], list)
-    assert found == Lack("the module tales, which is not installed where the server runs")
+    found = missing([Exchange(1, Request("POST", "/reset"), Reply(400, (), body, 0.1))], list)
+    assert found == Missing("the module tales, which is not installed where the server runs")
 
 
-def test_a_hang_that_does_not_come_again_is_the_machine_s() -> None:
-    class Busy(ReferenceServer):
-        busy = True
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Just pip install numpy and run it again.",
+        "No module named 'numpy'",
+        "ModuleNotFoundError(\"No module named 'numpy'\")",
+        "reference 'sandbox' is not defined in the merged config",
+        "[Errno 111] Connection refused",
+    ],
+)
+@pytest.mark.parametrize("quoting", ["ValueError({!r})", 'RuntimeError("no score for {}")', "KeyError({!r})"])
+def test_what_the_policy_wrote_is_no_excuse(written: str, quoting: str) -> None:
+    """A scorer that quotes the policy in its exception has crashed, whatever it quotes."""
+    sent = Request("POST", "/verify", json.dumps({"response": {"output": [{"text": f"Well. {written}"}]}}).encode())
+    body = json.dumps(quoting.format(written)).encode()
+    log = ["Traceback (most recent call last):", f"ValueError: {written}"]
+    for exchange in (Exchange(1, sent, Reply(500, (), body, 0.1)), Exchange(1, sent, Reply(500, (), b"", 0.1))):
+        assert missing([exchange], lambda: log) is None
 
+
+@pytest.mark.parametrize(
+    "prose",
+    [
+        '{"detail": "Please pip install numpy first."}',
+        '{"detail": "Connection refused"}',
+        '{"detail": "No module named numpy"}',
+        '"pip install numpy"',
+        "pip install numpy",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 422, 500, 503])
+def test_prose_is_no_excuse(prose: str, status: int) -> None:
+    """What a server says in words of its own may be about anything."""
+    exchange = Exchange(1, Request("POST", "/verify", b"{}"), Reply(status, (), prose.encode(), 0.1))
+    assert missing([exchange], list) is None
+
+
+def test_a_traceback_in_the_log_names_it_where_the_reply_says_nothing() -> None:
+    """As every framework but nemo-gym's own middleware answers."""
+    exchange = Exchange(1, Request("POST", "/verify", b"{}"), Reply(500, (), b"Internal Server Error", 0.1))
+    log = ["Traceback (most recent call last):", "ModuleNotFoundError: No module named 'jiwer'"]
+    assert missing([exchange], lambda: log) == Missing("the module jiwer, which is not installed where the server runs")
+    taken = Exchange(1, Request("POST", "/verify", b"{}"), Reply(422, (), b"{}", 0.1))
+    assert missing([taken], lambda: log) is None
+
+
+def test_a_policy_s_words_in_a_crash_stay_a_violation() -> None:
+    class Quotes(ReferenceServer):
         async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
-            if self.busy:
-                self.busy = False
-                await asyncio.sleep(60)
+            if not response["output"]:
+                raise ValueError("try pip install numpy, and the network: Connection refused")
+            if "refusal" in json.dumps(response):
+                raise ValueError(json.dumps(response["output"]))
             return await super().score(session_id, row, response)
 
-    with serve(Busy()) as url:
-        found = judge(url, dataset(), timeout=1.0, checks=["verify-scores-rows"])["verify-scores-rows"]
-    assert {one.verdict for one in found} == {Verdict.PASS}
+    with serve(Quotes()) as url:
+        found = judge(url, dataset(), checks=["verify-degenerate"])["verify-degenerate"]
+    ended = {finding.subject: finding.verdict for finding in found}
+    assert ended["refusal"] is Verdict.FAIL
+    assert ended["empty output"] is Verdict.UNTESTABLE  # the server's own exception, in the framework's form

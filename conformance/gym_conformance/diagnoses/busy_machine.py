@@ -1,0 +1,26 @@
+"""Whether a request hung because the machine was busy: sent again, alone, it is then answered."""
+
+from gym_conformance.diagnoses.diagnosis import Case, TryAgain
+from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.server_fault import ServerFault
+
+
+class BusyMachine:
+    """A hang that does not come again says nothing of the server: the trial is repeated, once."""
+
+    def suspects(self, case: Case) -> bool:
+        """Whether a first try ended in a hang."""
+        return case.hung is not None and not case.repeated
+
+    async def confirm(self, case: Case) -> TryAgain | None:
+        """Send the request once more."""
+        endpoint, request = case.bench.gym.endpoint, case.hung
+        if request is None:
+            return None
+        hangs = endpoint.hangs.pop(request.path, 0)
+        try:
+            await Channel(endpoint).send(request)
+        except (ServerFault, PathHangs):
+            endpoint.hangs[request.path] = hangs
+            return None
+        return TryAgain("no answer came in time, and then it did, to the same: the machine was busy")

@@ -1,0 +1,75 @@
+"""What a diagnosis is: a pure look at the record of a trial, and at most one probe of the server."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gym_conformance.checks.bench import Bench
+from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.contract.statuses import is_crash
+from gym_conformance.session.exchange import Exchange, Request
+from gym_conformance.session.server_fault import Fault, ServerFault
+
+
+@dataclass(frozen=True)
+class Case:
+    """A trial that ended in what looks like a violation.
+
+    Attributes:
+        bench: the gym, and what is known of it.
+        exchanges: the trial's record.
+        fault: what ended the trial, where no whole reply came.
+        asked_judge_model: whether the server asked our mock judge model meanwhile.
+        repeated: whether the trial is already a second try of the same.
+    """
+
+    bench: Bench
+    exchanges: Sequence[Exchange]
+    fault: ServerFault | None = None
+    asked_judge_model: bool = False
+    repeated: bool = False
+
+    @property
+    def verified(self) -> bool:
+        """Whether anything was to be scored."""
+        return any(exchange.request.path == VERIFY for exchange in self.exchanges)
+
+    @property
+    def crashed(self) -> bool:
+        """Whether any reply was of 500 or above."""
+        return any(exchange.reply is not None and is_crash(exchange.reply.status) for exchange in self.exchanges)
+
+    @property
+    def hung(self) -> Request | None:
+        """The request that got no answer in time and so ended the trial, whichever channel it was sent over."""
+        if self.fault is None or self.fault.fault is not Fault.HANG or self.fault.exchange is None:
+            return None
+        return self.fault.exchange.request
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The server lacks something, so that the rule cannot be tested: `needs` stands after "needs ".
+
+    `lasts` where all that it scores from now on is scored without it, asked for again or not.
+    """
+
+    needs: str
+    lasts: bool = False
+
+
+@dataclass(frozen=True)
+class TryAgain:
+    """The trial says nothing, and another may; `note` says why."""
+
+    note: str
+
+
+class Diagnosis(Protocol):
+    """One cause that is no fault of the env's code. An instance belongs to one gym, and may remember what it probed."""
+
+    def suspects(self, case: Case) -> bool:
+        """Whether the record looks like it. Sends nothing."""
+
+    async def confirm(self, case: Case) -> Missing | TryAgain | None:
+        """What follows, after at most one probe; None where it is something else after all."""

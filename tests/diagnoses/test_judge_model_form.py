@@ -1,0 +1,72 @@
+"""Only a verify that asked our mock, and crashes on the plainest output too, wants a judge model of its own."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from gym_conformance.checks.bench import Bench
+from gym_conformance.checks.launched import JudgeModels, Launched, Saying
+from gym_conformance.diagnoses.diagnosis import Case
+from gym_conformance.diagnoses.judge_model_form import JudgeModelForm
+from gym_conformance.gym import recognise
+from gym_conformance.session.channel import Endpoint
+from gym_conformance.session.exchange import Exchange, Reply, Request
+from gym_conformance.session.transport import Transport
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import Score, TaskRow
+from gym_mocks.serving import serve
+from tests.twins.twin import dataset
+
+CRASH = (Exchange(1, Request("POST", "/verify"), Reply(500, (), b"", 0.1)),)
+
+
+@dataclass
+class Model:
+    """Counts as the server that is served beside it tells."""
+
+    asked: int = 0
+
+    def says(self, saying: Saying) -> None:
+        """Say always the same."""
+
+
+class Asks(ReferenceServer):
+    """Asks its judge model, and crashes where `crashes` says so."""
+
+    def __init__(self, model: Model, *, asks: bool, crashes: bool) -> None:
+        super().__init__()
+        self.model, self.asks, self.crashes = model, asks, crashes
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        self.model.asked += self.asks
+        if self.crashes:
+            raise ValueError("no JSON object")
+        return await super().score(session_id, row, response)
+
+
+@pytest.mark.parametrize(
+    ("asks", "crashes", "missing"),
+    [(True, True, True), (True, False, False), (False, True, False)],
+)
+def test_it_is_probed_once_with_a_plain_message(asks: bool, crashes: bool, missing: bool) -> None:
+    model = Model()
+    diagnosis = JudgeModelForm()
+
+    async def confirmed(url: str) -> bool:
+        transport = Transport(httpx.URL(url), deadline=5.0)
+        gym = await recognise(Endpoint(url, transport, 5.0), dataset().rows, ())
+        bench = Bench(gym, launched=Launched(judge_models=JudgeModels(("judge",), model)))
+        case = Case(bench, CRASH, asked_judge_model=True)
+        assert not diagnosis.suspects(Case(bench, CRASH))
+        assert not diagnosis.suspects(Case(bench, (), asked_judge_model=True))
+        assert diagnosis.suspects(case)
+        found = await diagnosis.confirm(case)
+        assert not diagnosis.suspects(case)
+        await transport.aclose()
+        return found is not None and found.lasts
+
+    with serve(Asks(model, asks=asks, crashes=crashes)) as url:
+        assert asyncio.run(confirmed(url)) is missing
