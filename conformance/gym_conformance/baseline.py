@@ -86,13 +86,13 @@ class Baseline:
 
 def _accepted(finding: Finding, entries: Iterable[Entry]) -> Finding:
     reason = next((entry.reason for entry in entries if entry.matches(finding)), "")
-    return replace(finding, accepted=reason) if reason and finding.red else finding
+    return replace(finding, accepted=reason) if reason and finding.told else finding
 
 
 def _problem(entry: Entry, findings: Sequence[Finding], today: date) -> str:
     """What is wrong with an entry, '' if nothing is, or if this run could not see it."""
     matching = [finding for finding in findings if entry.matches(finding)]
-    if matching and not any(finding.red for finding in matching):
+    if matching and not any(finding.told for finding in matching):
         return "it no longer fails; remove the entry"
     if entry.expired(today):
         return f"it was accepted until {entry.until}; mend it, or say until when"

@@ -9,16 +9,46 @@ from typing import Any, Final
 class Verdict(StrEnum):
     """How a check ended on one subject."""
 
-    PASS = "pass"  # noqa: S105 - a verdict, no password
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
     FAIL = "fail"
+    NOTE = "note"
     NOT_APPLICABLE = "not_applicable"
     UNTESTABLE = "untestable"
+
+
+class Cause(StrEnum):
+    """What several findings may have in common; reports show those of one cause together, under its `headline`."""
+
+    SHARED_STATE = "shared-state"
+    OUTLIVING_STATE = "outliving-state"
+    LOST_SESSION = "lost-session"
+    SEPARATE_PROCESSES = "separate-processes"
+    WORN_OUT = "worn-out"
+
+    @property
+    def headline(self) -> str:
+        """The cause in a sentence."""
+        return _HEADLINES[self]
+
+
+_HEADLINES: Final = {
+    Cause.SHARED_STATE: "Sessions share state: one changes what another sees",
+    Cause.OUTLIVING_STATE: "State outlives its session: a new one sees what an earlier one left behind",
+    Cause.LOST_SESSION: "Sessions get lost: a later request no longer reaches the session that was seeded",
+    Cause.SEPARATE_PROCESSES: "Several processes answer, and each keeps sessions of its own",
+    Cause.WORN_OUT: "The server wears out: after so many sessions it opens no more",
+}
 
 
 _LISTS = ("reproduce", "trajectory", "drift", "readings", "log")
 
 #: Left out of the JSON where they say nothing.
-_OPTIONAL = frozenset({"file", "line", "accepted", "trajectory", "replay", "drift", "readings", "log"})
+_OPTIONAL = frozenset(
+    {
+        *("file", "line", "accepted", "trajectory", "replay", "drift", "readings", "log"),
+        *("framework", "caution", "cause", "not_examined"),
+    }
+)
 
 
 #: The reason of a check that -k, -m or a node id left out.
@@ -41,11 +71,11 @@ class Finding:
 
     Attributes:
         check: the check's id.
-        level: MUST, SHOULD or MAY.
-        title: the rule.
+        level: MUST, SHOULD or NOTE.
+        title: the rule; of a note the fact.
         verdict: how it ended.
         subject: what it was tried on, such as a row or a tool.
-        expected: what the contract asks; with `actual`, `why` and `hint` only where the verdict is fail.
+        expected: what the contract asks; with `actual`, `why` and `hint` only where the verdict is fail or note.
         actual: what came.
         why: what this does to training.
         hint: the likely cause.
@@ -57,6 +87,10 @@ class Finding:
         line: the line in that file, counted from 1.
         log: the last lines that a launched server printed, where it is not testable as launched.
         accepted: why the baseline accepts this finding; '' where it does not.
+        framework: whether it is NeMo Gym's own, and the same in every stock server: nothing for the env's author to mend.
+        caution: of a pass, why it says less than it seems to, such as too few tries; '' where it does not.
+        cause: what it has in common with other findings, where that is known.
+        not_examined: of a check that does not apply, whether an option or a file would have made it apply (`reason`).
         drift: rows for the drift report, as JSON objects (`probes.drift_row`).
         readings: what the server's process held, where it was looked at, as JSON objects (`Reading`).
     """
@@ -80,14 +114,26 @@ class Finding:
     log: tuple[str, ...] = field(default=())
     drift: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     readings: tuple[Mapping[str, int], ...] = field(default=(), repr=False)
+    framework: bool = False
+    caution: str = ""
+    cause: Cause | None = None
+    not_examined: bool = False
 
     @property
     def red(self) -> bool:
-        """Whether it is something to mend: a violation of any level, or a rule that could not be tested."""
-        return self.verdict in (Verdict.FAIL, Verdict.UNTESTABLE)
+        """Whether it is something to mend: a violation, or a rule that could not be tested; never the framework's own."""
+        return self.verdict in (Verdict.FAIL, Verdict.UNTESTABLE) and not self.framework
+
+    @property
+    def told(self) -> bool:
+        """Whether it says something beyond a pass: a violation, a note, or what is missing to test the rule."""
+        return self.verdict in (Verdict.FAIL, Verdict.NOTE, Verdict.UNTESTABLE)
 
     def breaks(self, *, strict: bool) -> bool:
-        """Whether it fails the run: untestable, or a MUST violated (if `strict` a SHOULD too), and not accepted."""
+        """Whether it fails the run: untestable, or a MUST violated (if `strict` a SHOULD too), and not accepted.
+
+        What is the framework's own fails no run, however strict.
+        """
         if self.accepted or not self.red:
             return False
         return self.verdict is Verdict.UNTESTABLE or self.level == "MUST" or (strict and self.level == "SHOULD")
@@ -102,11 +148,12 @@ class Finding:
     def from_json(cls, data: dict[str, Any]) -> "Finding":
         """The inverse of `as_json`."""
         tuples = {name: tuple(data.get(name, ())) for name in _LISTS}
-        return cls(**data | tuples | {"verdict": Verdict(data["verdict"])})
+        cause = Cause(data["cause"]) if data.get("cause") else None
+        return cls(**data | tuples | {"verdict": Verdict(data["verdict"]), "cause": cause})
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:
-    """One verdict for several: fail, else untestable, else pass, else not applicable."""
+    """One verdict for several: fail, else untestable, else note, else pass, else not applicable."""
     verdicts = {finding.verdict for finding in findings}
-    order = (Verdict.FAIL, Verdict.UNTESTABLE, Verdict.PASS)
+    order = (Verdict.FAIL, Verdict.UNTESTABLE, Verdict.NOTE, Verdict.PASS)
     return next((verdict for verdict in order if verdict in verdicts), Verdict.NOT_APPLICABLE)

@@ -4,8 +4,8 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 
 from gym_conformance.checks.bench import Bench
-from gym_conformance.checks.check import Check, Need
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
+from gym_conformance.checks.check import Check, Level, Need
+from gym_conformance.checks.ending import NotApplicable, NotExamined, Untestable, Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.diagnoses.all_diagnoses import Diagnoses
@@ -39,7 +39,7 @@ class Judge:
     bench: Bench
     diagnoses: Diagnoses = field(default_factory=Diagnoses)
     silent: str = ""
-    asked: dict[str, tuple[Verdict, str] | None] = field(default_factory=dict)
+    asked: dict[str, tuple[Verdict, str, bool] | None] = field(default_factory=dict)
 
     @property
     def gym(self) -> Gym:
@@ -68,17 +68,18 @@ class Judge:
             if need.name not in self.asked:
                 self.asked[need.name] = await self._ask(need)
             if answer := self.asked[need.name]:
-                verdict, reason = answer
-                return self._finding(check, "server", verdict, reason)
+                verdict, reason, missing = answer
+                return replace(self._finding(check, "server", verdict, reason), not_examined=missing)
         return None
 
-    async def _ask(self, need: Need) -> tuple[Verdict, str] | None:
+    async def _ask(self, need: Need) -> tuple[Verdict, str, bool] | None:
+        """How a check without it ends, the reason, and whether the user could have given it; None where it is there."""
         try:
             await need.ask(Trial(self.bench))
         except NotApplicable as reason:
-            return Verdict.NOT_APPLICABLE, str(reason)
+            return Verdict.NOT_APPLICABLE, str(reason), isinstance(reason, NotExamined)
         except (Untestable, PathHangs, ServerFault) as missing:
-            return Verdict.UNTESTABLE, self.diagnoses.needs or str(missing)
+            return Verdict.UNTESTABLE, self.diagnoses.needs or str(missing), False
         return None
 
     async def replay(self, check: Check, schedule: Schedule) -> list[Finding]:
@@ -110,7 +111,8 @@ class Judge:
         except Violation as violation:
             return await self._explained(check, subject, violation, trial)
         except NotApplicable as reason:
-            return self._finding(check, subject, Verdict.NOT_APPLICABLE, str(reason))
+            found = self._finding(check, subject, Verdict.NOT_APPLICABLE, str(reason))
+            return replace(found, not_examined=isinstance(reason, NotExamined))
         except (Untestable, PathHangs) as missing:
             hangs = isinstance(missing, PathHangs) and self.diagnoses.needs
             return self._finding(check, subject, Verdict.UNTESTABLE, hangs or str(missing))
@@ -120,7 +122,8 @@ class Judge:
             if fault.exchange is not None:
                 trial.channel.adopt(fault.exchange)
             return await self._explained(check, subject, fault, trial, repeated=repeated)
-        return self._finding(check, subject, Verdict.PASS, trial.note)
+        passed = self._finding(check, subject, Verdict.PASS, trial.note)
+        return replace(passed, caution=self._show(trial.caution))
 
     async def _explained(
         self, check: Check, subject: object, cause: Violation | ServerFault, trial: Trial, *, repeated: bool = False
@@ -159,7 +162,7 @@ class Judge:
         endpoint, schedule = self.gym.endpoint, trial.schedule
         script = curl_script(trial.channel.exchanges, endpoint.url, endpoint.headers, endpoint.timeout)
         return replace(
-            self._finding(check, subject, Verdict.FAIL),
+            self._finding(check, subject, Verdict.NOTE if check.level is Level.NOTE else Verdict.FAIL),
             expected=self._show(violation.expected),
             actual=self._show(violation.actual),
             why=check.why,
@@ -167,6 +170,8 @@ class Judge:
             reproduce=tuple(redact(command, endpoint.secrets) for command in script),
             trajectory=tuple(self._show(step) for step in schedule.lines()) if schedule else (),
             replay=redact(dump(schedule, check.id), endpoint.secrets) if schedule else "",
+            framework=check.framework and trial.met_framework,
+            cause=violation.cause,
         )
 
     def _finding(self, check: Check, subject: object, verdict: Verdict, reason: str = "") -> Finding:

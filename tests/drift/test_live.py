@@ -105,9 +105,7 @@ def found(url: str, tool: str, parameters: dict[str, Any]) -> dict[str, list[Fin
 
 
 def failed(findings: dict[str, list[Finding]]) -> list[tuple[str, str]]:
-    return [
-        (each.check, each.subject) for several in findings.values() for each in several if each.verdict is Verdict.FAIL
-    ]
+    return [(each.check, each.subject) for several in findings.values() for each in several if each.told]
 
 
 UNIT = {"enum": ["celsius", "fahrenheit"]}

@@ -23,7 +23,7 @@ def _run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
 
 def _outcomes(path: Path) -> dict[str, Any]:
     found = json.loads(path.read_text())
-    assert found["schema"] == "gym-conformance-fleet/1"
+    assert found["schema"] == "gym-conformance-fleet/2"
     return {server["name"]: server["outcome"] for server in found["servers"]}
 
 

@@ -16,7 +16,7 @@ from gym_conformance.plugin.run import Run
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
-from tests.twins.judging import ended
+from tests.twins.judging import ended, telling
 from tests.twins.twin import dataset
 
 OF_JUDGE_MODELS = [check for check in JUDGE_MODELS if check.section == "judge"]
@@ -83,7 +83,7 @@ def _judge(server: ReferenceServer, judge_models: JudgeModels | None) -> dict[st
 )
 def test_a_twin_fails_exactly_its_own(server: type[_Judged], fails: set[str], mocks: MockPeers) -> None:
     found = _judge(server(mocks), JudgeModels(("judge",), mocks))
-    assert ended(found, Verdict.FAIL) == fails
+    assert telling(found) == fails
     assert ended(found, Verdict.PASS) == {check.id for check in OF_JUDGE_MODELS} - fails
     if fails == {"judge-answers"}:
         subjects = {finding.subject for finding in found["judge-answers"] if finding.verdict is Verdict.FAIL}

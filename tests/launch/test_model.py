@@ -20,7 +20,7 @@ from gym_mocks.agent.loop import body_of
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import LocalClient
-from tests.twins.judging import ended
+from tests.twins.judging import ended, telling
 from tests.twins.run import EpisodeRequest, Playing, Relaying
 from tests.twins.twin import Json, unrecorded
 
@@ -133,7 +133,7 @@ def _judge(server: Playing, judge_models: JudgeModels | None) -> dict[str, list[
 )
 def test_a_twin_fails_exactly_its_own(server: type[_Asking], fails: set[str], mocks: MockPeers) -> None:
     found = _judge(server(mocks), JudgeModels(("policy",), mocks))
-    assert ended(found, Verdict.FAIL) == fails
+    assert telling(found) == fails
     assert not ended(found, Verdict.UNTESTABLE) | ended(found, Verdict.NOT_APPLICABLE)
     verdicts = {finding.subject: finding.verdict for finding in found["model-fails"]}
     silent = Verdict.NOT_APPLICABLE if server is _Waits else Verdict.PASS

@@ -71,7 +71,7 @@ def test_a_folder_of_the_users_named_gym_stays_theirs(pytester: pytest.Pytester)
     assert _chosen(pytester, "gym/test_mine.py")[len(CHECKS) :] == ["gym/test_mine.py::test_own"]
 
 
-@pytest.mark.parametrize("level", ["must", "should", "may"])
+@pytest.mark.parametrize("level", ["must", "should", "note"])
 def test_levels_are_markers(pytester: pytest.Pytester, level: str) -> None:
     expected = [f"gym/{check.section}::{check.id}" for check in CHECKS if check.level.lower() == level]
     assert _chosen(pytester, "-m", level, "--strict-markers") == expected

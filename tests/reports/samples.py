@@ -53,8 +53,31 @@ SKIPPED = Finding(
     "tool-routed", "MUST", "Every tool MUST be routed", Verdict.NOT_APPLICABLE, "server", reason="no tools"
 )
 ACCEPTED = replace(
-    FAILED, check="cookie-signing-key", level="MAY", title="The signing key MAY be a secret", accepted="nemo-gym's own"
+    FAILED, check="tool-served-declared", level="SHOULD", title="A route SHOULD be declared", accepted="for the agent"
 )
+NOTED = replace(
+    FAILED,
+    check="repeat-tool-calls",
+    level="NOTE",
+    title="Repeated tool calls act twice",
+    verdict=Verdict.NOTE,
+    actual="not idempotent: add_stock",
+)
+FRAMEWORK = replace(
+    WARNED,
+    check="verify-raw-surrogate",
+    title="verify SHOULD score a text that holds a raw lone surrogate",
+    subject="server",
+    framework=True,
+)
+CAUTIOUS = replace(PASSED, check="isolation-concurrent", caution="it tried 4 trajectories only")
+NOT_EXAMINED = replace(
+    SKIPPED, check="resources-closed", reason="the server's process is not known (--gym-pid)", not_examined=True
+)
+
+#: How reports say the last two.
+FRAMEWORK_SAID = "NeMo Gym itself: verify-raw-surrogate; the same in every stock server, and nothing for you to mend."
+NOT_EXAMINED_SAID = "Not examined: resources-closed, because the server's process is not known (--gym-pid)."
 
 DECLARED = {"type": "object", "properties": {"unit": {"enum": ["celsius", "fahrenheit"]}}, "required": ["unit"]}
 SERVED = {"type": "object", "properties": {"unit": {"enum": ["celsius"]}}, "required": ["unit", "city"]}
@@ -74,7 +97,7 @@ DRIFT = DriftRow(
 
 FULL = Report(
     TARGET,
-    (PASSED, FAILED, WARNED, UNTESTABLE, SKIPPED, ACCEPTED, KEPT),
+    (PASSED, FAILED, WARNED, UNTESTABLE, SKIPPED, ACCEPTED, NOTED, FRAMEWORK, CAUTIOUS, NOT_EXAMINED, KEPT),
     baseline="gym-baseline.toml",
     stale=(Stale("verify-floor", "*", "gym-baseline.toml", 7, "it no longer fails; remove the entry"),),
     drift=(DRIFT, DriftRow("argument-widened", Weight.NOTE, "get_weather", "the server takes more")),
@@ -111,7 +134,12 @@ def hostile(text: str) -> Report:
     return replace(
         FULL,
         target={"url": text, "rows": 1, "kind": text, "evidence": text, "contract": "cookie"},
-        findings=(PASSED, failed, untestable, accepted, replace(SKIPPED, reason=text)),
+        findings=(
+            *(PASSED, failed, untestable, accepted, replace(SKIPPED, reason=text)),
+            replace(NOTED, subject=text, actual=text, hint=text),
+            replace(CAUTIOUS, caution=text),
+            replace(NOT_EXAMINED, reason=text),
+        ),
         stale=(Stale("verify-floor", text, "gym-baseline.toml", 7, text),),
         drift=(replace(drift, witness={text: text}, live=LiveAnswer.CONFIRMED, detail=text),),
         latency=(Latency(text, (0.001,)),),

@@ -9,7 +9,7 @@ import pytest
 
 from gym_conformance.reports.html import html_report
 from gym_conformance.reports.report import DOCS, HOME, Report
-from tests.reports.samples import ATTACKS, FIT, FULL, HUGE, hostile, many
+from tests.reports.samples import ATTACKS, FIT, FRAMEWORK_SAID, FULL, HUGE, NOT_EXAMINED_SAID, hostile, many
 
 
 class _Document(HTMLParser):
@@ -40,7 +40,9 @@ class _Document(HTMLParser):
 
 def test_all_that_was_found_is_in_it() -> None:
     text = _Document(FULL).text
-    for said in ("Not fit to train on", "KeyError('answer')", "a judge that answers", "nemo-gym's own", "fahrenheit"):
+    for said in ("Not fit to train on", "KeyError('answer')", "a judge that answers", "for the agent", "fahrenheit"):
+        assert said in text
+    for said in ("Repeated tool calls act twice", "it tried 4 trajectories only", FRAMEWORK_SAID, NOT_EXAMINED_SAID):
         assert said in text
 
 

@@ -8,7 +8,7 @@ from cmarkgfm.cmark import Options
 
 from gym_conformance.reports.markdown import LIMIT, markdown_report
 from gym_conformance.reports.report import DOCS
-from tests.reports.samples import ATTACKS, FIT, FULL, HUGE, hostile, many
+from tests.reports.samples import ATTACKS, FIT, FRAMEWORK_SAID, FULL, HUGE, NOT_EXAMINED_SAID, hostile, many
 
 
 class _Page(HTMLParser):
@@ -43,7 +43,9 @@ def test_the_verdict_comes_first_then_what_to_mend() -> None:
 
 def test_all_that_was_found_is_in_it() -> None:
     text = _Page(markdown_report(FULL)).text
-    for said in ("KeyError('answer')", "a judge that answers", "nemo-gym's own", "it no longer fails", "confirmed"):
+    for said in ("KeyError('answer')", "a judge that answers", "for the agent", "it no longer fails", "confirmed"):
+        assert said in text
+    for said in ("Repeated tool calls act twice", "it tried 4 trajectories only", FRAMEWORK_SAID, NOT_EXAMINED_SAID):
         assert said in text
     assert "200.0" in text  # ms
 

@@ -14,7 +14,19 @@ from gym_conformance.probes.live_answer import LiveAnswer
 from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.report import Outcome, Report, drift_of
 from gym_conformance.reports.shown import SCRIPT, named, script
-from tests.reports.samples import ACCEPTED, DRIFT, FAILED, FULL, PASSED, SKIPPED, TARGET, UNTESTABLE, WARNED
+from tests.reports.samples import (
+    ACCEPTED,
+    DRIFT,
+    FAILED,
+    FRAMEWORK,
+    FULL,
+    NOTED,
+    PASSED,
+    SKIPPED,
+    TARGET,
+    UNTESTABLE,
+    WARNED,
+)
 
 LIVE = replace(PASSED, check="live-root")
 LEFT_OUT = replace(SKIPPED, reason=NOT_SELECTED)
@@ -87,6 +99,18 @@ def test_rows_travel_with_findings_the_gravest_first() -> None:
 
 def test_the_gravest_come_first() -> None:
     assert [group.label for group in FULL.groups] == ["MUST", "untestable", "SHOULD", "accepted"]
+
+
+def test_a_note_and_the_frameworks_own_are_nothing_to_mend() -> None:
+    report = Report(TARGET, (PASSED, NOTED, FRAMEWORK), strict=True)
+    assert (report.outcome, report.groups) == (Outcome.FIT, ())
+    assert [group.label for group in report.notes] == ["note"]
+    assert report.framework == {"verify-raw-surrogate": 1}
+
+
+def test_what_a_pass_rests_on_and_what_was_not_examined_is_known() -> None:
+    assert FULL.cautions == (("isolation-concurrent", "it tried 4 trajectories only"),)
+    assert FULL.not_examined == {"the server's process is not known (--gym-pid)": ("resources-closed",)}
 
 
 def test_alike_findings_of_one_check_share_a_group() -> None:

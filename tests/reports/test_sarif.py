@@ -14,7 +14,19 @@ import pytest
 
 from gym_conformance.reports.report import Report
 from gym_conformance.reports.sarif import sarif_report
-from tests.reports.samples import ATTACKS, FAILED, FIT, FULL, HUGE, TARGET, UNTESTABLE, hostile, many
+from tests.reports.samples import (
+    ATTACKS,
+    FAILED,
+    FIT,
+    FRAMEWORK_SAID,
+    FULL,
+    HUGE,
+    NOT_EXAMINED_SAID,
+    TARGET,
+    UNTESTABLE,
+    hostile,
+    many,
+)
 
 SCHEMA = json.loads(Path(__file__).with_name("sarif-2.1.0-rtm.5.json").read_text())
 for part in ("run", "toolComponent"):
@@ -68,8 +80,20 @@ def test_a_finding_without_a_row_points_at_the_app_where_that_is_known() -> None
 
 def test_accepted_findings_are_suppressed() -> None:
     results = {result["ruleId"]: result for result in _run(FULL)["results"]}
-    assert results["cookie-signing-key"]["suppressions"][0]["justification"] == "nemo-gym's own"
+    assert results["tool-served-declared"]["suppressions"][0]["justification"] == "for the agent"
     assert "suppressions" not in results["verify-scores-rows"]
+
+
+def test_a_note_is_a_note_and_what_is_no_result_is_a_notification() -> None:
+    run = _run(FULL)
+    assert [result["level"] for result in run["results"] if result["ruleId"] == "repeat-tool-calls"] == ["note"]
+    assert "verify-raw-surrogate" not in {result["ruleId"] for result in run["results"]}
+    said = [(one["level"], one["message"]["text"]) for one in run["invocations"][0]["toolExecutionNotifications"]]
+    assert said == [
+        ("warning", "isolation-concurrent passes, with caution: it tried 4 trajectories only"),
+        ("note", FRAMEWORK_SAID),
+        ("note", NOT_EXAMINED_SAID),
+    ]
 
 
 def test_a_finding_is_known_again_by_its_check_and_subject() -> None:

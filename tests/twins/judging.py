@@ -31,6 +31,12 @@ def ended(findings: dict[str, list[Finding]], verdict: Verdict) -> frozenset[str
     return frozenset(check for check, found in findings.items() if worst(found) is verdict)
 
 
+def telling(findings: dict[str, list[Finding]]) -> frozenset[str]:
+    """The checks whose worst finding is a violation or a note."""
+    return ended(findings, Verdict.FAIL) | ended(findings, Verdict.NOTE)
+
+
 def failures(findings: dict[str, list[Finding]]) -> Iterable[Finding]:
-    """The findings that are violations."""
-    return (finding for found in findings.values() for finding in found if finding.verdict is Verdict.FAIL)
+    """The findings that are violations or notes."""
+    told = (Verdict.FAIL, Verdict.NOTE)
+    return (finding for found in findings.values() for finding in found if finding.verdict in told)

@@ -11,7 +11,7 @@ from gym_mocks.reference import DATA, reference_app
 from gym_mocks.serving import serve
 from tests.twins.all import TWINS
 from tests.twins.drift import REFERENCE_LOCK
-from tests.twins.judging import ended, failures, judge
+from tests.twins.judging import ended, failures, judge, telling
 from tests.twins.seed import AFTER_VERIFY
 from tests.twins.twin import Twin
 
@@ -38,10 +38,11 @@ ABOUT_ROWS = {
 def test_a_twin_fails_exactly_what_it_says(twin: Twin) -> None:
     with serve(twin.make()) as url:
         findings = judge(url, twin.data, twin.timeout, lock=twin.lock)
-    failed, untestable = ended(findings, Verdict.FAIL), ended(findings, Verdict.UNTESTABLE)
+    failed, untestable = telling(findings), ended(findings, Verdict.UNTESTABLE)
     told = [f"{finding.check} [{finding.subject}] {finding.actual}" for finding in failures(findings)]
     assert (sorted(failed), sorted(untestable)) == (sorted(twin.fails), sorted(twin.untestable)), told
     for finding in failures(findings):
+        assert (finding.verdict is Verdict.NOTE) == (finding.level == "NOTE"), finding
         assert finding.expected, finding
         assert finding.actual, finding
         assert finding.hint, finding
@@ -60,7 +61,7 @@ def test_without_rows_what_needs_them_says_so() -> None:
     """The reference's rows have required fields: it rightly refuses to score a row that we made up."""
     with serve(reference_app()) as url:
         findings = judge(url, Dataset())
-    assert not ended(findings, Verdict.FAIL)
+    assert not telling(findings)
     needing = ended(findings, Verdict.UNTESTABLE)
     assert needing == {"verify-scores-rows", *AFTER_VERIFY.split()} - {
         *(

@@ -10,7 +10,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.run import Run
 from gym_mocks.reference import reference_app
 from gym_mocks.serving import serve
-from tests.twins.judging import ended, failures, judge
+from tests.twins.judging import ended, failures, judge, telling
 from tests.twins.over_mcp import TWINS, OnlyOverMCP, OverMCP
 from tests.twins.twin import Twin, dataset
 
@@ -21,7 +21,7 @@ OVER_MCP = {check.id for check in CHECKS if check.section == "mcp"}
 def test_a_twin_fails_exactly_what_it_says(twin: Twin) -> None:
     with serve(twin.make()) as url:
         findings = judge(url, twin.data, twin.timeout, OVER_MCP)
-    failed, untestable = ended(findings, Verdict.FAIL), ended(findings, Verdict.UNTESTABLE)
+    failed, untestable = telling(findings), ended(findings, Verdict.UNTESTABLE)
     told = [f"{finding.check} [{finding.subject}] {finding.actual} {finding.reason}" for finding in failures(findings)]
     assert (sorted(failed), sorted(untestable)) == (sorted(twin.fails), sorted(twin.untestable)), told
     for finding in failures(findings):
@@ -39,7 +39,7 @@ def test_no_check_lacks_a_twin() -> None:
 def test_no_other_check_minds_tools_over_mcp(server: type[OverMCP]) -> None:
     with serve(server()) as url:
         findings = judge(url, dataset())
-    assert [f for found in findings.values() for f in found if f.verdict in (Verdict.FAIL, Verdict.UNTESTABLE)] == []
+    assert [f for found in findings.values() for f in found if f.told] == []
 
 
 def test_a_server_without_it_costs_one_seed_and_no_import() -> None:

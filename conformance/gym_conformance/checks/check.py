@@ -16,11 +16,11 @@ from gym_conformance.trajectories.trajectory import Schedule
 
 
 class Level(StrEnum):
-    """How much a rule weighs (RFC 2119): a MUST fails the run, a SHOULD warns, a MAY informs."""
+    """How much a rule weighs: a MUST fails the run, a SHOULD warns (RFC 2119); a NOTE tells a fact and is no rule."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
-    MAY = "MAY"
+    NOTE = "NOTE"
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,14 @@ class Check:
     Attributes:
         id: permanent, in kebab case; its first word is the section of the contract.
         level: how much it weighs.
-        title: the rule, in one line.
-        why: what a violation does to training.
+        title: the rule, in one line; of a note the fact.
+        why: what a violation does to training, or why the fact is worth knowing.
         doc: the documentation: how the rule is tested, and its source.
         needs: what it cannot do without.
         subjects: what it is tried on, one trial each; each is named by `str()`.
         body: tries one subject.
         attempt: for a property, tries one schedule: what `--gym-replay` runs; else None.
+        framework: whether every stock NeMo Gym server has this finding, which its author cannot mend.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Check:
     subjects: Subjects
     body: Body
     attempt: Attempt | None = None
+    framework: bool = False
 
     @property
     def section(self) -> str:
@@ -91,10 +93,12 @@ def check(
     why: str,
     needs: Iterable[Need] = (),
     subjects: Subjects = the_server,
+    framework: bool = False,
 ) -> Callable[[Body], Check]:
     """Make the decorated function a check; its docstring is the check's documentation."""
 
     def declare(body: Body) -> Check:
-        return Check(check_id, level, title, why, inspect.getdoc(body) or "", tuple(needs), subjects, body)
+        doc = inspect.getdoc(body) or ""
+        return Check(check_id, level, title, why, doc, tuple(needs), subjects, body, framework=framework)
 
     return declare

@@ -201,10 +201,11 @@ async def cookie_unsigned_id(trial: Trial, _: object) -> None:
 
 @check(
     "cookie-signing-key",
-    Level.MAY,
-    "The signing key MAY be a secret",
+    Level.NOTE,
+    "Session cookies are signed with a key that clients know",
     why="anyone who can reach the server can forge a cookie for any session; harmless on a private network.",
     needs=[RESOURCES_SERVER, COOKIES],
+    framework=True,
 )
 async def cookie_signing_key(trial: Trial, _: object) -> None:
     """Signs a session id of our choice with the cookie's own name as the key, and seeds with it.

@@ -253,8 +253,8 @@ _OFFERS_MORE = (Kind.ARGUMENT_WIDENED, Kind.ARGUMENT_UNOFFERED, Kind.UNNAMED_REF
 
 @check(
     "drift-server-takes-more",
-    Level.MAY,
-    "The server MAY take more than the definition allows",
+    Level.NOTE,
+    "The server takes more than the definition allows",
     why="harmless; but the policy is not told of all that it could do.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_each(*_OFFERS_MORE),
@@ -276,8 +276,8 @@ def _descriptions(trial: Trial) -> Iterable[Any]:
 
 @check(
     "drift-description",
-    Level.MAY,
-    "A tool's description MAY be the same everywhere",
+    Level.NOTE,
+    "A tool's descriptions differ, or one is missing",
     why="the policy chooses its tools by what their descriptions say.",
     needs=[RESOURCES_SERVER, TOOLS],
     subjects=_descriptions,

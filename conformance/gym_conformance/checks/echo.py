@@ -110,10 +110,11 @@ async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
 
 @check(
     "verify-keeps-row-fields",
-    Level.MAY,
-    "verify MAY echo row fields that it does not know",
+    Level.NOTE,
+    "verify drops row fields that it does not know",
     why="the fields of a row (its id, its source) are missing in the rollouts that are written.",
     needs=[RESOURCES_SERVER, SCORE],
+    framework=True,
 )
 async def verify_keeps_row_fields(trial: Trial, _: object) -> None:
     """Verifies the first row with an extra field, and looks for it in the reply.

@@ -73,8 +73,8 @@ async def judge_answers(trial: Trial, saying: Saying) -> None:
 
 @check(
     "judge-silent",
-    Level.MAY,
-    "verify MAY give up on a judge that says nothing, before its client gives up on it",
+    Level.NOTE,
+    "verify waits longer for a silent judge than its clients wait for verify",
     why="each rollout waits as long as the judge does, and its client has gone long before.",
     needs=[RESOURCES_SERVER],
 )
@@ -82,7 +82,7 @@ async def judge_silent(trial: Trial, _: object) -> None:
     """Verifies a row while the judge is silent: some answer comes within --gym-timeout.
 
     Our inference: nemo-gym's own client waits five minutes (`ClientTimeout()` in nemo_gym/server_utils.py, 0.4.0), the
-    clients of /verify 30 to 60 s; as this is the framework's, it is no more than a MAY.
+    clients of /verify 30 to 60 s; as this is the framework's, it is no more than a note.
     """
     try:
         await _verified(trial, Saying.NOTHING)

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.checks.check import Need
-from gym_conformance.checks.ending import NotApplicable, Untestable
+from gym_conformance.checks.ending import NotApplicable, NotExamined, Untestable
 from gym_conformance.checks.trial import Trial, refuse_made_up
 from gym_conformance.contract.dataset_rows import Row, Tool
 from gym_conformance.contract.endpoints import REVERIFY_MODE
@@ -51,7 +51,7 @@ async def _score(trial: Trial) -> None:
 
 async def _tools(trial: Trial) -> None:
     if not trial.gym.rows:
-        raise NotApplicable("no dataset rows were given (--gym-data)")
+        raise NotExamined("no dataset rows were given (--gym-data)")
     if not trial.gym.tools:
         raise NotApplicable("no row declares a tool")
 
@@ -72,12 +72,12 @@ async def _executed_tools(trial: Trial) -> None:
 
 async def _rollouts(trial: Trial) -> None:
     if not trial.gym.recorded:
-        raise NotApplicable("no recorded rollout belongs to a row (example_rollouts.jsonl beside the data)")
+        raise NotExamined("no recorded rollout belongs to a row (example_rollouts.jsonl beside the data)")
 
 
 async def _recorded_calls(trial: Trial) -> None:
     if not trial.gym.recorded_calls:
-        raise NotApplicable("no recorded rollout calls a tool (example_rollouts.jsonl beside the data)")
+        raise NotExamined("no recorded rollout calls a tool (example_rollouts.jsonl beside the data)")
 
 
 async def _cookie_contract(trial: Trial) -> None:

@@ -65,8 +65,8 @@ async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
 
 @property_check(
     "repeat-replies",
-    Level.MAY,
-    "A trajectory MAY get the same replies on every fresh session",
+    Level.NOTE,
+    "Replies differ from one fresh session to the next",
     why="what differs is noise to the policy, and is left out wherever the suite compares two runs.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
@@ -113,8 +113,8 @@ async def repeat_stateless(trial: Trial, schedule: Schedule) -> None:
 
 @check(
     "repeat-declares-stateless",
-    Level.MAY,
-    "A verify that needs no session MAY be declared stateless",
+    Level.NOTE,
+    "verify needs no session, but is not declared stateless",
     why="recorded rollouts can then be scored again after a fix of the verifier, without a rollout.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
 )
@@ -231,8 +231,8 @@ async def repeat_recorded(trial: Trial, row: Row) -> None:
 
 @check(
     "repeat-tool-calls",
-    Level.MAY,
-    "A repeated tool call MAY change nothing",
+    Level.NOTE,
+    "Repeated tool calls act twice",
     why="clients send a call again when its reply is lost: a tool that is not idempotent then acts twice.",
     needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],
 )

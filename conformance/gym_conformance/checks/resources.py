@@ -13,7 +13,7 @@ from itertools import pairwise
 from statistics import median
 
 from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
+from gym_conformance.checks.ending import NotApplicable, NotExamined, Untestable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, TYPED
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import LIVENESS, VERIFY
@@ -155,7 +155,7 @@ async def _expect_flat(trial: Trial, session: Callable[[int], Awaitable[None]]) 
     """Run sessions by their numbers, and look at the server's process every now and then."""
     pid = trial.settings.pid
     if pid is None:
-        raise NotApplicable("the server's process is not known (--gym-pid)")
+        raise NotExamined("the server's process is not known (--gym-pid)")
     sessions = await _as_many_as_fit(session)
     trial.channel.exchanges.clear()
     for done in range(_READINGS):

@@ -292,8 +292,8 @@ async def tool_name_legal(trial: Trial, tool: Tool) -> None:
 
 @check(
     "tool-served-declared",
-    Level.MAY,
-    "A route MAY be declared as a tool by some row",
+    Level.NOTE,
+    "Some routes are declared as a tool by no row",
     why="a tool that no row shows is never called: dead code, or a dataset that lags behind.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
 )

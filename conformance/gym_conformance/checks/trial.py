@@ -23,7 +23,7 @@ from gym_conformance.trajectories.trajectory import Schedule
 class Trial:
     """What a check's function works with.
 
-    `note` says of a pass how it came about; `schedule` is the shortest one that broke a property; `volatile` names the
+    `note` says of a pass how it came about, `caution` why it says less than it seems to; `schedule` is the shortest one that broke a property; `volatile` names the
     places in replies that were not compared, since they differ between two runs alone; `drift` are the rows for the
     drift report; `readings` are of the server's process.
     """
@@ -32,6 +32,7 @@ class Trial:
         self.bench = bench
         self.channel = Channel(bench.gym.endpoint)
         self.note = ""
+        self.caution = ""
         self.volatile: set[str] = set()
         self.schedule: Schedule | None = None
         self.drift: list[DriftRow] = []
@@ -42,6 +43,11 @@ class Trial:
     def gym(self) -> Gym:
         """The gym that is tried."""
         return self.bench.gym
+
+    @property
+    def met_framework(self) -> bool:
+        """Whether the server set NeMo Gym's own session cookie in this trial."""
+        return any(exchange.received.session_id is not None for exchange in self.channel.exchanges)
 
     @property
     def settings(self) -> Settings:

@@ -170,6 +170,7 @@ async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> 
     why="with a policy that has hosted tools every such rollout is lost with 422.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=lambda trial: [output for output in _degenerate(trial) if not output.stock],
+    framework=True,
 )
 async def verify_framework_types(trial: Trial, output: Degenerate) -> None:
     """Verifies the outputs that NeMo Gym's own types cannot read in every version.
@@ -191,6 +192,7 @@ async def verify_framework_types(trial: Trial, output: Degenerate) -> None:
     "verify SHOULD score a text that holds a raw lone surrogate",
     why="models do write them, a byte at a time; the rollout is lost with a 500.",
     needs=[RESOURCES_SERVER, SCORE],
+    framework=True,
 )
 async def verify_raw_surrogate(trial: Trial, _: object) -> None:
     r"""Verifies a message whose text holds "\ud800" as JSON lets it: an escape that Python reads as one character.

@@ -11,7 +11,7 @@ from gym_conformance.options import TABLE, Option
 _LEVELS = {
     "must": "a rule that fails the run when it is violated",
     "should": "a rule that warns (and fails the run with --gym-strict)",
-    "may": "a rule that informs",
+    "note": "a fact worth knowing, never a violation",
 }
 
 

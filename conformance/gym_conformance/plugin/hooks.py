@@ -28,7 +28,7 @@ from gym_conformance.plugin.replays import Replay, collect_replays, read_replay
 from gym_conformance.plugin.resuming import Ledger
 from gym_conformance.plugin.run import Unreachable, ensure_reachable
 from gym_conformance.plugin.scheduling import allow_restarts, scheduler
-from gym_conformance.plugin.summary import Tally, write_summary
+from gym_conformance.plugin.summary import Tally, status, write_summary
 from gym_conformance.plugin.target import Target, launched_targets, names_of, running_target, travelling
 from gym_conformance.reports.report import Report
 from gym_conformance.session.printable import printable
@@ -212,19 +212,12 @@ class Suite:
         for stale in getattr(report, "gym_stale", ()):
             self.tallies.get(stale["server"], self.tally).stale.append(Stale(**stale))
 
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """A check that passes with a finding below MUST shows as one."""
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
+        """A check that fails no run and yet has something to tell shows as that."""
         found = getattr(report, "gym", None)
         if not found or not report.passed:
             return None
-        red = [one for one in found["findings"] if one["verdict"] in (Verdict.FAIL, Verdict.UNTESTABLE)]
-        if not red:
-            return None
-        unaccepted = [finding for finding in red if not finding.get("accepted")]
-        if not unaccepted:
-            return "accepted", "a", "ACCEPTED"
-        level = unaccepted[0]["level"]
-        return ("warned", "w", "SHOULD") if level == "SHOULD" else ("informed", "i", "MAY")
+        return status([Finding.from_json(one) for one in found["findings"]])
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Remember what -k, -m or --lf left out, for the report."""

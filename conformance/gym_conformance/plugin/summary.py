@@ -1,6 +1,6 @@
 """What a whole run found, gathered from all processes, and how it is summed up on the terminal."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,9 +12,16 @@ from gym_conformance.options import Options
 from gym_conformance.reports.clients import Compatibility, Works, compatibilities
 from gym_conformance.reports.groups import alike
 from gym_conformance.reports.latency import Latency
-from gym_conformance.reports.report import Report, about_training, drift_of
+from gym_conformance.reports.report import (
+    Report,
+    about_training,
+    cautions_of,
+    drift_of,
+    framework_of,
+    not_examined_of,
+)
 from gym_conformance.reports.shown import named
-from gym_conformance.reports.text import explain
+from gym_conformance.reports.text import explain, framework_line, not_examined_lines
 from gym_conformance.session.latencies import Latencies
 
 
@@ -119,14 +126,35 @@ def write_summary(terminal: Any, tally: Tally) -> None:
         terminal.write_line(message, red=True, bold=True)
 
 
+def status(findings: Sequence[Finding]) -> tuple[str, str, Any] | None:
+    """How pytest shows a check that fails no run: category, letter, word; None where that is an ordinary pass."""
+    told = [finding for finding in findings if finding.told]
+    open_ = [finding for finding in told if not finding.accepted]
+    if not told:
+        cautious = any(finding.caution for finding in findings)
+        return ("cautioned", "c", ("CAUTION", {"yellow": True})) if cautious else None
+    if not open_:
+        return "accepted", "a", "ACCEPTED"
+    if all(finding.framework for finding in open_):
+        return "framework", "g", "NEMO GYM"
+    return ("noted", "n", "NOTE") if open_[0].verdict is Verdict.NOTE else ("warned", "w", "SHOULD")
+
+
 def _write_warnings(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
-    """The violations that do not fail the run; those that do stand among pytest's failures."""
-    failed = [finding for finding in findings if finding.verdict is Verdict.FAIL]
-    for text in explain(() if tally.options.strict else (finding for finding in failed if finding.level == "SHOULD")):
+    """The violations that do not fail the run, and the notes; what does fail it stands among pytest's failures."""
+    mild = (finding for finding in findings if finding.red and not finding.breaks(strict=tally.options.strict))
+    for text in explain(mild):
         terminal.write_line(text + "\n", yellow=True)
-    for finding in failed:
-        if finding.level == "MAY":
-            terminal.write_line(f"{finding.title}: {finding.actual}. {finding.hint}\n")
+    for group in alike(finding for finding in findings if finding.verdict is Verdict.NOTE and not finding.framework):
+        first, on = group.first, [subject for subject in named(group.subjects) if subject != "server"]
+        where = f" ({', '.join(on)})" if on else ""
+        terminal.write_line(f"Note: {first.title}{where}: {first.actual}. {first.hint}\n")
+    for check, caution in cautions_of(findings):
+        terminal.write_line(f"Caution: {check} passes, but {caution}\n", yellow=True, bold=True)
+    if own := framework_line(framework_of(findings)):
+        terminal.write_line(own)
+    for line in not_examined_lines(not_examined_of(findings)):
+        terminal.write_line(line)
 
 
 def _write_gate(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
@@ -188,14 +216,13 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
         return f"No rule broken, as far as the {len(tally.found)} checks that ran can tell.", "green"
     if not any(map(about_training, findings)):
         return "Nothing here to judge.", "yellow"
-    warned = len(
-        {
-            finding.check
-            for finding in findings
-            if finding.verdict is Verdict.FAIL and finding.level == "SHOULD" and not finding.accepted
-        }
-    )
-    return "Fit to train on" + (f", with {warned} warning{'s'[: warned - 1]}." if warned else "."), "green"
+    warned = len({finding.check for finding in findings if finding.red and not finding.accepted})
+    cautious = len(dict(cautions_of(findings)))
+    counts = [
+        f"{count} {word}{'s'[: count - 1]}" for count, word in ((warned, "warning"), (cautious, "caution")) if count
+    ]
+    said = "Fit to train on" + (f", with {' and '.join(counts)}." if counts else ".")
+    return said, "yellow" if cautious else "green"
 
 
 def _what_to_mend(fatal: list[Finding]) -> str:

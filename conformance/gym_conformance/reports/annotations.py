@@ -11,8 +11,9 @@ from gym_conformance.reports.groups import Group
 from gym_conformance.reports.place import relative
 from gym_conformance.reports.report import Report
 from gym_conformance.reports.shown import named, shown
+from gym_conformance.reports.text import framework_line
 
-_COMMANDS: Final = {"MUST": "error", "untestable": "error", "SHOULD": "warning", "MAY": "notice"}
+_COMMANDS: Final = {"MUST": "error", "untestable": "error", "SHOULD": "warning", "note": "notice"}
 
 
 def annotations(report: Report, root: Path) -> Iterator[str]:
@@ -20,13 +21,17 @@ def annotations(report: Report, root: Path) -> Iterator[str]:
     for stale in report.stale:
         yield _command("error", "Stale baseline entry", shown(stale), _file(stale.file, root), stale.line)
     app = str(report.target.get("app", ""))
-    for group in report.groups:
+    for group in (*report.groups, *report.notes):
         if not group.first.accepted:
             first = group.first
             command = "error" if report.breaks(group) else _COMMANDS[group.label]
             yield _command(
                 command, f"{first.check} ({group.label})", _say(group), _file(first.file or app, root), first.line
             )
+    for check, caution in report.cautions:
+        yield _command("warning", f"{check} (pass, with caution)", shown(caution), _file(app, root), 0)
+    if own := framework_line(report.framework):
+        yield _command("notice", "NeMo Gym itself", own, _file(app, root), 0)
 
 
 def _say(group: Group) -> str:

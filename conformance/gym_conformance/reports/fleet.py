@@ -28,8 +28,9 @@ class Line:
 
     @property
     def said(self) -> str:
-        """The outcome in a word or two."""
-        return _SHORT[self.report.outcome]
+        """The outcome in a word or two; of a fit server, whether to be cautious."""
+        caution = self.report.outcome in (Outcome.FIT, Outcome.PARTLY) and self.report.cautions
+        return _SHORT[self.report.outcome] + (", with caution" if caution else "")
 
     @property
     def kind(self) -> str:
@@ -45,7 +46,7 @@ class Line:
     @property
     def counts(self) -> str:
         """The violations, as a table's cell."""
-        levels = ("MUST", "SHOULD", "MAY")
+        levels = ("MUST", "SHOULD")
         return " ".join(f"{self.violations[level]} {level}" for level in levels if self.violations.get(level))
 
     @property

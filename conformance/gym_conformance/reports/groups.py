@@ -24,10 +24,12 @@ class Group:
 
     @property
     def label(self) -> str:
-        """MUST, SHOULD or MAY; or that it could not be tested, or is accepted."""
+        """MUST, SHOULD or note; or that it could not be tested, or is accepted."""
         if self.first.accepted:
             return "accepted"
-        return "untestable" if self.first.verdict is Verdict.UNTESTABLE else self.first.level
+        if self.first.verdict in (Verdict.UNTESTABLE, Verdict.NOTE):
+            return self.first.verdict.value
+        return self.first.level
 
 
 def alike(findings: Iterable[Finding]) -> Iterator[Group]:

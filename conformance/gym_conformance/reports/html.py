@@ -19,6 +19,7 @@ from gym_conformance.reports.page.markup import Markup, element, join, text
 from gym_conformance.reports.page.matrix import counts, matrix
 from gym_conformance.reports.page.memory import memory
 from gym_conformance.reports.report import HOME, Outcome, Report
+from gym_conformance.reports.text import framework_line, not_examined_lines
 
 _PAGE: Final = files("gym_conformance.reports.page")
 _CLASSES: Final = {
@@ -126,7 +127,10 @@ def _verdict(report: Report) -> Markup:
         element("p", element("code", str(target["url"])), *map(str, what), rows),
         element("ul", counts(report.checks), class_="counts", aria_label="Checks by outcome"),
         _mend_first(report),
+        _cautions(report),
         _stale(report),
+        *(element("p", line, class_="aside") for line in not_examined_lines(report.not_examined)),
+        element("p", own, class_="aside") if (own := framework_line(report.framework)) else None,
         class_=_CLASSES[report.outcome],
     )
 
@@ -145,6 +149,14 @@ def _mend_first(report: Report) -> Markup | None:
     more = len(breaking) - len(first)
     after = element("p", f"and {more} more checks below", class_="more") if more else None
     return element("div", element("h2", "Mend first"), element("ol", *items), after, class_="first") if items else None
+
+
+def _cautions(report: Report) -> Markup | None:
+    items = [
+        element("li", element("a", check, href=f"#{check}"), element("span", why)) for check, why in report.cautions
+    ]
+    heading = element("h2", "Passed, but be cautious")
+    return element("div", heading, element("ul", *items), class_="first caution") if items else None
 
 
 def _stale(report: Report) -> Markup | None:

@@ -11,10 +11,10 @@ from gym_conformance.findings import Verdict
 from gym_conformance.reports.fleet import ordered
 from gym_conformance.reports.report import Report
 
-SCHEMA: Final = "gym-conformance/1"
+SCHEMA: Final = "gym-conformance/2"
 
 #: Several targets: `servers` has for each its name, its outcome and its report, of the schema above.
-FLEET_SCHEMA: Final = "gym-conformance-fleet/1"
+FLEET_SCHEMA: Final = "gym-conformance-fleet/2"
 
 
 def as_report(report: Report) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from gym_conformance.reports.latency import Latency
 from gym_conformance.reports.marks import code, fenced, prose
 from gym_conformance.reports.report import DOCS, Outcome, Report
 from gym_conformance.reports.shown import named, script
+from gym_conformance.reports.text import framework_line, not_examined_lines
 
 #: Characters: GitHub takes 65,536 in a comment.
 LIMIT: Final = 60_000
@@ -30,7 +31,7 @@ _SIGNS: Final = {
     Outcome.UNTESTABLE: "❌",
     Outcome.NOTHING: "⚪",
 }
-_LABELS: Final = {"MUST": "🔴", "untestable": "🟣", "SHOULD": "🟡", "MAY": "🔵", "accepted": "⚪"}
+_LABELS: Final = {"MUST": "🔴", "untestable": "🟣", "SHOULD": "🟡", "note": "🔵", "accepted": "⚪"}
 
 #: Characters of a reproduction: a longer one would fill the comment.
 _SCRIPT: Final = 3_000
@@ -81,6 +82,7 @@ def _blocks(report: Report) -> Iterator[str]:
         first = breaking[0].first
         what = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else first.hint or first.title
         yield f"**Mend first:** [`{first.check}`]({DOCS}#{first.check}): {prose(what)}"
+    yield from _asides(report)
     if report.stale:
         yield "### The baseline"
         yield "\n".join(f"- {prose(str(stale))}" for stale in report.stale)
@@ -88,6 +90,9 @@ def _blocks(report: Report) -> Iterator[str]:
         yield "### What to do"
         yield _overview(report.groups)
         yield from (_finding(group) for group in report.groups)
+    if report.notes:
+        yield "### Worth knowing"
+        yield from (_finding(group) for group in report.notes)
     yield "### Clients"
     yield _clients(report.clients)
     if report.drift is not None:
@@ -96,6 +101,17 @@ def _blocks(report: Report) -> Iterator[str]:
     if report.latency:
         yield "### Latency"
         yield _latency(report.latency)
+
+
+def _asides(report: Report) -> Iterator[str]:
+    """Passes that say less than they seem to, what was not examined, and what is the framework's own."""
+    if report.cautions:
+        yield "### ⚠️ Caution"
+        yield "\n".join(f"- [`{check}`]({DOCS}#{check}) passes, but {prose(why)}" for check, why in report.cautions)
+    if report.not_examined:
+        yield "\n".join(f"- {prose(line)}" for line in not_examined_lines(report.not_examined))
+    if own := framework_line(report.framework):
+        yield prose(own)
 
 
 def _target(report: Report) -> str:

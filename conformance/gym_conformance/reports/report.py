@@ -1,5 +1,6 @@
 """The report as a value: what every form of it is made from."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -98,6 +99,27 @@ class Report:
         return tuple(sorted(groups, key=lambda group: self._gravity(group.first)))
 
     @cached_property
+    def notes(self) -> tuple[Group, ...]:
+        """Facts worth knowing, which are no violations; those that the baseline accepts come last."""
+        noted = (finding for finding in self.findings if finding.verdict is Verdict.NOTE and not finding.framework)
+        return tuple(sorted(alike(noted), key=lambda group: bool(group.first.accepted)))
+
+    @property
+    def framework(self) -> Mapping[str, int]:
+        """The checks with findings that are NeMo Gym's own, and how many each has; those accepted are left out."""
+        return framework_of(self.findings)
+
+    @property
+    def cautions(self) -> tuple[tuple[str, str], ...]:
+        """The checks that passed and say less than they seem to, each with the reason."""
+        return cautions_of(self.findings)
+
+    @property
+    def not_examined(self) -> Mapping[str, tuple[str, ...]]:
+        """The checks that could not look, by what is missing."""
+        return not_examined_of(self.findings)
+
+    @cached_property
     def outcome(self) -> Outcome:
         """What it comes to."""
         breaking = {finding.verdict for finding in self.findings if finding.breaks(strict=self.strict)}
@@ -138,10 +160,8 @@ class Report:
         return group.first.breaks(strict=self.strict)
 
     def _gravity(self, finding: Finding) -> tuple[bool, bool, bool, int]:
-        levels = ("MUST", "SHOULD", "MAY")
-        rank = levels.index(finding.level) if finding.level in levels else len(levels)
         untestable = finding.verdict is Verdict.UNTESTABLE
-        return bool(finding.accepted), not finding.breaks(strict=self.strict), untestable, rank
+        return bool(finding.accepted), not finding.breaks(strict=self.strict), untestable, finding.level != "MUST"
 
 
 def drift_of(findings: Iterable[Finding]) -> tuple[DriftRow, ...] | None:
@@ -157,3 +177,22 @@ def drift_of(findings: Iterable[Finding]) -> tuple[DriftRow, ...] | None:
 def about_training(finding: Finding) -> bool:
     """Whether it speaks for the gym: that it answers at all (section live), or has its files (env), does not."""
     return finding.verdict is Verdict.PASS and not finding.check.startswith(("live-", "env-"))
+
+
+def framework_of(findings: Iterable[Finding]) -> Mapping[str, int]:
+    """The checks with findings that are NeMo Gym's own, and how many each has; those accepted are left out."""
+    return Counter(finding.check for finding in findings if finding.framework and not finding.accepted)
+
+
+def cautions_of(findings: Iterable[Finding]) -> tuple[tuple[str, str], ...]:
+    """The checks that passed and say less than they seem to, each with the reason."""
+    return tuple(dict.fromkeys((finding.check, finding.caution) for finding in findings if finding.caution))
+
+
+def not_examined_of(findings: Iterable[Finding]) -> Mapping[str, tuple[str, ...]]:
+    """The checks that could not look, by what is missing."""
+    missing: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.not_examined:
+            missing.setdefault(finding.reason, []).append(finding.check)
+    return {reason: tuple(checks) for reason, checks in missing.items()}

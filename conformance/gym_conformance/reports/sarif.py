@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -12,9 +12,10 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.reports.place import relative
 from gym_conformance.reports.report import DOCS, HOME, Report
 from gym_conformance.reports.shown import script, shown
+from gym_conformance.reports.text import framework_line, not_examined_lines
 
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_LEVELS: Final = {"MUST": "error", "SHOULD": "warning", "MAY": "note"}
+_LEVELS: Final = {"MUST": "error", "SHOULD": "warning", "NOTE": "note"}
 
 
 def sarif_report(report: Report) -> str:
@@ -30,7 +31,7 @@ def sarif_reports(reports: Mapping[str, Report]) -> str:
 
 def _run(name: str, report: Report) -> dict[str, Any]:
     app = str(report.target.get("app", ""))
-    findings = [_finding(finding, app) for finding in report.findings if finding.red]
+    findings = [_finding(finding, app) for finding in report.findings if finding.told and not finding.framework]
     driver = {
         "name": "gym-conformance",
         "semanticVersion": __version__,
@@ -41,8 +42,24 @@ def _run(name: str, report: Report) -> dict[str, Any]:
         "tool": {"driver": driver},
         "automationDetails": {"id": f"gym-conformance/{name}/" if name else "gym-conformance/"},
         "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notifications(report))}],
         "results": findings,
     }
+
+
+def _notifications(report: Report) -> Iterator[dict[str, Any]]:
+    """What is no result of its own: passes that say less than they seem to, what is the framework's, what is missing."""
+    for check, caution in report.cautions:
+        yield _notification("warning", f"{check} passes, with caution: {caution}", check)
+    if own := framework_line(report.framework):
+        yield _notification("note", own)
+    for line in not_examined_lines(report.not_examined):
+        yield _notification("note", line)
+
+
+def _notification(level: str, text: str, check: str = "") -> dict[str, Any]:
+    about = {"associatedRule": {"id": check}} if check else {}
+    return {"level": level, "message": {"text": shown(text)}, **about}
 
 
 def _rule(finding: Finding) -> dict[str, Any]:

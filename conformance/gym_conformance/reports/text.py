@@ -1,6 +1,6 @@
 """Findings as plain text for a terminal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import indent
 
 from gym_conformance.findings import Finding, Verdict
@@ -19,7 +19,7 @@ def explain(findings: Iterable[Finding]) -> Iterator[str]:
     """
     checks: dict[str, dict[tuple[str, ...], list[Finding]]] = {}
     for finding in findings:
-        if finding.verdict in (Verdict.FAIL, Verdict.UNTESTABLE):
+        if finding.red:
             said = (finding.verdict, finding.expected, finding.actual, finding.hint, finding.reason)
             checks.setdefault(finding.check, {}).setdefault(said, []).append(finding)
     for alike in checks.values():
@@ -61,3 +61,17 @@ def _and_also(others: list[str]) -> str:
         return ""
     named = ", ".join(others[:_NAMED])
     return f"; and alike: {named}" + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
+
+
+def framework_line(checks: Mapping[str, int]) -> str:
+    """What every stock NeMo Gym server has, in one line; '' where there is nothing."""
+    if not checks:
+        return ""
+    return f"NeMo Gym itself: {', '.join(checks)}; the same in every stock server, and nothing for you to mend."
+
+
+def not_examined_lines(missing: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What was not looked at, a line for each thing that is missing."""
+    for reason, checks in missing.items():
+        named = checks[0] if len(checks) == 1 else f"{len(checks)} checks"
+        yield f"Not examined: {named}, because {reason}."

@@ -12,12 +12,12 @@ from gym_conformance.reports.shown import named, script
 #: So many findings are open from the start.
 _OPEN: Final = 3
 
-_LABELS: Final = ("MUST", "untestable", "SHOULD", "MAY", "accepted")
+_LABELS: Final = ("MUST", "untestable", "SHOULD", "note", "accepted")
 
 
 def findings(report: Report) -> Markup:
     """The section of the page."""
-    groups = report.groups
+    groups = (*report.groups, *report.notes)
     if not groups:
         return element(
             "section", element("h2", "Findings", id="findings"), element("p", "None."), aria_labelledby="findings"

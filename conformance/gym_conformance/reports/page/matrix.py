@@ -8,25 +8,40 @@ from gym_conformance.findings import Verdict
 from gym_conformance.reports.page.markup import Markup, element, join
 from gym_conformance.reports.report import DOCS, Judged
 
-_SIGNS: Final = {"pass": "✓", "must": "✗", "should": "!", "may": "i", "untestable": "?", "accepted": "~", "none": "-"}
+_SIGNS: Final = {
+    "pass": "✓",
+    "must": "✗",
+    "should": "!",
+    "note": "i",
+    "untestable": "?",
+    "accepted": "~",
+    "framework": "i",
+    "caution": "⚠",
+    "none": "-",
+}
 _WORDS: Final = {
     "pass": "pass",
+    "caution": "pass, with caution",
     "must": "MUST violated",
     "should": "SHOULD violated",
-    "may": "MAY violated",
     "untestable": "untestable",
+    "note": "worth knowing",
     "accepted": "accepted",
+    "framework": "NeMo Gym itself",
     "none": "not applicable",
 }
 
 
 def state(check: Judged) -> str:
     """How a check stands: a key of the legend, and the class that colours it."""
-    red = [finding for finding in check.findings if finding.red]
-    if not red:
-        return "pass" if check.verdict is Verdict.PASS else "none"
-    if all(finding.accepted for finding in red):
+    told = [finding for finding in check.findings if finding.told]
+    if not told:
+        cautious = any(finding.caution for finding in check.findings)
+        return "caution" if cautious else "pass" if check.verdict is Verdict.PASS else "none"
+    if all(finding.accepted for finding in told):
         return "accepted"
+    if all(finding.framework for finding in told):
+        return "framework"
     if check.verdict is Verdict.UNTESTABLE:
         return "untestable"
     return check.first.level.lower()
@@ -87,7 +102,7 @@ def _all(checks: tuple[Judged, ...]) -> Markup:
 def _row(check: Judged) -> Markup:
     how = state(check)
     reason = f": {check.first.reason}" if how == "none" else ""
-    failed = how not in ("pass", "none")
+    failed = how not in ("pass", "none", "caution", "framework")
     return element(
         "tr",
         element("td", element("a", check.check, href=f"{DOCS}#{check.check}")),
