@@ -191,7 +191,7 @@ def sessions() -> None:
         parts = url.rpartition(":")
         connections = [await asyncio.open_connection("127.0.0.1", int(parts[2])) for _ in range(1000)]
         body = to_json(weather.ROWS[0])
-        lines = ["POST /seed_session HTTP/1.1", "host: x", "content-type: application/json"]
+        lines = ["POST /seed_session HTTP/1.1", "host: localhost", "content-type: application/json"]
         head = "\r\n".join([*lines, f"content-length: {len(body)}"])
         for reader, writer in connections:
             writer.write(head.encode() + b"\r\n\r\n" + body)

@@ -40,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
         help="an example environment; repeatable (default: weather)",
     )
     serve.add_argument("--config", type=Path, action="append", default=[], help="an env's configs/*.yaml")
+    serve.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)")
     serve.add_argument("--head-port", type=int, default=0, help="the head's port (default: any free one)")
     serve.add_argument(
         "--policy",
@@ -58,14 +59,14 @@ def _serve_reference(stop: threading.Event) -> None:
 
     with serve(reference_app()) as url:
         _say(f"reference server: {url}", f"its rows:         {DATA}", "Ctrl-C stops it.")
-        stop.wait()
+        _wait(stop)
 
 
 def _serve_gym(given: argparse.Namespace, stop: threading.Event) -> None:
     from gym_mocks.gym import MockGym  # noqa: PLC0415 - likewise
     from gym_mocks.policy import echo, generated, scripted_rows  # noqa: PLC0415
 
-    with MockGym(token_fields=given.token_fields, head_port=given.head_port) as gym:
+    with MockGym(token_fields=given.token_fields, host=given.host, head_port=given.head_port) as gym:
         modules = [importlib.import_module(f"gym_mocks.examples.{name}") for name in given.env or ["weather"]]
         for module in modules:
             gym.add_env(module.server(), module.ROWS)
@@ -79,7 +80,13 @@ def _serve_gym(given: argparse.Namespace, stop: threading.Event) -> None:
             gym.write_config(given.write_config)
         servers = [f"{name}: {gym.url(name)}" for name in gym.names]
         _say(f"head: {gym.head_url}", *servers, "Ctrl-C stops it.")
-        stop.wait()
+        _wait(stop)
+
+
+def _wait(stop: threading.Event) -> None:
+    """Wait in short turns: on Windows Ctrl-C does not end a wait that has no limit."""
+    while not stop.wait(0.5):
+        pass
 
 
 def _say(*lines: str) -> None:

@@ -9,12 +9,14 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from gym_mocks.addresses import LOOPBACK
 from gym_mocks.agent import MockAgent
 from gym_mocks.agent.loop import Peers
 from gym_mocks.composition import Registered, compose
 from gym_mocks.head import Head, load_config, merged, to_yaml
 from gym_mocks.head.server import ServerType
 from gym_mocks.policy import FakePolicy
+from gym_mocks.policy.tokens import TokensBy
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.serving import Host
 from gym_mocks.wire.client import ASGIApp, LocalClient
@@ -33,14 +35,31 @@ class MockGym:
         policy: the policy that agents ask unless told otherwise.
         rows: the rows of its environments, each with the `agent_ref` that clients need.
         head_url: the head's base URL, without a last slash.
+        host: where its servers listen.
 
     Args:
         token_fields: whether the policy's replies carry the trainer's fields.
+        tokens: what the policy's tokens are made by; see `FakePolicy`.
+        policy: the policy itself, with options of its own, in the place of `token_fields` and `tokens`.
+        host: where its servers listen: loopback unless another address is given.
         head_port: a port for the head; 0 for any that is free.
+
+    Raises:
+        ValueError: `tokens` that cannot be used.
+        OSError: it cannot listen there.
     """
 
-    def __init__(self, *, token_fields: bool = False, head_port: int = 0) -> None:
-        self.policy = FakePolicy(token_fields=token_fields)
+    def __init__(
+        self,
+        *,
+        token_fields: bool = False,
+        tokens: TokensBy | None = None,
+        policy: FakePolicy | None = None,
+        host: str = LOOPBACK,
+        head_port: int = 0,
+    ) -> None:
+        self.policy = policy or FakePolicy(token_fields=token_fields, tokens=tokens)
+        self.host = host
         self.rows: list[RunnableRow] = []
         self._client = LocalClient()
         self._files: dict[str, Any] = {}
@@ -49,7 +68,7 @@ class MockGym:
         self._head = Head({})
         self._host = Host()
         try:
-            self.head_url = self._host.serve(self._head, port=head_port)
+            self.head_url = self._host.serve(self._head, port=head_port, host=host)
             self.add_policy(POLICY, self.policy)
         except BaseException:
             self.close()
@@ -170,7 +189,7 @@ class MockGym:
             os.close(number)
             path = Path(name)
             self._temporary.append(path)
-        path.write_text(to_yaml(self.config))
+        path.write_text(to_yaml(self.config), encoding="utf-8")
         return path
 
     def close(self) -> None:
@@ -202,7 +221,7 @@ class MockGym:
         if name in self._registered:
             raise ValueError(f"a server is named {name!r} already")
         same = (there.url for there in self._registered.values() if there.app is app)
-        url = next(same, None) or self._host.serve(app)
+        url = next(same, None) or self._host.serve(app, host=self.host)
         self._client.apps[url] = app
         self._registered[name] = Registered(name, kind, inner, url, app, fields or {}, time())
         self._tell_head()

@@ -1,4 +1,4 @@
-"""Applications on loopback: one thread and one event loop of ours serve any number of them."""
+"""Applications on sockets: one thread and one event loop of ours serve any number of them."""
 
 import asyncio
 import socket
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from gym_mocks.addresses import BACKLOG, LOOPBACK, HostCheck, base_url, listen
 from gym_mocks.wire import App
 from gym_mocks.wire.client import ASGIApp
 
@@ -28,21 +29,26 @@ class Host:
         self._thread = threading.Thread(target=self._run, name="gym-mocks", daemon=True)
         self._thread.start()
 
-    def serve(self, app: ASGIApp, *, port: int = 0) -> str:
+    def serve(self, app: ASGIApp, *, port: int = 0, host: str = LOOPBACK) -> str:
         """Serve an application and return its base URL, without a last slash, once it answers.
 
+        Args:
+            app: what is served; requests whose Host header is not this machine's do not reach it.
+            port: 0 for any that is free.
+            host: where it listens.
+
         Raises:
-            OSError: the port is taken.
+            OSError: the port is taken, or the host is none of this machine.
             RuntimeError: the application does not start.
         """
-        listener = _listen(port)
+        listener = listen(host, port)
         try:
-            future = asyncio.run_coroutine_threadsafe(self._start(app, listener), self._loop)
+            future = asyncio.run_coroutine_threadsafe(self._start(HostCheck(app, host), listener), self._loop)
             future.result(START_SECONDS)
         except BaseException:
             listener.close()
             raise
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        url = base_url(host, listener.getsockname()[1])
         if isinstance(app, App):
             app.url = url
         return url
@@ -81,7 +87,7 @@ class Host:
             access_log=False,
             ws="none",
             timeout_keep_alive=30,  # nemo-gym's own; longer than its client's 15 s
-            backlog=2048,
+            backlog=BACKLOG,
         )
         server = _Server(config)
         task = asyncio.ensure_future(server.serve(sockets=[listener]))
@@ -104,19 +110,6 @@ class Host:
             await last()
             await asyncio.sleep(0)  # closed transports leave the loop on its next turn
         self._loop.stop()
-
-
-def _listen(port: int) -> socket.socket:
-    """A loopback socket that listens. Its protocol is named: asyncio turns Nagle's delay off only where it is."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
-        listener.listen(2048)
-    except BaseException:
-        listener.close()
-        raise
-    return listener
 
 
 class _Server(uvicorn.Server):
@@ -175,10 +168,10 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 
 @contextmanager
-def serve(app: ASGIApp, *, port: int = 0) -> Iterator[str]:
-    """Serve an application on loopback in a background thread; yields its base URL."""
-    host = Host()
+def serve(app: ASGIApp, *, port: int = 0, host: str = LOOPBACK) -> Iterator[str]:
+    """Serve an application in a background thread; yields its base URL."""
+    server = Host()
     try:
-        yield host.serve(app, port=port)
+        yield server.serve(app, port=port, host=host)
     finally:
-        host.close()
+        server.close()

@@ -9,10 +9,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
+from gym_mocks import addresses
+from gym_mocks.examples import weather
+from gym_mocks.gym import MockGym
 from gym_mocks.reference import reference_app
 from gym_mocks.serving import Host, serve
 from gym_mocks.wire import App, HttpReply, HttpRequest
@@ -108,3 +112,53 @@ def test_a_body_past_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("gym_mocks.wire.app.BODY_LIMIT", 1000)
     with serve(reference_app()) as url:
         assert httpx.post(f"{url}/verify", content=b"x" * 1001).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ("127.0.0.1:1", 200),
+        ("localhost", 200),
+        ("LOCALHOST:80", 200),
+        ("[::1]:80", 200),
+        ("127.8.9.10", 200),
+        ("evil.example", 421),
+        ("127.0.0.1.evil.example:80", 421),
+        ("localhost.evil.example", 421),
+        ("10.0.0.1", 421),
+        ("[::1", 421),
+        ("", 421),
+    ],
+)
+def test_only_hosts_of_this_machine_are_answered(header: str, status: int) -> None:
+    """A page in a browser that has its own name point here sends that name."""
+    with serve(reference_app()) as url:
+        reply = httpx.get(url, headers={"host": header})
+        assert reply.status_code == status
+        assert status == 200 or "start it with host=" in reply.json()["detail"]
+
+
+def test_every_server_of_a_gym_checks_its_host() -> None:
+    with MockGym() as gym:
+        gym.add_env(weather.server(), weather.ROWS)
+        for url in (gym.head_url, *map(gym.url, gym.names)):
+            assert httpx.get(url, headers={"host": "evil.example"}).status_code == 421
+
+
+def test_a_host_that_was_given_is_served_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    addresses.warn.cache_clear()
+    with MockGym(host="0.0.0.0") as gym:  # noqa: S104 - that is what is tested
+        gym.add_env(weather.server(), weather.ROWS)
+        assert urlsplit(gym.head_url).hostname not in {"0.0.0.0", "localhost"}  # noqa: S104 - likewise
+        assert httpx.get(f"{gym.head_url}/health").status_code == 200
+        port = urlsplit(gym.head_url).port
+        for header, status in {"10.0.0.1": 200, socket.gethostname(): 200, "evil.example": 421}.items():
+            assert httpx.get(f"http://127.0.0.1:{port}/health", headers={"host": header}).status_code == status
+    assert [record.getMessage() for record in caplog.records if record.name == "gym_mocks"] == [
+        "serving at 0.0.0.0: whoever reaches this machine can use the mock gym"
+    ]
+
+
+def test_a_host_of_no_interface_is_an_error() -> None:
+    with pytest.raises(OSError, match=r"."), serve(reference_app(), host="192.0.2.1"):
+        pass

@@ -19,6 +19,9 @@ CookieValues = dict[str, str]
 KNOWN_ITEMS = {"message", "function_call", "function_call_output", "reasoning"}
 
 
+TURNS = 1_000  # the default agent has no end of its own; a model that never comes to one would keep this one for ever
+
+
 class InnerError(Exception):
     """A server that the agent called answered with an error; the agent answers 500 with its content."""
 
@@ -59,6 +62,8 @@ async def play(
     model_cookies: CookieValues = {}
     step = 0
     while True:
+        if step == TURNS:
+            raise RuntimeError(f"{TURNS} turns, and the model has not come to an end")
         step += 1
         reply = await peers.post(f"{peers.model}/v1/responses", {**params, "input": asked + said}, model_cookies)
         response, model_cookies = checked(reply), cookies_of(reply)

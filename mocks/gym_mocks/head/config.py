@@ -49,7 +49,7 @@ def load_config(path: Path) -> dict[str, Any]:
     import yaml  # noqa: PLC0415 - only where a file is read: it costs start-up time
 
     try:
-        config = yaml.safe_load(path.read_text())
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is not YAML: {error}") from error
     if not isinstance(config, dict):

@@ -1,10 +1,11 @@
 from dataclasses import dataclass
 from hashlib import blake2b
 from time import time
+from typing import Any
 
-from gym_mocks.policy.conversation import MARK, PolicyRequest
+from gym_mocks.policy.conversation import MARK, PolicyRequest, sent_back
 from gym_mocks.policy.items import Turn
-from gym_mocks.policy.tokens import Tokens, tokens_of
+from gym_mocks.policy.tokens import TokenFields, Tokenizer, TurnTokens, tokens_of
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,8 @@ class Answer:
         request: what it answers.
         turn: what the policy said.
         tokens: of prompt and turn.
-        token_fields: whether the reply carries the trainer's fields.
+        made: how the trainer's fields are made.
+        token_fields: whether the reply carries them.
         cut: whether it stopped for want of tokens (`incomplete_details`, finish reason `length`).
         created: seconds since the epoch.
         key: tells this answer's ids from those of other turns.
@@ -23,18 +25,37 @@ class Answer:
 
     request: PolicyRequest
     turn: Turn
-    tokens: Tokens
+    tokens: TurnTokens
+    made: TokenFields
     token_fields: bool
     cut: bool
     created: int
     key: str
 
     @classmethod
-    def of(cls, request: PolicyRequest, turn: Turn, *, token_fields: bool = False, cut: bool = False) -> "Answer":
-        """The answer that says a turn."""
-        tokens = tokens_of(request, turn)
-        digest = blake2b(repr((request.route, tokens.prompt, tokens.generation)).encode(), digest_size=8)
-        return cls(request, turn, tokens, token_fields, cut, int(time()), digest.hexdigest())
+    def of(
+        cls,
+        request: PolicyRequest,
+        turn: Turn,
+        tokenizer: Tokenizer,
+        made: TokenFields,
+        *,
+        token_fields: bool = False,
+        kinds: frozenset[str] = frozenset(),
+    ) -> "Answer":
+        """The answer that says a turn; `kinds` are the faults' that befall it."""
+        cut = "cut" in kinds
+        tokens = tokens_of(request, sent_back(request.api, turn), tokenizer, ended=not cut)
+        if "no_tokens" in kinds:
+            tokens = TurnTokens(tokens.prompt, [], 0)
+        digest = blake2b(repr((request.route, tokens.prompt, turn)).encode(errors="surrogatepass"), digest_size=8)
+        shown = token_fields and "no_token_fields" not in kinds
+        return cls(request, turn, tokens, made, shown, cut, int(time()), digest.hexdigest())
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The trainer's fields; none where the reply carries none."""
+        return self.made.of(self.tokens) if self.token_fields else {}
 
     @property
     def model(self) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gym_mocks.policy.answer import Answer
-from gym_mocks.policy.items import Say, Think, ToolCall
+from gym_mocks.policy.items import Refuse, Say, Think, ToolCall
 
 # vLLM says so with `return_tokens_as_token_ids`; nemo-gym's vllm_model reads the ids back out of it.
 AS_IDS = "return_tokens_as_token_ids"
@@ -12,13 +12,12 @@ AS_IDS = "return_tokens_as_token_ids"
 
 def completion(answer: Answer) -> dict[str, Any]:
     """The reply as one object."""
-    message: dict[str, Any] = {"role": "assistant", "content": _text(answer), "refusal": None}
+    message: dict[str, Any] = {"role": "assistant", "content": _text(answer), "refusal": _refusal(answer) or None}
     if calls := _calls(answer):
         message["tool_calls"] = calls
     if reasoning := _reasoning(answer):
         message["reasoning_content"] = reasoning
-    if answer.token_fields:
-        message |= answer.tokens.fields
+    message |= answer.fields
     choice = {
         "index": 0,
         "message": message,
@@ -40,6 +39,8 @@ def chunks(answer: Answer) -> Iterator[dict[str, Any]]:
         yield chunk({"reasoning_content": reasoning})
     for piece in _pieces(_text(answer) or ""):
         yield chunk({"content": piece})
+    for piece in _pieces(_refusal(answer)):
+        yield chunk({"refusal": piece})
     for index, call in enumerate(_calls(answer)):
         function = call["function"]
         opening = call | {"index": index, "function": function | {"arguments": ""}}
@@ -54,6 +55,10 @@ def chunks(answer: Answer) -> Iterator[dict[str, Any]]:
 def _text(answer: Answer) -> str | None:
     said = [item.text for item in answer.turn if isinstance(item, Say)]
     return "".join(said) if said else None
+
+
+def _refusal(answer: Answer) -> str:
+    return "".join(item.text for item in answer.turn if isinstance(item, Refuse))
 
 
 def _reasoning(answer: Answer) -> str:
@@ -82,7 +87,7 @@ def _log_probs(answer: Answer) -> dict[str, Any] | None:
     if not answer.request.body.get("logprobs"):
         return None
     prefix = "token_id:" if answer.request.body.get(AS_IDS) else ""
-    pairs = zip(answer.tokens.generation, answer.tokens.log_probs, strict=True)
+    pairs = zip(answer.tokens.generation, answer.made.log_probs(answer.tokens), strict=True)
     content: list[dict[str, Any]] = [
         {"token": f"{prefix}{token}", "logprob": probability, "bytes": None, "top_logprobs": []}
         for token, probability in pairs

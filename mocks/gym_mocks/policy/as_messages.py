@@ -5,13 +5,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from gym_mocks.policy.answer import Answer
-from gym_mocks.policy.items import Say, ToolCall, TurnItem
+from gym_mocks.policy.conversation import block_arguments
+from gym_mocks.policy.items import Refuse, Think, ToolCall, TurnItem
 
 
 def message(answer: Answer) -> dict[str, Any]:
     """The reply as one object."""
     blocks = [_block(answer, index, item) for index, item in enumerate(answer.turn)]
-    return _envelope(answer) | {"content": blocks, "stop_reason": _reason(answer), "usage": _usage(answer)}
+    return (
+        _envelope(answer) | {"content": blocks, "stop_reason": _reason(answer), "usage": _usage(answer)} | answer.fields
+    )
 
 
 def events(answer: Answer) -> Iterator[dict[str, Any]]:
@@ -33,20 +36,18 @@ def events(answer: Answer) -> Iterator[dict[str, Any]]:
 
 def _block(answer: Answer, index: int, item: TurnItem) -> dict[str, Any]:
     if isinstance(item, ToolCall):
-        try:
-            arguments = json.loads(item.arguments)
-        except ValueError:
-            arguments = {}  # this API carries no malformed arguments
-        return {"type": "tool_use", "id": answer.id("toolu", index), "name": item.name, "input": arguments}
-    if isinstance(item, Say):
-        return {"type": "text", "text": item.text}
-    return {"type": "thinking", "thinking": item.text, "signature": ""}
+        given = block_arguments(item)
+        return {"type": "tool_use", "id": answer.id("toolu", index), "name": item.name, "input": given}
+    if isinstance(item, Think):
+        return {"type": "thinking", "thinking": item.text, "signature": ""}
+    return {"type": "text", "text": item.text}
 
 
 def _piece(item: TurnItem, block: dict[str, Any]) -> tuple[str, str, str]:
     if isinstance(item, ToolCall):
         return "input", "input_json_delta", json.dumps(block["input"])
-    return ("text", "text_delta", item.text) if isinstance(item, Say) else ("thinking", "thinking_delta", item.text)
+    thinks = isinstance(item, Think)
+    return ("thinking", "thinking_delta", item.text) if thinks else ("text", "text_delta", item.text)
 
 
 def _delta(key: str) -> str:
@@ -56,6 +57,8 @@ def _delta(key: str) -> str:
 def _reason(answer: Answer) -> str:
     if answer.cut:
         return "max_tokens"
+    if any(isinstance(item, Refuse) for item in answer.turn):
+        return "refusal"
     return "tool_use" if any(isinstance(item, ToolCall) for item in answer.turn) else "end_turn"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gym_mocks.policy.answer import Answer
-from gym_mocks.policy.items import Say, ToolCall, TurnItem
+from gym_mocks.policy.items import Refuse, Say, Think, ToolCall, TurnItem
 
 Event = dict[str, Any]
 
@@ -12,8 +12,8 @@ Event = dict[str, Any]
 def response(answer: Answer) -> dict[str, Any]:
     """The reply as one object."""
     output = [_item(answer, index, item) for index, item in enumerate(answer.turn)]
-    if answer.token_fields and output:
-        output[-1] |= answer.tokens.fields
+    if output:
+        output[-1] |= answer.fields
     return _envelope(answer) | {
         "status": "incomplete" if answer.cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if answer.cut else None,
@@ -54,18 +54,17 @@ def _parts(item: TurnItem, shape: dict[str, Any], place: dict[str, Any]) -> Iter
         yield {"type": f"{kind}.done", **place, "name": item.name, "arguments": item.arguments}
         return
     more: dict[str, Any] = {}
+    kind, adding, text = "response.reasoning_summary_text", "response.reasoning_summary_part", "text"
     if isinstance(item, Say):
-        where = place | {"content_index": 0}
-        kind, part, more = "response.output_text", shape["content"][0], {"logprobs": []}
-        adding, added = "response.content_part", part | {"text": ""}
-    else:
-        where = place | {"summary_index": 0}
-        kind, part = "response.reasoning_summary_text", shape["summary"][0]
-        adding, added = "response.reasoning_summary_part", part | {"text": ""}
-    yield {"type": f"{adding}.added", **where, "part": added}
+        kind, adding, more = "response.output_text", "response.content_part", {"logprobs": []}
+    elif isinstance(item, Refuse):
+        kind, adding, text = "response.refusal", "response.content_part", "refusal"
+    parts, number = ("summary", "summary_index") if isinstance(item, Think) else ("content", "content_index")
+    where, part = place | {number: 0}, shape[parts][0]
+    yield {"type": f"{adding}.added", **where, "part": part | {text: ""}}
     for piece in _pieces(item.text):
         yield {"type": f"{kind}.delta", **where, **more, "delta": piece}
-    yield {"type": f"{kind}.done", **where, **more, "text": item.text}
+    yield {"type": f"{kind}.done", **where, **more, text: item.text}
     yield {"type": f"{adding}.done", **where, "part": part}
 
 
@@ -79,13 +78,15 @@ def _item(answer: Answer, index: int, item: TurnItem) -> dict[str, Any]:
             "arguments": item.arguments,
             "status": "completed",
         }
-    if isinstance(item, Say):
+    if not isinstance(item, Think):
+        said = {"type": "output_text", "text": item.text, "annotations": [], "logprobs": []}
+        refused = {"type": "refusal", "refusal": item.text}
         return {
             "id": answer.id("msg", index),
             "type": "message",
             "role": "assistant",
             "status": "completed",
-            "content": [{"type": "output_text", "text": item.text, "annotations": [], "logprobs": []}],
+            "content": [said if isinstance(item, Say) else refused],
         }
     summary = [{"type": "summary_text", "text": item.text}]
     return {"id": answer.id("rs", index), "type": "reasoning", "summary": summary, "encrypted_content": None}
@@ -95,7 +96,7 @@ def _empty(item: TurnItem) -> dict[str, Any]:
     """What an item lacks while it is still being said."""
     if isinstance(item, ToolCall):
         return {"arguments": "", "status": "in_progress"}
-    return {"content": [], "status": "in_progress"} if isinstance(item, Say) else {"summary": []}
+    return {"summary": []} if isinstance(item, Think) else {"content": [], "status": "in_progress"}
 
 
 def _envelope(answer: Answer) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class Proxy(App):
         return HttpReply(reply.status_code, content, (("content-type", kind),))
 
     def _record(self, line: dict[str, Any]) -> None:
-        with self._lock, self.cassette.open("a") as file:
+        with self._lock, self.cassette.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
 
@@ -94,7 +94,7 @@ class Cassette(App):
 
     def __init__(self, cassette: Path) -> None:
         self._answers: defaultdict[str, deque[HttpReply]] = defaultdict(deque)
-        for number, line in enumerate(cassette.read_text().splitlines(), 1):
+        for number, line in enumerate(cassette.read_text(encoding="utf-8").splitlines(), 1):
             try:
                 each = json.loads(line)
                 key = _key(each["path"], each["request"].encode())

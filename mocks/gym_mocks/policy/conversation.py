@@ -1,13 +1,12 @@
 """The three APIs' requests as one conversation."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
 from typing import Any, Literal
 
-from gym_mocks.policy.items import Say, Think, ToolCall, TurnItem
+from gym_mocks.policy.items import Refuse, Say, Think, ToolCall, Turn, TurnItem
 
 PolicyApi = Literal["responses", "chat", "messages"]
 MARK = "gm"  # in every id that we give out: tells our turns from those a row's prompt came with
@@ -32,6 +31,18 @@ class ToolResult:
 ConversationEntry = Prompt | ToolResult | TurnItem
 
 
+@dataclass(frozen=True, slots=True)
+class TokensSeen:
+    """The tokens up to here, as the client gives them back with the turn before: the prompt's and the turn's own."""
+
+    prompt: Sequence[int]
+    generation: Sequence[int]
+
+
+#: A conversation as it is read: what others said, the policy's turns, and the tokens that came with one.
+Segment = Prompt | ToolResult | Turn | TokensSeen
+
+
 @dataclass(frozen=True)
 class PolicyRequest:
     """One request to the policy, whichever API it came by.
@@ -41,12 +52,14 @@ class PolicyRequest:
         body: the request's JSON object.
         api_key: of the Authorization or x-api-key header, without `Bearer`; empty where there is none.
         route: the route that took it; empty for the policy's default.
+        counted: how many turns the tokens that came with it hold: clients may merge turns of reasoning alone.
     """
 
     api: PolicyApi
     body: dict[str, Any]
     api_key: str = field(default="", repr=False)
     route: str = ""
+    counted: int = 0
 
     @property
     def model(self) -> str:
@@ -55,14 +68,24 @@ class PolicyRequest:
         return model if isinstance(model, str) else ""
 
     @cached_property
-    def entries(self) -> tuple[ConversationEntry, ...]:
-        """The conversation so far."""
+    def segments(self) -> tuple[Segment, ...]:
+        """The conversation so far, each of the policy's turns apart."""
         return tuple(READERS[self.api](self.body))
 
     @cached_property
+    def turns(self) -> tuple[Turn, ...]:
+        """The policy's turns so far."""
+        return tuple(segment for segment in self.segments if isinstance(segment, tuple))
+
+    @cached_property
+    def entries(self) -> tuple[ConversationEntry, ...]:
+        """The conversation so far, entry by entry."""
+        return tuple(_entries(self.segments))
+
+    @property
     def step(self) -> int:
         """How many turns this policy has had in the conversation: 0 at its first."""
-        return sum(1 for ours, _ in groupby(self.entries, lambda entry: isinstance(entry, TurnItem)) if ours)
+        return max(len(self.turns), self.counted)
 
     @property
     def prompt(self) -> tuple[Prompt, ...]:
@@ -89,63 +112,162 @@ class PolicyRequest:
         return {name: schema or {} for name, schema in schemas if isinstance(name, str)}
 
 
-def _responses(body: Mapping[str, Any]) -> Iterator[ConversationEntry]:
+def recorded_turns(output: Sequence[Mapping[str, Any]]) -> tuple[Turn, ...]:
+    """The policy's turns in a response's output; each assistant message is of one."""
+    return tuple(segment for segment in _items(output, ours=True) if isinstance(segment, tuple))
+
+
+def _entries(segments: Iterable[Segment]) -> Iterator[ConversationEntry]:
+    for segment in segments:
+        if isinstance(segment, tuple):
+            yield from segment
+        elif not isinstance(segment, TokensSeen):
+            yield segment
+
+
+def _responses(body: Mapping[str, Any]) -> Iterator[Segment]:
     if isinstance(body.get("instructions"), str):
         yield Prompt("system", body["instructions"])
     given = body.get("input")
     if isinstance(given, str):
         yield Prompt("user", given)
         return
-    for item in _objects(given):
-        kind = item.get("type", "message")
-        if kind == "function_call":
-            yield ToolCall(str(item.get("name")), str(item.get("arguments")))
-        elif kind == "function_call_output":
-            yield ToolResult(str(item.get("call_id")), _text(item.get("output")))
-        elif kind == "reasoning":
-            yield Think(_text(item.get("summary")))
-        elif kind == "message":
-            ours = item.get("role") == "assistant" and MARK in str(item.get("id")).split("_")
-            text = _text(item.get("content"))
-            yield Say(text) if ours else Prompt(_role(item), text)
+    yield from _items(given, ours=False)
 
 
-def _chat(body: Mapping[str, Any]) -> Iterator[ConversationEntry]:
+def _items(items: Any, *, ours: bool) -> Iterator[Segment]:
+    """Read the Responses API's items.
+
+    One turn ends where somebody else speaks, where an item is of another answer (its ids say of which), and behind
+    the item that carries the turn's tokens, which is a turn's last.
+    """
+    turn: list[TurnItem] = []
+    answer = ""
+    for item in _objects(items):
+        said = _said(item, ours=ours)
+        if turn and (isinstance(said, Prompt | ToolResult) or (said and answer and _answer(item) not in {answer, ""})):
+            yield tuple(turn)
+            turn, answer = [], ""
+        if isinstance(said, TurnItem):
+            turn.append(said)
+            answer = answer or _answer(item)
+            if (seen := _tokens_seen(item)) is not None:
+                yield tuple(turn)
+                yield seen
+                turn, answer = [], ""
+        elif said is not None:
+            yield said
+    if turn:
+        yield tuple(turn)
+
+
+def _said(item: Mapping[str, Any], *, ours: bool) -> ConversationEntry | None:
+    kind = item.get("type", "message")
+    if kind == "function_call":
+        return ToolCall(str(item.get("name")), str(item.get("arguments")))
+    if kind == "function_call_output":
+        return ToolResult(str(item.get("call_id")), _text(item.get("output")))
+    if kind == "reasoning":
+        return Think(_text(item.get("summary")))
+    if kind != "message":
+        return None
+    content = item.get("content")
+    if item.get("role") != "assistant" or not (ours or _answer(item)):
+        return Prompt(_role(item), _text(content))
+    refusals = [part["refusal"] for part in _objects(content) if isinstance(part.get("refusal"), str)]
+    return Refuse("".join(refusals)) if refusals else Say(_text(content))
+
+
+def _answer(item: Mapping[str, Any]) -> str:
+    """Which of our answers an item is of: what its ids say; empty where it is of none, or they do not say."""
+    for name in ("id", "call_id"):
+        parts = str(item.get(name)).split("_")
+        if MARK in parts[:-1]:
+            return parts[parts.index(MARK) + 1]
+    return ""
+
+
+def _tokens_seen(item: Mapping[str, Any]) -> TokensSeen | None:
+    """The token ids that an item or message carries, where both lists are there."""
+    lists = [item.get("prompt_token_ids"), item.get("generation_token_ids")]
+    if not all(isinstance(ids, list) and all(isinstance(token, int) for token in ids) for ids in lists):
+        return None
+    return TokensSeen(*lists)  # type: ignore[arg-type]  # both are lists of integers
+
+
+def _chat(body: Mapping[str, Any]) -> Iterator[Segment]:
     for message in _objects(body.get("messages")):
         role, text = _role(message), _text(message.get("content"))
-        calls = list(_objects(message.get("tool_calls")))
         if role == "tool":
             yield ToolResult(str(message.get("tool_call_id")), text)
         elif role != "assistant":
             yield Prompt(role, text)
         else:
-            if reasoning := _text(message.get("reasoning_content")):
-                yield Think(reasoning)
-            if text or not calls:
-                yield Say(text)
-            for function in (call.get("function") or {} for call in calls):
-                yield ToolCall(str(function.get("name")), str(function.get("arguments")))
+            functions = [call.get("function") or {} for call in _objects(message.get("tool_calls"))]
+            calls = [ToolCall(str(each.get("name")), str(each.get("arguments"))) for each in functions]
+            reasoning = _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
+            yield merged_turn(reasoning, text, _text(message.get("refusal")), calls)
+            if (seen := _tokens_seen(message)) is not None:
+                yield seen
 
 
-def _messages(body: Mapping[str, Any]) -> Iterator[ConversationEntry]:
+def merged_turn(reasoning: str, text: str, refusal: str, calls: Sequence[ToolCall]) -> Turn:
+    """A turn as a chat message holds it: one text of each kind, and the calls last."""
+    turn: list[TurnItem] = [Think(reasoning)] if reasoning else []
+    if text or not (refusal or calls):
+        turn.append(Say(text))
+    return (*turn, *([Refuse(refusal)] if refusal else []), *calls)
+
+
+def sent_back(api: PolicyApi, turn: Turn) -> Turn:
+    """A turn as a client sends it back that keeps all it was sent: what an API merges or cannot carry is as it has it."""
+    if api == "responses":
+        return turn
+    if api == "messages":
+        return tuple(_as_block(item) for item in turn)
+    reasoning, text, refusal = (
+        "".join(item.text for item in turn if isinstance(item, kind)) for kind in (Think, Say, Refuse)
+    )
+    return merged_turn(reasoning, text, refusal, [item for item in turn if isinstance(item, ToolCall)])
+
+
+def block_arguments(call: ToolCall) -> Any:
+    """A call's arguments as the Messages API carries them, which knows no malformed ones."""
+    try:
+        return json.loads(call.arguments)
+    except ValueError:
+        return {}
+
+
+def _as_block(item: TurnItem) -> TurnItem:
+    if isinstance(item, ToolCall):
+        return ToolCall(item.name, json.dumps(block_arguments(item)))
+    return item if isinstance(item, Think) else Say(item.text)
+
+
+def _messages(body: Mapping[str, Any]) -> Iterator[Segment]:
     if body.get("system"):
         yield Prompt("system", _text(body["system"]))
     for message in _objects(body.get("messages")):
         role = _role(message)
         content = message.get("content")
         blocks = list(_objects(content)) if isinstance(content, list) else [{"type": "text", "text": content}]
+        if role == "assistant":
+            yield tuple(_block(block) for block in blocks)
+            if (seen := _tokens_seen(message)) is not None:
+                yield seen
+            continue
         for block in blocks:
-            kind = block.get("type")
-            if kind == "tool_use":
-                yield ToolCall(str(block.get("name")), json.dumps(block.get("input")))
-            elif kind == "tool_result":
+            if block.get("type") == "tool_result":
                 yield ToolResult(str(block.get("tool_use_id")), _text(block.get("content")))
-            elif kind == "thinking":
-                yield Think(str(block.get("thinking")))
-            elif role == "assistant":
-                yield Say(_text([block]))
             else:
                 yield Prompt(role, _text([block]))
+
+
+def _block(block: Mapping[str, Any]) -> TurnItem:
+    if block.get("type") == "tool_use":
+        return ToolCall(str(block.get("name")), json.dumps(block.get("input")))
+    return Think(str(block.get("thinking"))) if block.get("type") == "thinking" else Say(_text([block]))
 
 
 READERS = {"responses": _responses, "chat": _chat, "messages": _messages}

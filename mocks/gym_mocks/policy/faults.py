@@ -4,7 +4,7 @@ from random import Random
 from typing import Literal
 
 from gym_mocks.policy.conversation import PolicyRequest
-from gym_mocks.policy.items import Say, Think, ToolCall, Turn, TurnItem
+from gym_mocks.policy.items import Refuse, Say, Think, ToolCall, Turn, TurnItem
 
 FaultKind = Literal[
     "latency",
@@ -16,6 +16,8 @@ FaultKind = Literal[
     "malformed_arguments",
     "unknown_tool",
     "no_final_message",
+    "no_tokens",
+    "no_token_fields",
 ]
 
 
@@ -27,7 +29,8 @@ class PolicyFault:
         kind: what goes wrong: `latency` waits first; `status` refuses; `drop` breaks the connection inside
             the reply; `truncate` ends a stream early (a whole reply breaks off);
             `invalid_json` ends the body early; `cut` says the tokens ran out;
-            the others change what the policy says.
+            `no_tokens` says what it says in no generated token, and `no_token_fields` leaves the trainer's fields
+            out; the others change what the policy says.
         turn: only at this turn of a conversation, counted from 0.
         rate: with this probability.
         route: only on this route.
@@ -86,7 +89,7 @@ def distorted(turn: Turn, faults: Sequence[PolicyFault]) -> Turn:
 
 
 def _change(item: TurnItem, kind: FaultKind) -> Turn:
-    if kind == "no_final_message" and isinstance(item, Say):
+    if kind == "no_final_message" and isinstance(item, Say | Refuse):
         return ()
     if isinstance(item, ToolCall) and kind == "malformed_arguments":
         return (ToolCall(item.name, item.arguments[:-1] + ","),)

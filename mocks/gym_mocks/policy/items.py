@@ -14,6 +14,13 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
+class Refuse:
+    """An assistant message that refuses; it ends the agent's loop as any message does."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Think:
     """Reasoning."""
 
@@ -28,13 +35,18 @@ class ToolCall:
     arguments: str
 
 
-TurnItem = Say | Think | ToolCall
+TurnItem = Say | Refuse | Think | ToolCall
 Turn = tuple[TurnItem, ...]
 
 
 def say(text: str) -> Say:
     """An assistant message."""
     return Say(text)
+
+
+def refuse(text: str) -> Refuse:
+    """An assistant message that refuses."""
+    return Refuse(text)
 
 
 def think(text: str) -> Think:
@@ -54,5 +66,5 @@ def raw_call(tool: str, arguments: str) -> ToolCall:
 
 def turn_of(said: TurnItem | str | Sequence[TurnItem | str]) -> Turn:
     """What a policy returned as a turn: one item, a text, or several of them (calls in parallel)."""
-    items = [said] if isinstance(said, str | Say | Think | ToolCall) else said
+    items = [said] if isinstance(said, str | TurnItem) else said
     return tuple(Say(item) if isinstance(item, str) else item for item in items)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from gym_mocks.policy.conversation import PolicyRequest, Prompt
+from gym_mocks.policy.conversation import PolicyRequest, Prompt, recorded_turns
 from gym_mocks.policy.items import Say, ToolCall, Turn, TurnItem, turn_of
 from gym_mocks.policy.samples import broken, sample
 
@@ -61,7 +61,7 @@ def replayed(rollouts: Iterable[Mapping[str, Any]]) -> Policy:
         recorded[asked].append(played)
 
     def policy(request: PolicyRequest) -> Said:
-        turns, fitting = _turns(request), recorded.get(_prompt(request))
+        turns, fitting = list(request.turns), recorded.get(_prompt(request))
         if not fitting:
             raise LookupError("no recorded rollout has this prompt")
         said = next((said for said in fitting if said[: len(turns)] == turns), fitting[0])
@@ -96,8 +96,7 @@ def generated(*, calls: int = 3, arguments: ArgumentMaker = sample, hostile: boo
 
 def _recording(rollout: Mapping[str, Any]) -> tuple[tuple[Prompt, ...], list[Turn]]:
     """A rollout's prompt and its policy's turns."""
-    played = _turns(PolicyRequest("responses", {"input": rollout["response"]["output"]}), whole=True)
-    return _prompt(_asked(rollout)), played
+    return _prompt(_asked(rollout)), list(recorded_turns(rollout["response"]["output"]))
 
 
 def _asked(row: Mapping[str, Any]) -> PolicyRequest:
@@ -107,19 +106,6 @@ def _asked(row: Mapping[str, Any]) -> PolicyRequest:
 
 def _prompt(request: PolicyRequest) -> tuple[Prompt, ...]:
     return tuple(entry for entry in request.prompt if entry.role != "assistant")
-
-
-def _turns(request: PolicyRequest, *, whole: bool = False) -> list[Turn]:
-    """The policy's turns in a conversation; `whole`: it is an output, so any assistant message is one."""
-    turns: list[list[TurnItem]] = []
-    mine = False
-    for entry in request.entries:
-        said = Say(entry.text) if whole and isinstance(entry, Prompt) and entry.role == "assistant" else entry
-        if isinstance(said, TurnItem):
-            turns = turns if mine else [*turns, []]
-            turns[-1].append(said)
-        mine = isinstance(said, TurnItem)
-    return [tuple(turn) for turn in turns]
 
 
 def ending(policy: Policy, limit: int) -> Policy:

@@ -22,7 +22,7 @@ from gym_mocks.policy.policies import (
     turn_by,
 )
 from gym_mocks.policy.routes import Route, Routes
-from gym_mocks.policy.tokens import prompt_tokens, text_tokens
+from gym_mocks.policy.tokens import TokenFields, TokensBy, counted_turns, prompt_tokens, tokenizer_of
 from gym_mocks.wire import App, Dropped, HttpRefusal, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.messages import JSON, to_json
 
@@ -44,14 +44,22 @@ class FakePolicy(App):
         calls: the requests it got.
         faults: what goes wrong.
         routes: the active routes.
-        token_fields: whether replies carry the trainer's fields (`Tokens.fields`).
+        token_fields: whether replies carry the trainer's fields (`TokenFields`).
+        tokenizer: makes the tokens.
 
     Args:
         default: see above.
-        token_fields: see above.
+        token_fields: see above; on where `tokens` are given.
+        tokens: a `Vocabulary`, or (size, end), whose ids stand for nothing; or a Hugging Face tokenizer, whose ids
+            decode to what was said.
+        log_prob_scale: log probabilities lie between 0 and minus this.
+        routed_experts: (layers, experts a token) of the `routed_experts` that each turn carries; None for none.
         max_turns: a policy ends a conversation after so many turns, whatever it would say.
         keep: how many calls are kept.
         seed: of the faults' choices.
+
+    Raises:
+        ValueError: `tokens` that cannot be used.
     """
 
     def __init__(
@@ -59,12 +67,17 @@ class FakePolicy(App):
         default: Policy = echo,
         *,
         token_fields: bool = False,
+        tokens: TokensBy | None = None,
+        log_prob_scale: float = 1.0,
+        routed_experts: tuple[int, int] | None = None,
         max_turns: int = 64,
         keep: int = 1000,
         seed: int = 0,
     ) -> None:
         self.default = default
-        self.token_fields = token_fields
+        self.token_fields = token_fields or tokens is not None
+        self.tokenizer = tokenizer_of(tokens)
+        self.made = TokenFields(log_prob_scale, routed_experts)
         self.max_turns = max_turns
         self.calls = Calls(keep)
         self.faults = Faults(seed)
@@ -119,7 +132,8 @@ class FakePolicy(App):
         if route is None and len(self.routes):
             self.calls.add(PolicyCall(api, request.body, "", 409))
             raise HttpRefusal(409, f"no active rollout is named {asked.model!r}")
-        asked = PolicyRequest(api, body, key, route.name if route else "")
+        counted = counted_turns(asked, self.tokenizer)
+        asked = PolicyRequest(api, body, key, route.name if route else "", counted)
         turn, reply = await self._answer(asked, route.policy if route else self.default)
         self.calls.add(PolicyCall(api, request.body, asked.route, reply.status, turn))
         return reply
@@ -133,8 +147,8 @@ class FakePolicy(App):
                 after = () if fault.retry_after is None else (("retry-after", f"{fault.retry_after:g}"),)
                 return (), _error(fault.status, "a fault on purpose", after)
         turn = distorted(await turn_by(ending(policy, self.max_turns), asked), faults)
-        kinds = {fault.kind for fault in faults}
-        answer = Answer.of(asked, turn, token_fields=self.token_fields, cut="cut" in kinds)
+        kinds = frozenset(fault.kind for fault in faults)
+        answer = Answer.of(asked, turn, self.tokenizer, self.made, token_fields=self.token_fields, kinds=kinds)
         return turn, _rendered(answer, kinds)
 
     async def _live(self, _: HttpRequest) -> HttpReply:
@@ -150,11 +164,15 @@ class FakePolicy(App):
         if not isinstance(body, dict):
             raise HttpRefusal(400, "the request is no JSON object")
         prompt = body.get("prompt")
-        tokens = text_tokens(prompt) if isinstance(prompt, str) else prompt_tokens(PolicyRequest("chat", body))
+        if isinstance(prompt, str):
+            tokens = list(self.tokenizer.text(prompt))
+        else:
+            opened = body.get("add_generation_prompt", True) is not False
+            tokens = prompt_tokens(PolicyRequest("chat", body), self.tokenizer, open_turn=opened)
         return HttpReply.json({"count": len(tokens), "max_model_len": 131_072, "tokens": tokens})
 
 
-def _rendered(answer: Answer, kinds: set[FaultKind]) -> HttpReply:
+def _rendered(answer: Answer, kinds: frozenset[FaultKind]) -> HttpReply:
     if answer.request.body.get("stream"):
         lines = [*_lines(answer)]
         if "truncate" in kinds:

@@ -1,30 +1,150 @@
-"""A made-up tokenizer: deterministic, and contiguous over the turns of a conversation.
+"""The tokens of a conversation: deterministic, and contiguous over its turns.
 
-verl's recipe and NeMo RL assert that each turn's prompt begins with all tokens seen so far. So a turn's
-generation is, token by token, what the next prompt renders for that turn.
+verl's recipe, TRL and NeMo RL assert that each turn's prompt begins with all tokens seen so far. So where a client gives
+back the tokens that it got with a turn, they are what the next prompt begins with, as NeMo Gym's patched vLLM has it
+(`required_prefix_token_ids`); where it does not, a turn's generation is, token by token, what the next prompt renders
+for that turn.
 """
 
+import copy
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
-from gym_mocks.policy.conversation import ConversationEntry, PolicyRequest, Prompt, ToolResult
-from gym_mocks.policy.items import Say, Think, ToolCall, Turn, TurnItem
+from gym_mocks.policy.conversation import PolicyRequest, Prompt, Segment, TokensSeen, ToolResult
+from gym_mocks.policy.items import Think, ToolCall, Turn, TurnItem
 
 CHUNK = re.compile(r"\s*\w{1,5}|\s*[^\w\s]|\s+")
-VOCABULARY = 32_000
-SPECIAL = ("system", "user", "assistant", "tool", "turn", "end", "think", "call")
-IDS = {name: number for number, name in enumerate(SPECIAL, 1)}
-FIRST = 100  # the first id that stands for text
+MARKS = ("system", "user", "assistant", "tool", "turn", "think", "call")
+TEXT = 100  # the first id that stands for text, where the vocabulary is that large
 SHORT = 200  # characters of a text whose tokens are remembered
 
 
+class Vocabulary(NamedTuple):
+    """A made-up vocabulary of ids from 0 to `size` - 1, of which `end` ends a turn; its ids stand for no text."""
+
+    size: int = 32_000
+    end: int = 6
+
+
+class PretrainedTokenizer(Protocol):
+    """What is used of a Hugging Face tokenizer."""
+
+    eos_token_id: Any
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> Sequence[int]:
+        """The ids of a text."""
+
+
+#: What a policy's tokens are made by: a vocabulary, as (size, end), or a Hugging Face tokenizer.
+TokensBy = Vocabulary | tuple[int, int] | PretrainedTokenizer
+
+
+class Tokenizer(Protocol):
+    """Makes the tokens of a conversation's parts.
+
+    Attributes:
+        end: ends a turn.
+        opening: begins a turn.
+        closing: what a prompt has behind a turn's end.
+    """
+
+    end: int
+    opening: Sequence[int]
+    closing: Sequence[int]
+
+    def text(self, text: str) -> Sequence[int]:
+        """The tokens of a text."""
+
+    def other(self, role: str, text: str) -> list[int]:
+        """The tokens of what somebody else said."""
+
+    def item(self, item: TurnItem) -> list[int]:
+        """The tokens of what the policy said, without an end."""
+
+
+def tokenizer_of(tokens: TokensBy | None) -> Tokenizer:
+    """The tokenizer that a `tokens` argument stands for.
+
+    Raises:
+        ValueError: a vocabulary too small, an end that is not in it, or a tokenizer without an end token.
+    """
+    if tokens is None or isinstance(tokens, tuple):
+        return _MadeUp(Vocabulary(*(tokens or ())))
+    return _Pretrained(tokens)
+
+
+class _MadeUp:
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        size, end = vocabulary
+        if not (2 * len(MARKS) < size and 0 <= end < size):
+            raise ValueError(
+                f"tokens: a vocabulary of {size} ids with the end {end}: 15 or more are needed, end among them"
+            )
+        free = [number for number in range(1, len(MARKS) + 2) if number != end]
+        self.marks = dict(zip(MARKS, free, strict=False))
+        self.end = end
+        self.opening: Sequence[int] = (self.marks["turn"],)
+        self.closing: Sequence[int] = ()
+        self._first = min(TEXT, len(MARKS) + 2) if size <= 2 * TEXT else TEXT
+        self._count = size - self._first - (end >= self._first)
+        self._short = lru_cache(4096)(self._ids)  # prompts and tools' names come again with each turn and rollout
+
+    def text(self, text: str) -> Sequence[int]:
+        return self._short(text) if len(text) <= SHORT else self._ids(text)
+
+    def other(self, role: str, text: str) -> list[int]:
+        return [self.marks.get(role, self.marks["user"]), *self.text(text)]
+
+    def item(self, item: TurnItem) -> list[int]:
+        if isinstance(item, ToolCall):
+            return [self.marks["call"], *self.text(item.name), *self.text(item.arguments)]
+        return [*([self.marks["think"]] if isinstance(item, Think) else []), *self.text(item.text)]
+
+    def _ids(self, text: str) -> tuple[int, ...]:
+        chunks = (crc32(chunk.encode(errors="surrogatepass")) for chunk in CHUNK.findall(text))
+        ids = (self._first + number % self._count for number in chunks)
+        return tuple(number + (self._first <= self.end <= number) for number in ids)
+
+
+class _Pretrained:
+    """A tokenizer's own ids, in ChatML's form: what was said decodes to itself."""
+
+    def __init__(self, tokenizer: PretrainedTokenizer) -> None:
+        if not isinstance(tokenizer.eos_token_id, int):
+            name = type(tokenizer).__name__
+            raise ValueError(f"tokens: {name} has no end token (eos_token_id)")  # noqa: TRY004 - a value of its own
+        self.end = tokenizer.eos_token_id
+        self._tokenizer = copy.deepcopy(tokenizer)  # a fast one cannot be used in two threads at once
+        self._short = lru_cache(4096)(self._ids)
+        self.opening = self.text("<|im_start|>assistant\n")
+        self.closing = self.text("\n")
+
+    def text(self, text: str) -> Sequence[int]:
+        return self._short(text) if len(text) <= SHORT else self._ids(text)
+
+    def other(self, role: str, text: str) -> list[int]:
+        return [*self.text(f"<|im_start|>{role}\n"), *self.text(text), *self.text("<|im_end|>\n")]
+
+    def item(self, item: TurnItem) -> list[int]:
+        if isinstance(item, ToolCall):
+            called = f'{{"name": {json.dumps(item.name)}, "arguments": {item.arguments}}}'
+            return [*self.text("<tool_call>\n"), *self.text(called), *self.text("\n</tool_call>")]
+        if isinstance(item, Think):
+            return [*self.text("<think>\n"), *self.text(item.text), *self.text("\n</think>\n\n")]
+        return [*self.text(item.text)]
+
+    def _ids(self, text: str) -> tuple[int, ...]:
+        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # no tokenizer takes half a pair
+        return tuple(self._tokenizer.encode(whole, add_special_tokens=False))
+
+
 @dataclass(frozen=True)
-class Tokens:
+class TurnTokens:
     """The tokens of one turn.
 
     Attributes:
@@ -37,67 +157,83 @@ class Tokens:
     generation: list[int]
     reasoning: int
 
-    @property
-    def log_probs(self) -> list[float]:
+
+@dataclass(frozen=True)
+class TokenFields:
+    """How the trainer's fields of an output item are made.
+
+    Attributes:
+        log_prob_scale: the log probabilities lie between 0 and minus this.
+        routed_experts: layers and experts a token, for `routed_experts`; None for a model without any.
+    """
+
+    log_prob_scale: float = 1.0
+    routed_experts: tuple[int, int] | None = None
+
+    def log_probs(self, tokens: TurnTokens) -> list[float]:
         """One for each generated token: made up, finite, at most 0."""
-        return [-(token % 97) / 100 for token in self.generation]
+        return [-self.log_prob_scale * (token % 97) / 100 for token in tokens.generation]
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The trainer's fields of an output item."""
-        return {
-            "prompt_token_ids": self.prompt,
-            "generation_token_ids": self.generation,
-            "generation_log_probs": self.log_probs,
+    def of(self, tokens: TurnTokens) -> dict[str, Any]:
+        """The fields themselves."""
+        fields = {
+            "prompt_token_ids": tokens.prompt,
+            "generation_token_ids": tokens.generation,
+            "generation_log_probs": self.log_probs(tokens),
         }
+        if self.routed_experts is None:
+            return fields
+        layers, experts = self.routed_experts
+        everything = [*tokens.prompt, *tokens.generation]
+        routed = [
+            [[(token + layer + each) % 8 for each in range(experts)] for layer in range(layers)] for token in everything
+        ]
+        return fields | {"routed_experts": routed}
 
 
-def text_tokens(text: str) -> Sequence[int]:
-    """The tokens of a text."""
-    return _short_tokens(text) if len(text) <= SHORT else _tokens(text)
-
-
-def _tokens(text: str) -> tuple[int, ...]:
-    span = VOCABULARY - FIRST
-    return tuple(FIRST + crc32(chunk.encode(errors="surrogatepass")) % span for chunk in CHUNK.findall(text))
-
-
-_short_tokens = lru_cache(4096)(_tokens)  # prompts and tools' names come again with each turn and rollout
-
-
-def prompt_tokens(request: PolicyRequest) -> list[int]:
+def prompt_tokens(request: PolicyRequest, tokenizer: Tokenizer, *, open_turn: bool = True) -> list[int]:
     """The tokens of a conversation, up to where the policy's next turn begins."""
-    tokens = [token for name in request.tools for token in text_tokens(name)]
-    for ours, entries in groupby(request.entries, lambda entry: isinstance(entry, TurnItem)):
-        if ours:
-            tokens += [IDS["turn"], *_generation(entries)]
-        else:
-            for entry in entries:
-                tokens += _said(entry)
-    return [*tokens, IDS["turn"]]
+    segments = request.segments
+    known = max((i for i, segment in enumerate(segments) if isinstance(segment, TokensSeen)), default=-1)
+    tokens = [token for name in request.tools for token in tokenizer.text(name)] if known < 0 else []
+    for segment in segments[max(known, 0) :]:
+        tokens += _rendered(segment, tokenizer)
+    return [*tokens, *tokenizer.opening] if open_turn else tokens
 
 
-def tokens_of(request: PolicyRequest, turn: Turn) -> Tokens:
-    """The tokens of a turn that answers a request."""
-    thoughts: Sequence[TurnItem] = [item for item in turn if isinstance(item, Think)]
-    return Tokens(prompt_tokens(request), _generation(turn), len(_generation(thoughts)) - 1)
+def counted_turns(request: PolicyRequest, tokenizer: Tokenizer) -> int:
+    """How many turns the tokens hold that came with a conversation."""
+    seen = next((each for each in reversed(request.segments) if isinstance(each, TokensSeen)), None)
+    if seen is None:
+        return 0
+    opening, prompt = tuple(tokenizer.opening), tuple(seen.prompt)
+    return sum(prompt[i : i + len(opening)] == opening for i in range(len(prompt)))
 
 
-def _generation(items: Iterable[ConversationEntry]) -> list[int]:
-    tokens: list[int] = []
-    for item in items:
-        if isinstance(item, ToolCall):
-            tokens += [IDS["call"], *text_tokens(item.name), *text_tokens(item.arguments)]
-        elif isinstance(item, Think):
-            tokens += [IDS["think"], *text_tokens(item.text)]
-        elif isinstance(item, Say):
-            tokens += text_tokens(item.text)
-    return [*tokens, IDS["end"]]
+def tokens_of(request: PolicyRequest, turn: Turn, tokenizer: Tokenizer, *, ended: bool = True) -> TurnTokens:
+    """The tokens of a turn that answers a request.
+
+    Args:
+        request: what it answers.
+        turn: as the client will send it back.
+        tokenizer: makes them.
+        ended: whether the turn came to its end.
+    """
+    reasoning = sum(len(tokenizer.item(item)) for item in turn if isinstance(item, Think))
+    generation = [token for item in turn for token in tokenizer.item(item)]
+    return TurnTokens(
+        prompt_tokens(request, tokenizer), [*generation, tokenizer.end] if ended else generation, reasoning
+    )
 
 
-def _said(entry: ConversationEntry) -> list[int]:
-    if isinstance(entry, Prompt):
-        return [IDS.get(entry.role, IDS["user"]), *text_tokens(entry.text)]
-    if isinstance(entry, ToolResult):
-        return [IDS["tool"], *text_tokens(entry.text)]
-    return []
+def _rendered(segment: Segment, tokenizer: Tokenizer) -> Iterable[int]:
+    if isinstance(segment, TokensSeen):
+        whole = [*segment.prompt, *segment.generation]
+        ended = segment.generation[-1:] == [tokenizer.end]
+        return [*whole, *([] if ended else [tokenizer.end]), *tokenizer.closing]
+    if isinstance(segment, Prompt):
+        return tokenizer.other(segment.role, segment.text)
+    if isinstance(segment, ToolResult):
+        return tokenizer.other("tool", segment.text)
+    said = [token for item in segment for token in tokenizer.item(item)]
+    return [*tokenizer.opening, *said, tokenizer.end, *tokenizer.closing]

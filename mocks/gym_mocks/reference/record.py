@@ -182,7 +182,7 @@ def _line(item: str, category: str, place: str, quantity: int) -> dict[str, Any]
 
 
 def _write(path: Path, lines: list[dict[str, Any]]) -> None:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 if __name__ == "__main__":
