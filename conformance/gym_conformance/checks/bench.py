@@ -32,9 +32,16 @@ class Learned:
 
 @dataclass
 class Tried:
-    """How much was tried: `trials`, one for each subject of a check or example of a property, and Hypothesis's accounts."""
+    """How much was tried.
+
+    Attributes:
+        trials: one for each subject of a check or example of a property.
+        comparisons: suspicions that were held against chance.
+        statistics: Hypothesis's accounts, by check.
+    """
 
     trials: int = 0
+    comparisons: int = 0
     statistics: dict[str, str] = field(default_factory=dict)
 
 

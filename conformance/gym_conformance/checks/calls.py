@@ -13,8 +13,10 @@ from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.statuses import is_crash, is_error
+from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.generate import disturbed, trajectories
+from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trajectories.trajectory import Schedule
 
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
@@ -87,15 +89,15 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     plain = noisy.without_noise()
     disturbing = Rollout(trial.gym, trial.channel, noisy)
     outcome = await disturbing.finish()
+
+    async def again(channel: Channel) -> Outcome:
+        return await run(trial.gym, channel, noisy)
+
     if any(not is_error(step.status) for step in disturbing.refusals):
         raise NotApplicable("the call was not refused")
     if any(is_crash(step.status) for step in disturbing.refusals):
         raise NotApplicable("the call crashed the server: the finding of calls-invalid")
-    solo = Solo(trial, plain)
-    if await solo.difference(outcome) is None:
-        return
-    repeated = await run(trial.gym, trial.channel, noisy)  # once more: what comes once may be chance
-    if difference := await solo.difference(repeated):
+    if difference := await Solo(trial, plain).beyond_chance(outcome, again):
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as without the refused call",
             f"{difference.actual!r}",

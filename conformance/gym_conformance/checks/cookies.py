@@ -5,9 +5,11 @@ simple_agent/app.py replaces them after each reply, Verifiers takes them once, a
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import itsdangerous
 
+from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import Untestable, Violation
 from gym_conformance.checks.needs import COOKIES, RECORDED_CALLS, RESOURCES_SERVER, SERVED_TOOLS
@@ -19,6 +21,7 @@ from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import Cookies, payload_of
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import Reply, reply_of
 
@@ -104,8 +107,14 @@ async def _same_for_both_clients(trial: Trial, habit: CookieHabit) -> None:
     tried = await replay(trial, habit)
     if reference.kept_id and not tried.kept_id:
         raise Violation("one session id from the seed to the verify", f"{tried.ids}", _LOST)
-    expected, came = Replayed.difference(reference, again, tried)
-    if expected:
+
+    async def unlike(habit: CookieHabit, channel: Channel) -> tuple[str, str] | None:
+        return Replayed.difference(reference, again, await replay(trial, habit, channel=channel))
+
+    if Replayed.difference(reference, again, tried) and (
+        found := await beyond_chance(trial, partial(unlike, habit), partial(unlike, other), together=True)
+    ):
+        expected, came = found
         raise Violation(
             f"the same answer for {habit.value} as for {other.value}: {expected}",
             came,

@@ -45,14 +45,29 @@ class Broken(Exception):
 
 @dataclass
 class _Attempts:
-    """One search's attempts: how many, why some could not be compared, and what was left out as volatile."""
+    """One search's attempts.
+
+    Attributes:
+        attempt: tries one schedule.
+        trial: whose search it is.
+        tried: how many were tried.
+        jammed: several at once got no answer in time.
+        certain: the first that broke the property, as it was found: chance is excluded for it.
+        excuses: why some could not be compared.
+        volatile: what was left out as volatile.
+        dismissed: differences that chance may explain.
+        cautions: what a pass says less for.
+    """
 
     attempt: Attempt
     trial: Trial
     tried: int = 0
     jammed: bool = False
+    certain: Broken | None = None
     excuses: Counter[str] = field(default_factory=Counter)
     volatile: set[str] = field(default_factory=set)
+    dismissed: list[str] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
 
     async def try_batch(self, schedules: list[Schedule]) -> None:
         """Try some at once.
@@ -66,16 +81,19 @@ class _Attempts:
             results = await asyncio.gather(*map(self._try_one, schedules))
         for found in filter(None, results):
             if self.jammed or len(schedules) == 1:
+                self.certain = self.certain or found
                 raise found
             # What breaks only among others is for isolation-concurrent to find.
             if again := await self._try_one(found.schedule):
+                self.certain = self.certain or again
                 raise again
             if isinstance(found.cause, ServerFault):
                 self.jammed = True
                 self.trial.gym.endpoint.hangs.clear()  # it does answer, one at a time
 
-    async def _try_one(self, schedule: Schedule) -> Broken | None:
+    async def _try_one(self, schedule: Schedule, *, last: bool = False) -> Broken | None:
         fresh = Trial(self.trial.bench)
+        fresh.shrinking = self.certain is not None and not last
         self.tried += 1
         fresh.tried.trials += 1
         try:
@@ -86,6 +104,8 @@ class _Attempts:
             return Broken(cause, fresh, schedule)
         finally:
             self.volatile |= fresh.volatile
+            self.dismissed += fresh.dismissed
+            self.cautions += [fresh.caution] if fresh.caution else []
         return None
 
     async def reduce(self, broken: Broken) -> Broken:
@@ -95,7 +115,10 @@ class _Attempts:
         while time.monotonic() < end and (candidate := next(candidates, None)):
             if found := await self._try_one(candidate):
                 broken, candidates = found, smaller(found.schedule)
-        return broken
+        if self.certain is None or broken.schedule is self.certain.schedule:
+            return broken
+        # Chance was excluded for the example as it was found: the short one must hold as well, or the long one is told.
+        return await self._try_one(broken.schedule, last=True) or self.certain
 
     def note(self, seconds: float) -> str:
         """What a pass rests on."""
@@ -104,6 +127,9 @@ class _Attempts:
             text += f", {excused} of them with nothing to compare"
         if self.jammed:
             text += "; one at a time, for several at once got no answer in time"
+        if self.dismissed:
+            count = len(self.dismissed)
+            text += f"; {count} difference{'s'[: count - 1]} may be chance: {self.dismissed[-1]}"
         if self.volatile:
             named = sorted(self.volatile)
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
@@ -146,6 +172,7 @@ def property_check(
             batches = _batches(examples(knowledge), size)
             found = await explore(check_id, batches, attempts.try_batch, trial.settings.search.divided(size), Broken)
             trial.note = attempts.note(found.seconds)
+            trial.caution = next(iter(attempts.cautions), "")
             own = f"{check_id}:\n\n  - {trial.note}\n  - Stopped because the profile's time was over\n"
             trial.tried.statistics[check_id] = found.statistics or own
             if isinstance(found.failure, Broken):

@@ -5,7 +5,10 @@ since 0.5.0 whether a verify needs the session.
 """
 
 import json
+from collections.abc import Awaitable, Callable
+from typing import Any
 
+from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import (
@@ -31,7 +34,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.generate import trajectories
-from gym_conformance.trajectories.outcome import StepOutcome, differences, volatile
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
 #: Fresh sessions that a trajectory is run on, and what is made of it where they differ.
@@ -87,6 +90,18 @@ async def repeat_replies(trial: Trial, schedule: Schedule) -> None:
             )
 
 
+def _twice(trial: Trial, schedule: Schedule) -> Callable[[Channel], Awaitable[tuple[Any, Any] | None]]:
+    """The control of a second verify: as many fresh sessions that do the same, and their rewards where they differ."""
+
+    async def run_again(channel: Channel) -> tuple[Any, Any] | None:
+        first, *others = [
+            (await run(trial.gym, channel, schedule.trajectories[0])).steps[-1] for _run in range(_SESSIONS)
+        ]
+        return next(((first.body, other.body) for other in others if other != first), None)
+
+    return run_again
+
+
 @property_check(
     "repeat-stateless",
     Level.MUST,
@@ -100,15 +115,22 @@ async def repeat_stateless(trial: Trial, schedule: Schedule) -> None:
 
     Source: `reverify_mode` in nemo_gym/base_resources_server.py (0.5.0 on).
     """
-    rollout = Rollout(trial.gym, trial.channel, schedule.trajectories[0])
-    first = (await rollout.finish()).reward
-    for _again in range(2):
-        stranger = Rollout(trial.gym, trial.channel, schedule.trajectories[0])
-        stranger.output = rollout.output
-        second = (await stranger.verify()).body
-        if first != second:
-            hint = "The verify reads the session, or draws at random: declare it unsupported."
-            raise Violation(f"a reward of {first}, without the session too", f"{second}", hint)
+
+    async def without(channel: Channel) -> tuple[Any, Any] | None:
+        rollout = Rollout(trial.gym, channel, schedule.trajectories[0])
+        first = (await rollout.finish()).reward
+        for _again in range(2):
+            stranger = Rollout(trial.gym, channel, schedule.trajectories[0])
+            stranger.output = rollout.output
+            if first != (second := (await stranger.verify()).body):
+                return first, second
+        return None
+
+    if await without(trial.channel) and (
+        found := await beyond_chance(trial, without, _twice(trial, schedule), together=True)
+    ):
+        hint = "The verify reads the session: declare it unsupported."
+        raise Violation(f"a reward of {found[0]}, without the session too", f"{found[1]}", hint)
 
 
 @check(
@@ -159,24 +181,28 @@ async def _needs_its_session(trial: Trial, row: Row) -> bool:
 async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory, and verifies it twice more in its session: the reward stays.
 
-    Not where two fresh sessions already differ: that is repeat-deterministic's finding.
+    Where fresh sessions differ as often, it is repeat-deterministic's finding.
 
     Source: nemo_gym/server_utils.py `request` retries on a lost connection (every version).
     """
-    rollout = Rollout(trial.gym, trial.channel, schedule.trajectories[0])
-    first = await rollout.finish()
-    for _again in range(2):
-        second = await rollout.verify()
-        if (second.status, second.body) != (first.steps[-1].status, first.reward):
-            aside = Channel(trial.gym.endpoint)
-            for _control in range(_SESSIONS):
-                if (await run(trial.gym, aside, schedule.trajectories[0])).reward != first.reward:
-                    raise NotApplicable("the reward is not reproducible on fresh sessions")
-            raise Violation(
-                f"a reward of {first.reward} again",
-                f"status {second.status}, reward {second.body}",
-                "verify consumes or resets the session's state: score without changing it.",
-            )
+
+    async def repeated(channel: Channel) -> tuple[StepOutcome, StepOutcome] | None:
+        rollout = Rollout(trial.gym, channel, schedule.trajectories[0])
+        first = (await rollout.finish()).steps[-1]
+        for _again in range(2):
+            if (second := await rollout.verify()) != first:
+                return first, second
+        return None
+
+    if await repeated(trial.channel) and (
+        found := await beyond_chance(trial, repeated, _twice(trial, schedule), together=True)
+    ):
+        first, second = found
+        raise Violation(
+            f"a reward of {first.body} again",
+            f"status {second.status}, reward {second.body}",
+            "verify consumes or resets the session's state: score without changing it.",
+        )
 
 
 @property_check(
@@ -195,13 +221,18 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     Our inference: nothing says that a verify ends the session.
     """
     trajectory = schedule.trajectories[0]
-    rollout = Rollout(trial.gym, trial.channel, trajectory)
-    for _step in range(trajectory.steps - 1):
+
+    async def interim(channel: Channel) -> Outcome:
+        rollout = Rollout(trial.gym, channel, trajectory)
+        for _step in range(trajectory.steps - 1):
+            await rollout.step()
+            await rollout.verify()
         await rollout.step()
-        await rollout.verify()
-    await rollout.step()
-    if difference := await Solo(trial, trajectory).difference(rollout.outcome):
-        if any(is_refusal(step.status) for step in rollout.outcome.calls):
+        return rollout.outcome
+
+    outcome = await interim(trial.channel)
+    if difference := await Solo(trial, trajectory).beyond_chance(outcome, interim):
+        if any(is_refusal(step.status) for step in outcome.calls):
             raise NotApplicable("verify ends the session: calls after it are refused")
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as without a verify before",

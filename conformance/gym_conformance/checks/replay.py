@@ -7,6 +7,7 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.outcome import StepOutcome
@@ -29,21 +30,25 @@ class Replayed:
         return len(set(self.ids)) == 1
 
     @staticmethod
-    def difference(first: "Replayed", second: "Replayed", tried: "Replayed") -> tuple[str, str]:
-        """Where `tried` differs from two runs that are equal there: what they answered and what it did, else ''."""
+    def difference(first: "Replayed", second: "Replayed", tried: "Replayed") -> tuple[str, str] | None:
+        """Where `tried` differs from two runs that are equal there: what they answered and what it did."""
         for one, two, three in zip(first.answers, second.answers, tried.answers, strict=True):
             if one == two != three:
                 return f"{one.name} answers {one.status}, {one.body!r}", f"it answers {three.status}, {three.body!r}"
-        return "", ""
+        return None
 
 
-async def replay(trial: Trial, habit: CookieHabit, disturb: tuple[Call, ...] = ()) -> Replayed:
+async def replay(
+    trial: Trial, habit: CookieHabit, disturb: tuple[Call, ...] = (), channel: Channel | None = None
+) -> Replayed:
     """Seed, call, verify as the longest recorded rollout does, with `disturb` called after each step.
+
+    `channel` is the trial's own, unless another is given.
 
     Where no rollout is recorded, or no tool is served, only the seed and the verify remain.
     """
     row, calls = _recorded(trial)
-    session = await trial.open(row, habit)
+    session = await trial.open(row, habit, channel)
     ids, answers = [session.id], []
     for call in calls[:_CALLS]:
         for disturbing in disturb:
@@ -62,9 +67,9 @@ async def play(trial: Trial, row: Row) -> Reply:
     return reply_of(await session.verify(_response(trial, row)))
 
 
-async def called(trial: Trial, row: Row) -> Session:
+async def called(trial: Trial, row: Row, channel: Channel | None = None) -> Session:
     """A session on the row in which the calls of its first recorded rollout are made, where any would be."""
-    session = await trial.open(row)
+    session = await trial.open(row, channel=channel)
     recorded = trial.gym.recorded.get(row, ())
     for call in recorded[0].calls if recorded and trial.gym.kind is not ServerKind.SINGLE_TURN else ():
         await session.call(call)

@@ -1,5 +1,8 @@
 """What a trajectory comes to alone: the yardstick that every property of sessions is held to."""
 
+from collections.abc import Awaitable, Callable
+
+from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.ending import NotApplicable
 from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel
@@ -7,7 +10,7 @@ from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, compared, differences, named, volatile
 from gym_conformance.trajectories.trajectory import Trajectory
 
-#: A difference counts where so many runs alone are all alike.
+#: So many runs alone show what differs alone, too.
 _RUNS = 6
 
 
@@ -28,18 +31,53 @@ class Solo:
     async def difference(self, tried: Outcome) -> Difference | None:
         """Where `tried` is not as it is alone, leaving out what differs alone too: times, ids, random text.
 
+        It is no more than a suspicion: see `beyond_chance`.
+
         Raises:
             NotApplicable: nothing is left to compare.
         """
         outcome = await self.outcome()
         if next(differences(outcome, tried, self._mask), None) is None:
             return None
+        await self.settle()
+        return self.told_from(tried)
+
+    async def settle(self) -> None:
+        """Run it alone as often as it takes to know what differs alone.
+
+        Raises:
+            NotApplicable: nothing is left to compare.
+        """
+        outcome = await self.outcome()
         while self._runs < _RUNS:
             await self._run()
         self._trial.volatile |= named(self._mask, outcome)
         if not compared(outcome, self._mask):
             raise NotApplicable("not reproducible alone: no two runs of a trajectory are alike anywhere")
-        return next(differences(outcome, tried, self._mask), None)
+
+    def told_from(self, tried: Outcome) -> Difference | None:
+        """Where `tried` differs from the first run alone, as far as is known by now."""
+        return next(differences(self._outcome, tried, self._mask), None) if self._outcome else None
+
+    async def alone(self, channel: Channel) -> Difference | None:
+        """Where one more run alone differs from the first: the control of every comparison."""
+        return self.told_from(await run(self._trial.gym, channel, self.trajectory))
+
+    async def beyond_chance(
+        self, first: Outcome, again: Callable[[Channel], Awaitable[Outcome]], *, together: bool = True
+    ) -> Difference | None:
+        """Where runs like the first one, made by `again`, differ from runs alone, chance excluded.
+
+        Raises:
+            NotApplicable: nothing is left to compare.
+        """
+        if await self.difference(first) is None:
+            return None
+
+        async def tried(channel: Channel) -> Difference | None:
+            return self.told_from(await again(channel))
+
+        return await beyond_chance(self._trial, tried, self.alone, together=together)
 
     async def _run(self) -> Outcome:
         again = await run(self._trial.gym, Channel(self._trial.gym.endpoint), self.trajectory)

@@ -6,7 +6,9 @@ the reply's raw text is the tool's output, whatever its status.
 
 import json
 from collections.abc import Iterable
+from functools import partial
 
+from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import (
@@ -31,6 +33,7 @@ from gym_conformance.probes.asking import NoSession
 from gym_conformance.probes.catch_all import knows_tool
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.live_answer import LiveAnswer
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 
@@ -219,8 +222,14 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
     habit = CookieHabit.COLLECTING  # whatever the server does to the others is not this check's matter
     plain, again = await replay(trial, habit), await replay(trial, habit)
     disturbed = await replay(trial, habit, disturb)
-    expected, came = Replayed.difference(plain, again, disturbed)
-    if expected:
+
+    async def unlike(disturb: tuple[Call, ...], channel: Channel) -> tuple[str, str] | None:
+        return Replayed.difference(plain, again, await replay(trial, habit, disturb, channel))
+
+    if Replayed.difference(plain, again, disturbed) and (
+        found := await beyond_chance(trial, partial(unlike, disturb), partial(unlike, ()), together=True)
+    ):
+        expected, came = found
         raise Violation(
             f"as without the refused calls: {expected}",
             came,

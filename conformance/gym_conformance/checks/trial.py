@@ -23,9 +23,11 @@ from gym_conformance.trajectories.trajectory import Schedule
 class Trial:
     """What a check's function works with.
 
-    `note` says of a pass how it came about, `caution` why it says less than it seems to; `schedule` is the shortest one that broke a property; `volatile` names the
-    places in replies that were not compared, since they differ between two runs alone; `drift` are the rows for the
-    drift report; `readings` are of the server's process.
+    `note` says of a pass how it came about, `caution` why it says less than it seems to; `schedule` is the shortest one
+    that broke a property; `volatile` names the places in replies that were not compared, since they differ between two
+    runs alone; `shrinking` says that the fault is certain, and what is tried is to be a shorter example of it;
+    `dismissed` tells the differences that chance may explain; `drift` are the rows for the drift report; `readings` are
+    of the server's process.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -34,6 +36,8 @@ class Trial:
         self.note = ""
         self.caution = ""
         self.volatile: set[str] = set()
+        self.shrinking = False
+        self.dismissed: list[str] = []
         self.schedule: Schedule | None = None
         self.drift: list[DriftRow] = []
         self.readings: list[Reading] = []
@@ -86,13 +90,15 @@ class Trial:
         """A session that is not seeded yet, on `row` or on the gym's first one."""
         return self.gym.contract.session(self.channel, row or self.gym.row, habit)
 
-    async def open(self, row: Row | None = None, habit: CookieHabit = CookieHabit.REPLACING) -> Session:
-        """A seeded session.
+    async def open(
+        self, row: Row | None = None, habit: CookieHabit = CookieHabit.REPLACING, channel: Channel | None = None
+    ) -> Session:
+        """A seeded session; over the trial's own channel, unless another is given.
 
         Raises:
             Untestable: the server does not take the seed, which is another check's finding.
         """
-        session = self.session(row, habit)
+        session = self.gym.contract.session(channel or self.channel, row or self.gym.row, habit)
         reply = reply_of(await session.seed())
         refuse_made_up(row or self.gym.row, reply)
         if reply.status != HTTPStatus.OK:

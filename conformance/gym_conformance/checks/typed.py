@@ -29,12 +29,14 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.identity import SESSION_ID
 from gym_conformance.contract.statuses import is_error
+from gym_conformance.gym import Gym
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.typed_sessions import TypedContract, TypedSession
 from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.generate import interleaved, trajectories
-from gym_conformance.trajectories.outcome import Difference
+from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Schedule
 
 #: The episode that comes for another's session.
@@ -169,17 +171,23 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
     """
     typed = under_typed(trial)
     trajectory = recorded_trajectory(trial)
-    rollout = Rollout(typed.gym, trial.channel, trajectory)
-    lost = typed_session(trial, trajectory.row)
-    await lost.seed()
-    rollout.session = again = lost.again()
     hint = "seed_session makes the state anew, or refuses a session that it knows: return the one that is there."
-    await rollout.step()
-    for step in range(trajectory.steps - 1):
-        if step == (trajectory.steps - 1) // 2:
-            expect_id(reply_of(await again.seed()), again, hint)
+
+    async def seeded_again(channel: Channel) -> Outcome:
+        rollout = Rollout(typed.gym, channel, trajectory)
+        lost = rollout.session
+        if not isinstance(lost, TypedSession):
+            raise TypeError(f"{lost} is no typed session")
+        await lost.seed()
+        rollout.session = again = lost.again()
         await rollout.step()
-    if difference := await Solo(typed, trajectory).difference(rollout.outcome):
+        for step in range(trajectory.steps - 1):
+            if step == (trajectory.steps - 1) // 2:
+                expect_id(reply_of(await again.seed()), again, hint)
+            await rollout.step()
+        return rollout.outcome
+
+    if difference := await Solo(typed, trajectory).beyond_chance(await seeded_again(trial.channel), seeded_again):
         expected = f"{difference.step} answers {difference.expected!r}, as after one seed"
         raise Violation(expected, f"{difference.actual!r}", hint)
 
@@ -341,8 +349,12 @@ async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
     if trial.gym.contract.name == TypedContract.name:
         raise NotApplicable("only typed seeds are taken")
     trajectory = schedule.trajectories[0]
-    typed = await run(under_typed(trial).gym, trial.channel, trajectory)
-    if difference := await Solo(trial, trajectory).difference(typed):
+    gym = under_typed(trial).gym
+
+    async def typed(channel: Channel) -> Outcome:
+        return await run(gym, channel, trajectory)
+
+    if difference := await Solo(trial, trajectory).beyond_chance(await typed(trial.channel), typed):
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as in a session of the older form",
             f"{difference.actual!r}",

@@ -1,0 +1,73 @@
+"""Excluding chance before a difference between two runs is called a violation (`trajectories.evidence` has the rule)."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from gym_conformance.checks.trial import Trial
+from gym_conformance.session.channel import Channel
+from gym_conformance.trajectories.evidence import Answer, Comparison
+
+D = TypeVar("D")
+
+#: Makes a run over a channel of its own, and says how it differs from what is expected: None where it does not.
+Run = Callable[[Channel], Awaitable[D | None]]
+
+#: Seconds after which no further look is begun: generous, for the verdict is not to hang on the load of the machine.
+_DEADLINE = 180.0
+
+#: Runs at once, where other sessions are not what is being tested.
+_TOGETHER = 6
+
+
+async def beyond_chance(trial: Trial, tried: Run[D], control: Run[Any], *, together: bool = False) -> D | None:
+    """How the trials differ, where they do so more often than the controls, and chance is excluded; else None.
+
+    The trial's record becomes that of the last trial that differed. While an example is being shortened, one trial is
+    enough: the fault is certain by then, and the short example is held to the rule again at the end.
+
+    Args:
+        trial: whose suspicion it is.
+        tried: a run as it is suspected.
+        control: a run as it is known to be sound, otherwise the same.
+        together: whether several may run at once: not where other sessions are what is being tested.
+    """
+    if trial.shrinking:
+        return await _one(trial, tried)
+    trial.tried.comparisons += 1
+    comparison = Comparison(trial.tried.comparisons)
+    last: D | None = None
+    end = time.monotonic() + _DEADLINE
+    size = _TOGETHER if together else 1
+
+    async def run(form: bool) -> bool:
+        nonlocal last
+        channel = Channel(trial.gym.endpoint)
+        if not form:
+            return await control(channel) is not None
+        difference = await tried(channel)
+        if difference is not None:
+            last = difference
+            trial.channel.exchanges[:] = channel.exchanges
+        return difference is not None
+
+    while comparison.answer is Answer.OPEN and time.monotonic() < end:
+        forms = comparison.order()
+        batches = [forms[at : at + size] for at in range(0, len(forms), size)]
+        came = [each for batch in batches for each in await asyncio.gather(*map(run, batch))]
+        comparison.record(forms, came)
+    if comparison.answer is Answer.DIFFERENT:
+        return last
+    trial.dismissed.append(str(comparison))
+    if comparison.answer is Answer.OPEN:
+        trial.caution = f"a difference could not be told from chance in {_DEADLINE:g} s: {comparison}"
+    return None
+
+
+async def _one(trial: Trial, tried: Run[D]) -> D | None:
+    channel = Channel(trial.gym.endpoint)
+    difference = await tried(channel)
+    if difference is not None:
+        trial.channel.exchanges[:] = channel.exchanges
+    return difference

@@ -1,0 +1,132 @@
+"""Telling what a trial does from noise: the one rule for every verdict that rests on a comparison. Pure.
+
+What is compared is run again and again, in the form that is suspected (a trial) and in the form that is known to be
+sound (a control), in an order that is drawn at random. Each run either differs from what is expected or does not. If
+the form of a run had no influence, every assignment of the forms to the runs would have been as likely as the one
+that was drawn: how many of them give the trials at least as many differences is an exact test, whatever the server's
+noise is made of, and however it drifts.
+
+A run of the suite is wrong about chance once in a million times at most. Its comparison number i may use 1 / (i (i + 1))
+of that, which adds up to 1 however many there are; and each look at the numbers has its share of what the comparison
+may use. docs/evidence.md has the arithmetic.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import accumulate
+from math import comb
+from random import Random
+from typing import Final
+
+#: How likely it may be that a run of the suite takes noise for a fault, all its comparisons counted.
+CHANCE: Final = 1e-6
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the numbers.
+
+    Attributes:
+        pairs: so many trials, and as many controls, are added before it.
+        share: of what the comparison may use of CHANCE.
+        hopeless: where chance is still likelier than this, nothing more is tried.
+    """
+
+    pairs: int
+    share: float
+    hopeless: float
+
+
+#: Nine pairs cannot exclude chance, but show that there is nothing to exclude; 17 that differ each time, and only in
+#: the trials, are enough; a race that shows once in five times needs the later looks.
+LOOKS: Final = (
+    Look(9, 0, 0.8),
+    Look(8, 1 / 2, 0.6),
+    Look(17, 1 / 4, 0.2),
+    Look(34, 1 / 8, 0.02),
+    Look(68, 1 / 16, 0.001),
+    Look(136, 1 / 16, 0),
+)
+
+
+class Answer(Enum):
+    """What a comparison came to."""
+
+    OPEN = "not decided yet"
+    DIFFERENT = "the trials differ, and chance is excluded"
+    ALIKE = "nothing shows that the trials differ"
+
+
+@dataclass
+class Comparison:
+    """Trials and controls of one suspicion, look by look.
+
+    Attributes:
+        number: which comparison of the run this is, from 1.
+        answer: what it has come to.
+        trials: of each look, how many trials differed.
+        controls: of each look, how many controls did.
+    """
+
+    number: int
+    answer: Answer = Answer.OPEN
+    trials: list[int] = field(default_factory=list)
+    controls: list[int] = field(default_factory=list)
+    draw: Random = field(default_factory=Random, repr=False)
+
+    def order(self) -> list[bool]:
+        """Which runs the next look needs, in their order: True for a trial, False for a control."""
+        pairs = LOOKS[len(self.trials)].pairs
+        forms = [True, False] * pairs
+        self.draw.shuffle(forms)
+        return forms
+
+    def record(self, forms: Sequence[bool], differed: Sequence[bool]) -> None:
+        """Take in what came of the runs of `order`, and look."""
+        look = LOOKS[len(self.trials)]
+        self.trials.append(sum(came for form, came in zip(forms, differed, strict=True) if form))
+        self.controls.append(sum(came for form, came in zip(forms, differed, strict=True) if not form))
+        chance = self.chance
+        if chance <= allowed(self.number) * look.share:
+            self.answer = Answer.DIFFERENT
+        elif chance > look.hopeless or len(self.trials) == len(LOOKS):
+            self.answer = Answer.ALIKE
+
+    @property
+    def chance(self) -> float:
+        """How likely so many differing trials are where the form of a run has no influence."""
+        sizes = [look.pairs for look in LOOKS]
+        return chance_of(list(zip(sizes, self.trials, self.controls, strict=False)))
+
+    @property
+    def pairs(self) -> int:
+        """How many trials there were, and how many controls."""
+        return [0, *accumulate(look.pairs for look in LOOKS)][len(self.trials)]
+
+    def __str__(self) -> str:
+        return f"{sum(self.trials)} of {self.pairs} trials differed, and {sum(self.controls)} of {self.pairs} controls"
+
+
+def allowed(number: int) -> float:
+    """What comparison number `number` of a run may use of CHANCE: together they use no more than all of it."""
+    return CHANCE / (number * (number + 1))
+
+
+def chance_of(looks: Sequence[tuple[int, int, int]]) -> float:
+    """The exact chance that the trials of all looks differ at least so often in all, if their form has no influence.
+
+    Args:
+        looks: of each look the number of pairs, of trials that differed, and of controls that differed; within a look
+            every order of trials and controls was as likely.
+    """
+    ways = [1]  # by the number of trials that differ, in how many of the orders
+    for pairs, trials, controls in looks:
+        differed = trials + controls
+        here = [comb(differed, each) * comb(2 * pairs - differed, pairs - each) for each in range(pairs + 1)]
+        ways = [
+            sum(ways[before] * here[at - before] for before in range(max(0, at - pairs), min(at, len(ways) - 1) + 1))
+            for at in range(len(ways) + pairs)
+        ]
+    least = sum(trials for _, trials, _ in looks)
+    return sum(ways[least:]) / sum(ways)
