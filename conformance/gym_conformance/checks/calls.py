@@ -15,6 +15,7 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import Rollout, run
+from gym_conformance.trajectories.first import known_disturbed
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trajectories.trajectory import Schedule
@@ -54,6 +55,7 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     why="policies write such calls in every batch; a 5xx costs the agent its cookie, and so the session.",
     needs=_NEEDS,
     examples=lambda knowledge: alone(disturbed(knowledge)),
+    first=known_disturbed,
 )
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
     """Puts a call with one thing wrong, or with hostile values, into a trajectory; it gives no 5xx.
@@ -77,6 +79,7 @@ async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
     why="the policy repairs its call and goes on; if the refused one left traces, it is scored on another state.",
     needs=[*_NEEDS, SCORE],
     examples=lambda knowledge: alone(disturbed(knowledge)),
+    first=known_disturbed,
 )
 async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory with a call that is refused (4xx or 5xx) in its midst, and without it: all else is the same.

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.evidence import Answer, Comparison
+from gym_conformance.trajectories.evidence import COSTLY, LOOKS, Answer, Comparison
 
 D = TypeVar("D")
 
@@ -21,7 +21,9 @@ _DEADLINE = 180.0
 _TOGETHER = 6
 
 
-async def beyond_chance(trial: Trial, tried: Run[D], control: Run[Any], *, together: bool = False) -> D | None:
+async def beyond_chance(
+    trial: Trial, tried: Run[D], control: Run[Any], *, together: bool = False, costly: bool = False
+) -> D | None:
     """How the trials differ, where they do so more often than the controls, and chance is excluded; else None.
 
     The trial's record becomes that of the last trial that differed. While an example is being shortened, one trial is
@@ -32,11 +34,12 @@ async def beyond_chance(trial: Trial, tried: Run[D], control: Run[Any], *, toget
         tried: a run as it is suspected.
         control: a run as it is known to be sound, otherwise the same.
         together: whether several may run at once: not where other sessions are what is being tested.
+        costly: whether a trial costs many times what a control does.
     """
     if trial.shrinking:
         return await _one(trial, tried)
     trial.tried.comparisons += 1
-    comparison = Comparison(trial.tried.comparisons)
+    comparison = Comparison(trial.tried.comparisons, COSTLY if costly else LOOKS)
     last: D | None = None
     end = time.monotonic() + _DEADLINE
     size = _TOGETHER if together else 1

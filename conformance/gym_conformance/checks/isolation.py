@@ -17,7 +17,8 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.execute import Rollout, run_schedule
-from gym_conformance.trajectories.generate import crowded, interleaved, trajectories
+from gym_conformance.trajectories.first import around, at_once, side_by_side
+from gym_conformance.trajectories.generate import Knowledge, crowded, interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Schedule
 
@@ -29,8 +30,13 @@ _HINT = (
 #: What comes twice in so many tries may be a leak.
 _TRIES = 6
 
-#: How many sessions come and go while one idles, and fewer where so many would take longer than these seconds.
-_CROWD, _CROWD_SECONDS = 100, 2.0
+#: How many sessions come and go while one idles, and fewer where so many would take longer than these seconds one after
+#: the other; but more than twenty, which is what an author thinks to be many.
+_CROWD, _CROWD_SECONDS, _LEAST = 120, 30.0, 24
+
+
+def _crowd(knowledge: Knowledge) -> int:
+    return max(_LEAST, knowledge.sessions_in(_CROWD_SECONDS, at_most=_CROWD))
 
 
 async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
@@ -59,7 +65,9 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
         return
     for solo in solos.values():
         await solo.settle()
-    if await _comes_again(trial, together) and (found := await beyond_chance(trial, together, alone)):
+    if await _comes_again(trial, together) and (
+        found := await beyond_chance(trial, together, alone, costly=schedule.passing)
+    ):
         name, difference = found
         raise Violation(
             f"{difference.step} of session {name} answers {difference.expected!r}, as alone",
@@ -84,6 +92,7 @@ async def _comes_again(trial: Trial, together: Callable[[Channel], Awaitable[obj
     why="rollouts of one batch write into each other's state: the rewards are noise, and training goes on silently.",
     needs=_NEEDS,
     examples=interleaved,
+    first=side_by_side,
     together=False,
 )
 async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
@@ -103,6 +112,7 @@ async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
     why="training runs hundreds at once: what only then goes wrong is never seen by hand.",
     needs=_NEEDS,
     examples=lambda knowledge: interleaved(knowledge, concurrent=True),
+    first=at_once,
     together=False,
 )
 async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
@@ -119,13 +129,14 @@ async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     "A session MUST survive idling while others come and go",
     why="a policy thinks for minutes between two calls: an evicted session is scored on an untouched state.",
     needs=_NEEDS,
-    examples=lambda knowledge: crowded(knowledge, knowledge.sessions_in(_CROWD_SECONDS, at_most=_CROWD)),
+    examples=lambda knowledge: crowded(knowledge, _crowd(knowledge)),
+    first=lambda knowledge: around(knowledge, _crowd(knowledge)),
     together=False,
 )
 async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
-    """Begins a trajectory, runs up to 100 others in sessions of their own, and goes on with it.
+    """Begins a trajectory, runs up to 120 others in sessions of their own, several at once, and goes on with it.
 
-    Fewer than 100 where a session takes more than 20 ms.
+    Fewer than 120 where a session takes more than 250 ms, and never fewer than 24.
 
     Every reply and reward is as it is alone.
 

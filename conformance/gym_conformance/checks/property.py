@@ -15,8 +15,10 @@ from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.explore import explore
+from gym_conformance.trajectories.first import known_alone
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.learn import learn
+from gym_conformance.trajectories.profiles import PROFILES, Profile
 from gym_conformance.trajectories.reduce import smaller
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
@@ -91,6 +93,15 @@ class _Attempts:
                 self.jammed = True
                 self.trial.gym.endpoint.hangs.clear()  # it does answer, one at a time
 
+    async def first(self, schedules: list[Schedule]) -> Broken | None:
+        """Try these one by one, and say which broke the property."""
+        for schedule in schedules:
+            try:
+                await self.try_batch([schedule])
+            except Broken as broken:
+                return broken
+        return None
+
     async def _try_one(self, schedule: Schedule, *, last: bool = False) -> Broken | None:
         fresh = Trial(self.trial.bench)
         fresh.shrinking = self.certain is not None and not last
@@ -119,6 +130,18 @@ class _Attempts:
             return broken
         # Chance was excluded for the example as it was found: the short one must hold as well, or the long one is told.
         return await self._try_one(broken.schedule, last=True) or self.certain
+
+    def caution(self, profile: Profile, *, cut_short: bool) -> str:
+        """Why a pass says less than it seems to, '' where it does not."""
+        if self.cautions:
+            return self.cautions[0]
+        if not cut_short:
+            return ""
+        longer = next((one.name for one in PROFILES.values() if one.seconds > profile.seconds), profile.name)
+        enough = f"--gym-profile {longer}" if longer != profile.name else "a faster server"
+        return (
+            f"only {self.tried} of at least {profile.floor} trajectories were tried: the server is slow; use {enough}"
+        )
 
     def note(self, seconds: float) -> str:
         """What a pass rests on."""
@@ -156,12 +179,14 @@ def property_check(
     *,
     why: str,
     examples: Callable[[Knowledge], SearchStrategy[Schedule]],
+    first: Callable[[Knowledge], list[Schedule]] = known_alone,
     needs: Iterable[Need] = (),
     together: bool = True,
 ) -> Callable[[Attempt], Check]:
     """Make the decorated function, which tries one schedule, a check over many of them.
 
-    `together` says that several may be tried at once: not where other sessions are what is being tested.
+    `first` makes the examples that are tried before any is drawn, whatever they cost. `together` says that several may
+    be tried at once: not where other sessions are what is being tested.
     """
 
     def declare(attempt: Attempt) -> Check:
@@ -170,13 +195,21 @@ def property_check(
             knowledge = await knowledge_of(trial)
             size = knowledge.sessions_in(_BATCH_SECONDS, at_most=_TOGETHER) if together else 1
             batches = _batches(examples(knowledge), size)
-            found = await explore(check_id, batches, attempts.try_batch, trial.settings.search.divided(size), Broken)
-            trial.note = attempts.note(found.seconds)
-            trial.caution = next(iter(attempts.cautions), "")
+            search = trial.settings.search.divided(size)
+            began = time.monotonic()
+            failure = await attempts.first(first(knowledge))
+            cut_short = False
+            if failure is None:
+                found = await explore(check_id, batches, attempts.try_batch, search, Broken)
+                failure = found.failure if isinstance(found.failure, Broken) else None
+                trial.tried.statistics[check_id] = found.statistics
+                cut_short = found.cut_short
+            trial.note = attempts.note(time.monotonic() - began)
+            trial.caution = attempts.caution(trial.settings.search.profile, cut_short=cut_short)
             own = f"{check_id}:\n\n  - {trial.note}\n  - Stopped because the profile's time was over\n"
-            trial.tried.statistics[check_id] = found.statistics or own
-            if isinstance(found.failure, Broken):
-                broken = await attempts.reduce(found.failure)
+            trial.tried.statistics[check_id] = trial.tried.statistics.get(check_id) or own
+            if failure:
+                broken = await attempts.reduce(failure)
                 trial.channel.exchanges[:] = broken.trial.channel.exchanges
                 trial.schedule = broken.schedule
                 raise broken.cause

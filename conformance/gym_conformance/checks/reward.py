@@ -24,7 +24,6 @@ from gym_conformance.contract.policy_output import (
     reasoning,
     response,
 )
-from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of

@@ -10,8 +10,8 @@ from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, compared, differences, named, volatile
 from gym_conformance.trajectories.trajectory import Trajectory
 
-#: So many runs alone show what differs alone, too.
-_RUNS = 6
+#: So many runs alone show what differs alone, too; fewer will do while an example is shortened.
+_RUNS, _SHORTENING = 6, 2
 
 
 class Solo:
@@ -49,7 +49,7 @@ class Solo:
             NotApplicable: nothing is left to compare.
         """
         outcome = await self.outcome()
-        while self._runs < _RUNS:
+        while self._runs < (_SHORTENING if self._trial.shrinking else _RUNS):
             await self._run()
         self._trial.volatile |= named(self._mask, outcome)
         if not compared(outcome, self._mask):

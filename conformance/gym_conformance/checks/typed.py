@@ -29,12 +29,12 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.identity import SESSION_ID
 from gym_conformance.contract.statuses import is_error
-from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.typed_sessions import TypedContract, TypedSession
 from gym_conformance.trajectories.execute import Rollout, run
+from gym_conformance.trajectories.first import side_by_side
 from gym_conformance.trajectories.generate import interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Schedule
@@ -321,6 +321,7 @@ async def typed_odd_ids(trial: Trial, odd: str) -> None:
     why="rollouts of one batch write into each other's state: the rewards are noise, and training goes on silently.",
     needs=[*TYPED_SESSION, SCORE],
     examples=interleaved,
+    first=side_by_side,
     together=False,
 )
 async def typed_isolation(trial: Trial, schedule: Schedule) -> None:

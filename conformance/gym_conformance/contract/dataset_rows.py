@@ -118,6 +118,19 @@ class Rollout:
         }
         return [(call, outputs[call_id]) for call_id, call in self._calls() if call_id in outputs]
 
+    @property
+    def played(self) -> list[tuple[Call, Any]]:
+        """All calls, each with its recorded output, None where there is none."""
+        answers = iter(self.answered)
+        found, answer = [], next(answers, None)
+        for call in self.calls:
+            if answer and answer[0] == call:
+                found.append(answer)
+                answer = next(answers, None)
+            else:
+                found.append((call, None))
+        return found
+
     def _calls(self) -> Iterator[tuple[Any, Call]]:
         for item in self.output:
             if isinstance(item, dict) and item.get("type") == "function_call":

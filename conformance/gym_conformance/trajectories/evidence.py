@@ -14,7 +14,6 @@ may use. docs/evidence.md has the arithmetic.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import accumulate
 from math import comb
 from random import Random
 from typing import Final
@@ -28,12 +27,14 @@ class Look:
     """One look at the numbers.
 
     Attributes:
-        pairs: so many trials, and as many controls, are added before it.
+        trials: so many are added before it.
+        controls: so many are.
         share: of what the comparison may use of CHANCE.
         hopeless: where chance is still likelier than this, nothing more is tried.
     """
 
-    pairs: int
+    trials: int
+    controls: int
     share: float
     hopeless: float
 
@@ -41,12 +42,21 @@ class Look:
 #: Nine pairs cannot exclude chance, but show that there is nothing to exclude; 17 that differ each time, and only in
 #: the trials, are enough; a race that shows once in five times needs the later looks.
 LOOKS: Final = (
-    Look(9, 0, 0.8),
-    Look(8, 1 / 2, 0.6),
-    Look(17, 1 / 4, 0.2),
-    Look(34, 1 / 8, 0.02),
-    Look(68, 1 / 16, 0.001),
-    Look(136, 1 / 16, 0),
+    Look(9, 9, 0, 0.8),
+    Look(8, 8, 1 / 2, 0.6),
+    Look(17, 17, 1 / 4, 0.2),
+    Look(34, 34, 1 / 8, 0.02),
+    Look(68, 68, 1 / 16, 0.001),
+    Look(136, 136, 1 / 16, 0),
+)
+
+#: The same where a trial costs many times what a control does: nine trials that differ each time are enough.
+COSTLY: Final = (
+    Look(4, 20, 0, 0.8),
+    Look(5, 20, 1 / 2, 0.4),
+    Look(9, 40, 1 / 4, 0.1),
+    Look(18, 80, 1 / 8, 0.01),
+    Look(36, 160, 1 / 8, 0),
 )
 
 
@@ -64,12 +74,15 @@ class Comparison:
 
     Attributes:
         number: which comparison of the run this is, from 1.
+        looks: when to look.
         answer: what it has come to.
         trials: of each look, how many trials differed.
         controls: of each look, how many controls did.
+        draw: draws the order.
     """
 
     number: int
+    looks: Sequence[Look] = LOOKS
     answer: Answer = Answer.OPEN
     trials: list[int] = field(default_factory=list)
     controls: list[int] = field(default_factory=list)
@@ -77,35 +90,35 @@ class Comparison:
 
     def order(self) -> list[bool]:
         """Which runs the next look needs, in their order: True for a trial, False for a control."""
-        pairs = LOOKS[len(self.trials)].pairs
-        forms = [True, False] * pairs
+        look = self.looks[len(self.trials)]
+        forms = [True] * look.trials + [False] * look.controls
         self.draw.shuffle(forms)
         return forms
 
     def record(self, forms: Sequence[bool], differed: Sequence[bool]) -> None:
         """Take in what came of the runs of `order`, and look."""
-        look = LOOKS[len(self.trials)]
+        look = self.looks[len(self.trials)]
         self.trials.append(sum(came for form, came in zip(forms, differed, strict=True) if form))
         self.controls.append(sum(came for form, came in zip(forms, differed, strict=True) if not form))
         chance = self.chance
         if chance <= allowed(self.number) * look.share:
             self.answer = Answer.DIFFERENT
-        elif chance > look.hopeless or len(self.trials) == len(LOOKS):
+        elif chance > look.hopeless or len(self.trials) == len(self.looks):
             self.answer = Answer.ALIKE
 
     @property
     def chance(self) -> float:
         """How likely so many differing trials are where the form of a run has no influence."""
-        sizes = [look.pairs for look in LOOKS]
-        return chance_of(list(zip(sizes, self.trials, self.controls, strict=False)))
+        return chance_of(list(zip(self.done, self.trials, self.controls, strict=True)))
 
     @property
-    def pairs(self) -> int:
-        """How many trials there were, and how many controls."""
-        return [0, *accumulate(look.pairs for look in LOOKS)][len(self.trials)]
+    def done(self) -> Sequence[Look]:
+        """The looks that were made."""
+        return self.looks[: len(self.trials)]
 
     def __str__(self) -> str:
-        return f"{sum(self.trials)} of {self.pairs} trials differed, and {sum(self.controls)} of {self.pairs} controls"
+        trials = f"{sum(self.trials)} of {sum(look.trials for look in self.done)} trials differed"
+        return f"{trials}, and {sum(self.controls)} of {sum(look.controls for look in self.done)} controls"
 
 
 def allowed(number: int) -> float:
@@ -113,20 +126,20 @@ def allowed(number: int) -> float:
     return CHANCE / (number * (number + 1))
 
 
-def chance_of(looks: Sequence[tuple[int, int, int]]) -> float:
+def chance_of(looks: Sequence[tuple[Look, int, int]]) -> float:
     """The exact chance that the trials of all looks differ at least so often in all, if their form has no influence.
 
     Args:
-        looks: of each look the number of pairs, of trials that differed, and of controls that differed; within a look
-            every order of trials and controls was as likely.
+        looks: each with the number of its trials that differed, and of its controls; within a look every order of
+            trials and controls was as likely.
     """
     ways = [1]  # by the number of trials that differ, in how many of the orders
-    for pairs, trials, controls in looks:
-        differed = trials + controls
-        here = [comb(differed, each) * comb(2 * pairs - differed, pairs - each) for each in range(pairs + 1)]
+    for look, trials, controls in looks:
+        differed, all_runs = trials + controls, look.trials + look.controls
+        here = [comb(differed, each) * comb(all_runs - differed, look.trials - each) for each in range(look.trials + 1)]
         ways = [
-            sum(ways[before] * here[at - before] for before in range(max(0, at - pairs), min(at, len(ways) - 1) + 1))
-            for at in range(len(ways) + pairs)
+            sum(ways[at - each] * here[each] for each in range(max(0, at - len(ways) + 1), min(at, look.trials) + 1))
+            for at in range(len(ways) + look.trials)
         ]
     least = sum(trials for _, trials, _ in looks)
     return sum(ways[least:]) / sum(ways)

@@ -17,6 +17,9 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 
+#: Sessions of a crowd that take their steps at the same time.
+_AT_ONCE = 16
+
 
 class Rollout:
     """One trajectory on its way through a session, a step at a time, as the default agent takes it."""
@@ -94,6 +97,11 @@ class Rollout:
         return StepOutcome.of_verify(reply_of(await self.session.verify(scored)))
 
 
+async def _finish(rollout: Rollout, free: asyncio.Semaphore) -> None:
+    async with free:
+        await rollout.finish()
+
+
 async def run(gym: Gym, channel: Channel, trajectory: Trajectory) -> Outcome:
     """Run one trajectory alone, in a fresh session, and close that."""
     rollout = Rollout(gym, channel, trajectory)
@@ -108,8 +116,12 @@ async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[
     if schedule.concurrent:
         await asyncio.gather(*(rollout.finish() for rollout in rollouts))
     else:
-        for turn in schedule.turns():
-            await rollouts[turn].step()
+        for turns in schedule.groups():
+            if len(turns) == 1:
+                await rollouts[turns[0]].step()
+                continue
+            free = asyncio.Semaphore(_AT_ONCE)
+            await asyncio.gather(*(_finish(rollouts[turn], free) for turn in turns))
     for rollout in rollouts:
         await rollout.session.close()
     return tuple(rollout.outcome for rollout in rollouts)

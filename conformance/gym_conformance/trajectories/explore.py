@@ -19,7 +19,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.statistics import collector, describe_statistics
 from hypothesis.strategies import SearchStrategy
 
-from gym_conformance.trajectories.profiles import Search
+from gym_conformance.trajectories.profiles import PATIENCE, Search
 
 E = TypeVar("E")
 
@@ -32,10 +32,11 @@ _SHRINKING = 3.0
 class Found(Generic[E]):
     """What a search came to: how many examples were tried, and the last, smallest one that broke the property.
 
-    `statistics` is Hypothesis's own account of it.
+    `cut_short` says that time ran out before the profile's floor was reached; `statistics` is Hypothesis's own account of it.
     """
 
     tried: int = 0
+    cut_short: bool = False
     statistics: str = ""
     seconds: float = 0.0
     example: E | None = None
@@ -74,9 +75,12 @@ async def explore(
 
     def try_one(example: E) -> None:
         nonlocal end
-        if not found.tried:  # making the strategies is no part of the search
-            end = time.monotonic() + search.profile.seconds
-        if stopped or fault or time.monotonic() > end:
+        now = time.monotonic()
+        if end == math.inf:  # making the strategies is no part of the search
+            end = now + search.profile.seconds
+        short = found.failure is None and found.tried < search.profile.floor
+        if stopped or fault or now > end + short * (PATIENCE - 1) * search.profile.seconds:
+            found.cut_short = short
             raise _Enough
         found.tried += 1
         try:

@@ -26,7 +26,7 @@ class Knowledge:
         rows: the rows to seed with.
         answers: what a policy may say at the end, by row: what one said in a recorded rollout, and texts of the row.
         recorded: arguments that recorded rollouts called a tool with, by tool.
-        runs: the call sequences of recorded rollouts.
+        recorded_trajectories: what recorded rollouts did, the longest first.
         session_seconds: what a session costs in which nothing is done.
         returned: where in a tool's reply a string or an integer stands, by tool.
         mined: values seen in recorded arguments and in replies, by the name of the property they stood in: two calls
@@ -36,7 +36,7 @@ class Knowledge:
     rows: tuple[Row, ...] = field(repr=False)
     answers: Mapping[Row, tuple[str, ...]] = field(default_factory=dict, repr=False)
     recorded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
-    runs: tuple[tuple[Row, tuple[Call, ...]], ...] = field(default=(), repr=False)
+    recorded_trajectories: tuple[Trajectory, ...] = field(default=(), repr=False)
     returned: Mapping[str, tuple[tuple[type, tuple[str | int, ...]], ...]] = field(default_factory=dict, repr=False)
     mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
 
@@ -119,8 +119,9 @@ def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most
     row, calls = draw(st.sampled_from(knowledge.rows)), list[Call]()
     # What is known leads deep, what is new leads elsewhere: one in three knows nothing.
     known, follow = draw(st.sampled_from([(True, False), (True, True), (False, False)]))
-    if knowledge.runs and follow:
-        row, recorded = draw(st.sampled_from(knowledge.runs))
+    if knowledge.recorded_trajectories and follow:
+        followed = draw(st.sampled_from(knowledge.recorded_trajectories))
+        row, recorded = followed.row, followed.calls[:CALLS]
         calls += recorded[: draw(st.integers(min(min_calls, len(recorded)), min(len(recorded), most)))]
     tools = knowledge.tools(row)
     answer: str = draw(_answers(knowledge.answers.get(row, ())))
@@ -174,22 +175,35 @@ def _with_references(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequenc
     """Put, now and then, a value in an argument's place that an earlier call will have returned."""
     if not isinstance(arguments, dict):
         return arguments
-    known = [
-        (kind, Reference(at, path))
+    chosen = dict(arguments)
+    for key, value in arguments.items():
+        fitting, named = references(key, value, tool, calls, knowledge)
+        if fitting and draw(st.integers(0, 3)) >= (1 if named else 3):  # one in four, and three where the name fits
+            chosen[key] = draw(st.sampled_from(named or fitting)).as_json()
+    return chosen
+
+
+def references(
+    key: str, value: Any, tool: Tool, calls: Sequence[Call], knowledge: Knowledge
+) -> tuple[list[Reference], list[Reference]]:
+    """What earlier calls will have returned that an argument takes, and of it what has the argument's name, or nearly."""
+    properties = tool.parameters.get("properties")
+    definition = properties.get(key) if isinstance(properties, dict) else None
+    if not isinstance(definition, dict) or not definition.keys() <= _PLAIN:
+        return [], []
+    fitting = [
+        Reference(at, path, value)
         for at, call in enumerate(calls)
         for kind, path in knowledge.returned.get(call.name, ())
+        if kind is type(value)
     ]
-    chosen = dict(arguments)
-    properties = tool.parameters.get("properties")
-    for key, value in arguments.items():
-        definition = properties.get(key) if isinstance(properties, dict) else None
-        if not isinstance(definition, dict) or not definition.keys() <= _PLAIN:
-            continue
-        fitting = [reference for kind, reference in known if kind is type(value)]
-        if fitting and draw(st.integers(0, 3)) == 3:  # noqa: PLR2004 - one in four
-            reference = draw(st.sampled_from(fitting))
-            chosen[key] = Reference(reference.call, reference.path, value).as_json()
-    return chosen
+    return fitting, [reference for reference in fitting if reference.path and _alike(key, str(reference.path[-1]))]
+
+
+def _alike(one: str, two: str) -> bool:
+    """Whether two names may mean one thing: `cursor` and `next_cursor`, `order_id` and `id`."""
+    one, two = one.lower(), two.lower()
+    return one.endswith(two) or two.endswith(one)
 
 
 @st.composite
@@ -224,8 +238,10 @@ def crowded(draw: st.DrawFn, knowledge: Knowledge, most: int) -> Schedule:
     patient = draw(trajectories(knowledge, min_calls=1))
     passing = draw(trajectories(knowledge, most=1))  # short, for there are many of them
     crowd = draw(st.sampled_from([*range(1, most + 1), *[most] * most]))  # every other time as many as there may be
-    begun = draw(st.integers(1, patient.steps - 1))
-    return Schedule(
-        (patient, *[passing] * crowd),
-        (0,) * begun + tuple(turn for turn in range(1, crowd + 1) for _ in range(passing.steps)),
-    )
+    return crowded_by(patient, passing, crowd, draw(st.integers(1, patient.steps - 1)))
+
+
+def crowded_by(patient: Trajectory, passing: Trajectory, crowd: int, begun: int) -> Schedule:
+    """A trajectory that takes so many steps, idles while so many others come and go, and takes the rest."""
+    order = (0,) * begun + tuple(turn for turn in range(1, crowd + 1) for _ in range(passing.steps))
+    return Schedule((patient, *[passing] * crowd), order, passing=True)

@@ -2,17 +2,24 @@
 
 import time
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import run
-from gym_conformance.trajectories.generate import CALLS, Knowledge, named_values, places
+from gym_conformance.trajectories.first import made_up
+from gym_conformance.trajectories.followed import followed
+from gym_conformance.trajectories.generate import Knowledge, named_values, places
 from gym_conformance.trajectories.trajectory import Trajectory
 
 #: Recorded rollouts that are run to learn from.
 _RUNS = 4
+
+#: Rows of which a trajectory is made up to learn from.
+_MADE_UP = 2
 
 #: Sessions in which nothing is done, to see what one costs.
 _BARE = 3
@@ -25,7 +32,7 @@ _MINED = 6
 
 
 async def learn(gym: Gym) -> Knowledge:
-    """Run a few recorded rollouts, and note what their tools return.
+    """Run a few recorded rollouts and made-up ones, and note what their tools return.
 
     Raises:
         ServerFault: the server does not answer.
@@ -34,26 +41,35 @@ async def learn(gym: Gym) -> Knowledge:
     for _, calls in gym.recorded_calls:
         for call in calls:
             recorded[call.name][repr(call.arguments)] = call.arguments
-    runs = tuple((row, calls[:CALLS]) for row, calls in gym.recorded_calls)
-    returned: dict[str, dict[Any, None]] = defaultdict(dict)
+    runs = _recorded(gym)
     seen = [value for _, calls in gym.recorded_calls for call in calls for value in named_values(call.arguments)]
-    for row, calls in runs[:_RUNS]:
-        outcome = await run(gym, Channel(gym.endpoint), Trajectory(row, calls))
-        for step in outcome.calls:
-            returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
-            seen += named_values(step.body)
+    rows = tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,)
     started = time.monotonic()
     for _ in range(_BARE):
         await run(gym, Channel(gym.endpoint), Trajectory(gym.row))
-    return Knowledge(
+    knowledge = Knowledge(
         session_seconds=(time.monotonic() - started) / _BARE,
-        rows=tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,),
+        rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
         recorded={tool: tuple(found.values()) for tool, found in recorded.items()},
-        runs=runs,
-        returned={tool: tuple(found) for tool, found in returned.items()},
-        mined=_by_name(seen),
+        recorded_trajectories=runs,
     )
+    made = [made_up(knowledge, row) for row in rows[:_MADE_UP]] if gym.kind is not ServerKind.SINGLE_TURN else []
+    returned: dict[str, dict[Any, None]] = defaultdict(dict)
+    for trajectory in (*runs[:_RUNS], *made):
+        outcome = await run(gym, Channel(gym.endpoint), trajectory)
+        for step in outcome.calls:
+            returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
+            seen += named_values(step.body)
+    found = {tool: tuple(each) for tool, each in returned.items()}
+    return replace(knowledge, returned=found, mined=_by_name(seen))
+
+
+def _recorded(gym: Gym) -> tuple[Trajectory, ...]:
+    """What recorded rollouts did that call a tool, the longest first; one of no row that we have stands with the first."""
+    found = [followed(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
+    found = [each for each in found if each.calls] or [followed(gym.row, rollout) for rollout in gym.rollouts]
+    return tuple(sorted((each for each in found if each.calls), key=lambda each: -len(each.calls)))
 
 
 def _answers(gym: Gym, row: Row) -> tuple[str, ...]:

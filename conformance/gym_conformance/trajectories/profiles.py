@@ -12,26 +12,32 @@ class Profile:
         name: as `--gym-profile` calls it.
         examples: about so many for each property.
         seconds: no new example is begun after so long, and none to shrink one that was found after as long again.
+        floor: so many are tried however long they take, up to PATIENCE times as many seconds.
         derandomize: the same examples each time.
     """
 
     name: str
     examples: int
     seconds: float
+    floor: int = 0
     derandomize: bool = False
 
 
-QUICK: Final = Profile("quick", 200, 1.0)
+QUICK: Final = Profile("quick", 200, 1.0, floor=8)
 
 PROFILES: Final = {
     profile.name: profile
     for profile in (
-        Profile("smoke", 8, 0.1),
+        Profile("smoke", 8, 0.1, floor=2),
         QUICK,
-        Profile("ci", 500, 10.0, derandomize=True),
-        Profile("thorough", 3000, 300.0),
+        Profile("ci", 500, 10.0, floor=40, derandomize=True),
+        Profile("thorough", 3000, 300.0, floor=200),
     )
 }
+
+
+#: A verdict is not to hang on the load of the machine: so many times its seconds a search may take to reach its floor.
+PATIENCE: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,8 @@ class Search:
 
     def divided(self, size: int) -> "Search":
         """The same where each example is a batch of so many."""
-        return replace(self, profile=replace(self.profile, examples=-(-self.profile.examples // size)))
+        examples, floor = -(-self.profile.examples // size), -(-self.profile.floor // size)
+        return replace(self, profile=replace(self.profile, examples=examples, floor=floor))
 
 
 USUAL: Final = Search()

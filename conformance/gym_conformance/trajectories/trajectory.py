@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import groupby
+from pathlib import Path as FilePath
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
@@ -12,6 +13,9 @@ SCHEMA: Final = "gym-conformance/schedule/1"
 
 #: What the policy says at the end of a trajectory that says nothing else: no environment pays for it.
 PLAIN_ANSWER: Final = "Done."
+
+#: The keys and indices that lead to a value in a reply.
+Path = tuple[str | int, ...]
 
 #: The key of an argument that is not known before the run: a value from the reply to an earlier call.
 _REPLY: Final = "$reply"
@@ -28,7 +32,7 @@ class Reference:
     """
 
     call: int
-    path: tuple[str | int, ...]
+    path: Path
     otherwise: Any = None
 
     def as_json(self) -> dict[str, Any]:
@@ -96,11 +100,13 @@ class Schedule:
         trajectories: what each rollout does.
         order: whose step comes next, by index; () for one after the other.
         concurrent: whether the trajectories run truly at the same time, so that the order is not ours.
+        passing: whether neighbours in the order that take all their steps in a row take them at the same time.
     """
 
     trajectories: tuple[Trajectory, ...]
     order: tuple[int, ...] = ()
     concurrent: bool = False
+    passing: bool = False
 
     @property
     def calls(self) -> int:
@@ -116,6 +122,21 @@ class Schedule:
                 yield turn
         for turn, steps in enumerate(left):
             yield from [turn] * steps
+
+    def groups(self) -> Iterator[tuple[int, ...]]:
+        """Whose turn it is: one trajectory's next step, or, where they are `passing`, several whole trajectories."""
+
+        def in_a_row(turn: int, steps: int) -> bool:
+            return self.passing and steps == self.trajectories[turn].steps
+
+        turns = [(turn, len(list(steps))) for turn, steps in groupby(self.turns())]
+        for whole, group in groupby(turns, lambda one: in_a_row(*one)):
+            together = tuple(turn for turn, _ in group) if whole else ()
+            if len(together) > 1:
+                yield together
+                continue
+            for turn, steps in [(turn, self.trajectories[turn].steps) for turn in together] or group:
+                yield from [(turn,)] * steps
 
     def lines(self) -> list[str]:
         """The schedule for reading, a step a line."""
@@ -147,11 +168,18 @@ def dump(schedule: Schedule, check: str) -> str:
         }
         for trajectory in schedule.trajectories
     ]
-    whole = {"schema": SCHEMA, "check": check, "order": list(schedule.order), "concurrent": schedule.concurrent}
-    return json.dumps(whole | {"trajectories": trajectories}, indent=2) + "\n"
+    whole = {
+        "schema": SCHEMA,
+        "check": check,
+        "order": list(schedule.order),
+        "concurrent": schedule.concurrent,
+        "passing": schedule.passing,
+        "trajectories": trajectories,
+    }
+    return json.dumps(whole, indent=2) + "\n"
 
 
-def parse(text: str, path: Path) -> tuple[str, Schedule]:
+def parse(text: str, path: FilePath) -> tuple[str, Schedule]:
     """The inverse of `dump`: the check's id and the schedule.
 
     Raises:
@@ -165,12 +193,12 @@ def parse(text: str, path: Path) -> tuple[str, Schedule]:
         order = tuple(int(turn) for turn in whole["order"])
         if not trajectories or any(not 0 <= turn < len(trajectories) for turn in order):
             raise ValueError("its order names a trajectory that it does not have")
-        return str(whole["check"]), Schedule(trajectories, order, bool(whole["concurrent"]))
+        return str(whole["check"]), Schedule(trajectories, order, bool(whole["concurrent"]), bool(whole.get("passing")))
     except (KeyError, TypeError, AttributeError) as missing:
         raise ValueError(f"it lacks {missing}") from None
 
 
-def _trajectory(data: Mapping[str, Any], path: Path, number: int) -> Trajectory:
+def _trajectory(data: Mapping[str, Any], path: FilePath, number: int) -> Trajectory:
     calls = tuple(Call(str(call["tool"]), call["arguments"]) for call in data["calls"])
     if not isinstance(data["row"]["responses_create_params"], dict):
         raise TypeError("responses_create_params")

@@ -1,0 +1,107 @@
+"""What is tried before anything is drawn: the few examples that reach the usual faults at once, whatever the clock says."""
+
+from collections.abc import Iterator, Sequence
+
+from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
+from gym_conformance.values import NoValue, admits, minimal
+
+#: Trajectories that are known to mean something, for the properties of one session.
+_KNOWN = 4
+
+#: Writes, and reads, of one that is made up.
+_MADE_UP = 5
+
+#: Rollouts that run at once.
+_AT_ONCE = 4
+
+
+def known(knowledge: Knowledge) -> list[Trajectory]:
+    """Trajectories that are known to mean something, of as many rows as possible: recorded ones, else made-up ones.
+
+    The first two are of different rows and calls where there are such.
+    """
+    recorded = list(knowledge.recorded_trajectories)
+    rows = [row for row in knowledge.rows if row not in {trajectory.row for trajectory in recorded}]
+    made_up = (made for row in rows for made in [made_up(knowledge, row)] if made.calls)
+    found = [*recorded, *(made for _, made in zip(range(_KNOWN), made_up, strict=False))]
+    different = list({id(trajectory.row): trajectory for trajectory in reversed(found)}.values())[::-1]
+    return [*different, *(trajectory for trajectory in found if trajectory not in different)]
+
+
+def known_alone(knowledge: Knowledge) -> list[Schedule]:
+    """A few of them, each alone."""
+    return [Schedule((trajectory,)) for trajectory in known(knowledge)[:_KNOWN]]
+
+
+def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
+    """A few of them, each with a call of each kind in its midst that lacks all its arguments, or has a wrong one more."""
+    found = []
+    for trajectory in known(knowledge)[:_KNOWN]:
+        at = len(trajectory.calls) // 2
+        call = trajectory.calls[min(at + 1, len(trajectory.calls)) - 1]
+        spoilt = {**call.arguments, next(iter(call.arguments), "unknown"): {"unexpected": []}}
+        found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, spoilt)]
+    return found
+
+
+def side_by_side(knowledge: Knowledge) -> list[Schedule]:
+    """Two different ones side by side, a step of each in turn; one twice; and one within the other."""
+    found = known(knowledge)
+    if not found:
+        return []
+    one, two = found[0], found[1 % len(found)]
+    within = (0,) * (1 + len(one.calls) // 2) + (1,) * two.steps
+    pairs = [Schedule((one, two), tuple(_in_turn((one, two)))), Schedule((one, one), tuple(_in_turn((one, one))))]
+    return [*pairs, Schedule((one, two), within)]
+
+
+def at_once(knowledge: Knowledge) -> list[Schedule]:
+    """Two different ones at the same time, several times each; and as many of one and the same."""
+    found = known(knowledge)
+    if not found:
+        return []
+    pair = (found[0], found[1 % len(found)]) * (_AT_ONCE // 2)
+    return [Schedule(pair, concurrent=True), Schedule((found[0],) * _AT_ONCE, concurrent=True)]
+
+
+def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:
+    """The whole crowd in the midst of a trajectory: of sessions that do nothing, and of ones that make a call."""
+    found = known(knowledge)
+    if not found:
+        return []
+    patient, other = found[0], found[1 % len(found)]
+    begun = 1 + len(patient.calls) // 2
+    return [crowded_by(patient, other.without(range(kept, len(other.calls))), crowd, begun) for kept in (0, 1)]
+
+
+def _in_turn(trajectories: Sequence[Trajectory]) -> Iterator[int]:
+    for step in range(max(trajectory.steps for trajectory in trajectories)):
+        yield from (turn for turn, trajectory in enumerate(trajectories) if step < trajectory.steps)
+
+
+def made_up(knowledge: Knowledge, row: Row) -> Trajectory:
+    """The smallest call of each tool, writes before reads, with what earlier calls return in the place of ids."""
+    writes, reads = list[Call](), list[Call]()
+    for tool in row.tools:
+        known = [each for each in knowledge.recorded.get(tool.name, ()) if admits(tool.parameters, each)]
+        try:
+            arguments = known[0] if known else minimal(tool.parameters)
+        except NoValue:
+            continue
+        (reads if is_read(tool.name) else writes).append(Call(tool.name, arguments))
+    tools = {tool.name: tool for tool in row.tools}
+    calls: list[Call] = []
+    for call in (*writes[:_MADE_UP], *reads[:_MADE_UP]):
+        calls.append(_followed(call, tools[call.name], calls, knowledge))
+    return Trajectory(row, tuple(calls), answer=next(iter(knowledge.answers.get(row, ())), PLAIN_ANSWER))
+
+
+def _followed(call: Call, tool: Tool, calls: Sequence[Call], knowledge: Knowledge) -> Call:
+    arguments = dict(call.arguments) if isinstance(call.arguments, dict) else {}
+    for key, value in arguments.items():
+        _, named = references(key, value, tool, calls, knowledge)
+        if named:
+            arguments[key] = named[-1].as_json()
+    return Call(call.name, arguments)
