@@ -10,7 +10,7 @@ from typing import Any
 
 from gym_conformance.baseline import Baseline, Entry
 from gym_conformance.findings import Finding
-from gym_conformance.session.printable import printable
+from gym_conformance.printable import Refusal, printable
 
 _HEADER = """\
 # Findings that this repo accepts for now; `pytest --gym-baseline` reads it. An entry is red itself once it no longer
@@ -20,7 +20,7 @@ _HEADER = """\
 _KEYS = {"check", "subject", "reason", "until", "server"}
 
 
-class BadBaseline(Exception):
+class BadBaseline(Refusal):
     """A baseline cannot be used; the message says what, where and how to mend it, in one line."""
 
 

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.repeats import Repeats
+from gym_conformance.printable import Refusal
 
 #: How many rows, and recorded rollouts, are kept to judge with.
 BOUND = 32
@@ -23,7 +24,7 @@ _ROLLOUTS = "_rollouts"
 T = TypeVar("T")
 
 
-class BadData(Exception):
+class BadData(Refusal):
     """A file cannot be used; the message says what, where and how to mend it."""
 
 

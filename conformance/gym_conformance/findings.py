@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from gym_conformance.printable import printable
+
 
 class Verdict(StrEnum):
     """How a check ended on one subject."""
@@ -39,6 +41,10 @@ _HEADLINES: Final = {
     Cause.WORN_OUT: "The server wears out: after so many sessions it opens no more",
 }
 
+#: What a reader is shown, and of how many characters at most.
+_TEXTS: Final = ("subject", "expected", "actual", "hint", "reason", "file", "accepted", "caution")
+_LINES: Final = ("trajectory", "log")
+_LONGEST: Final = 1_000
 
 _LISTS = ("reproduce", "trajectory", "drift", "readings", "log")
 
@@ -118,6 +124,14 @@ class Finding:
     caution: str = ""
     cause: Cause | None = None
     not_examined: bool = False
+
+    def __post_init__(self) -> None:
+        """Take each text through the gate, wherever it comes from: a judge, a launch, a worker, a file of results."""
+        for name in _TEXTS:
+            object.__setattr__(self, name, printable(getattr(self, name), _LONGEST))
+        for name in _LINES:
+            object.__setattr__(self, name, tuple(printable(line, _LONGEST) for line in getattr(self, name)))
+        object.__setattr__(self, "reproduce", tuple(printable(command, None) for command in self.reproduce))
 
     @property
     def red(self) -> bool:

@@ -133,7 +133,9 @@ class Gym:
     def tools_now(self) -> Lock:
         """The tools of both sides, for comparison with a lock; a catch-all does not say which it serves."""
         known = self.api.known and not self.api.catch_all
-        return lock_of(self.definitions, served_tools(self.api.document) if known else None)
+        now = lock_of(self.definitions, served_tools(self.api.document) if known else None)
+        told = self.endpoint.secrets.redact_json
+        return Lock(told(now.rows), told(now.server))
 
     def definition_of(self, tool: str) -> Definition | None:
         """The first definition of a tool."""

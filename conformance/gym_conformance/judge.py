@@ -1,6 +1,5 @@
 """Judging: run a check on a gym, subject by subject, and say what was found."""
 
-import json
 from dataclasses import asdict, dataclass, field, replace
 
 from gym_conformance.checks.bench import Bench
@@ -15,7 +14,6 @@ from gym_conformance.gym import Gym
 from gym_conformance.session.channel import PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Request
-from gym_conformance.session.printable import printable, redact
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.trajectory import Schedule, dump
 
@@ -102,8 +100,8 @@ class Judge:
         trial = Trial(self.bench)
         trial.tried.trials += 1
         finding = await self._ended(check, subject, trial)
-        rows = redact(json.dumps([row.as_json() for row in trial.drift]), self.gym.endpoint.secrets)
-        return replace(finding, drift=tuple(json.loads(rows)), readings=tuple(map(asdict, trial.readings)))
+        rows = tuple(row.as_json(self.gym.endpoint.secrets) for row in trial.drift)
+        return replace(finding, drift=rows, readings=tuple(map(asdict, trial.readings)))
 
     async def _ended(self, check: Check, subject: object, trial: Trial, *, repeated: bool = False) -> Finding:
         try:
@@ -160,16 +158,18 @@ class Judge:
 
     def _violation(self, check: Check, subject: object, violation: Violation, trial: Trial) -> Finding:
         endpoint, schedule = self.gym.endpoint, trial.schedule
-        script = curl_script(trial.channel.exchanges, endpoint.url, endpoint.headers, endpoint.timeout)
+        script = curl_script(
+            trial.channel.exchanges, endpoint.url, endpoint.headers, endpoint.timeout, secrets=endpoint.secrets
+        )
         return replace(
             self._finding(check, subject, Verdict.NOTE if check.level is Level.NOTE else Verdict.FAIL),
             expected=self._show(violation.expected),
             actual=self._show(violation.actual),
             why=check.why,
             hint=self._show(violation.hint),
-            reproduce=tuple(redact(command, endpoint.secrets) for command in script),
+            reproduce=tuple(script),
             trajectory=tuple(self._show(step) for step in schedule.lines()) if schedule else (),
-            replay=redact(dump(schedule, check.id), endpoint.secrets) if schedule else "",
+            replay=dump(schedule, check.id, endpoint.secrets) if schedule else "",
             framework=check.framework and trial.met_framework,
             cause=violation.cause,
         )
@@ -183,4 +183,4 @@ class Judge:
         return replace(finding, file=self._show(str(source.path)), line=source.line) if source else finding
 
     def _show(self, text: str) -> str:
-        return printable(redact(text, self.gym.endpoint.secrets))
+        return self.gym.endpoint.secrets.show(text)

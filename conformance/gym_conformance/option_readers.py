@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
+from gym_conformance.printable import Refusal
+
 if TYPE_CHECKING:  # PyYAML is heavy
     from gym_conformance.launch.env import Env
 
@@ -19,8 +21,11 @@ T = TypeVar("T")
 #: Headers that each request sets for itself: given by the user, they would replace what is tested.
 _OWN_HEADERS = frozenset({"cookie", "content-length", "transfer-encoding", "connection"})
 
+#: Of a number: enough for any seed, and few enough for any machine.
+_DIGITS = 18
 
-class BadOption(Exception):
+
+class BadOption(Refusal):
     """An option's value cannot be used; the message says what, where and how to mend it."""
 
 
@@ -46,8 +51,8 @@ def read_choice(option: str, given: str, among: Mapping[str, T]) -> T:
 
 def read_count(option: str, given: str, least: int) -> int:
     """A whole number."""
-    if not given.isascii() or not given.isdigit() or int(given) < least:
-        raise BadOption(f"{option} {given!r}: give a whole number, {least} or more")
+    if not given.isascii() or not given.isdigit() or len(given) > _DIGITS or int(given) < least:
+        raise BadOption(f"{option} {given!r}: give a whole number, {least} or more, of at most {_DIGITS} digits")
     return int(given)
 
 
@@ -64,19 +69,19 @@ def read_seconds(option: str, given: str) -> float:
 
 def read_url(option: str, given: str) -> str:
     """A server's URL, without the slash at its end."""
-    if "@" in given.partition("://")[2].partition("/")[0]:  # first, so that no other message shows the password
+    named = f"{option} {given!r}" if "@" not in given else option  # what stands before an @ may be a password
+    if "@" in given.partition("://")[2].partition("/")[0]:
         raise BadOption(f"{option}: it holds a user name or password; give --gym-header 'Authorization: ...' instead")
     try:
         parts = urlsplit(given)
         port = parts.port
     except ValueError as error:
-        raise BadOption(f"{option} {given!r}: {error}; give a URL such as http://127.0.0.1:8000") from None
+        why = f"{error}; " if "@" not in given else ""
+        raise BadOption(f"{named}: {why}give a URL such as http://127.0.0.1:8000") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or not _is_plain(given):
-        raise BadOption(f"{option} {given!r}: not an http or https URL; give one such as http://127.0.0.1:8000")
+        raise BadOption(f"{named}: not an http or https URL; give one such as http://127.0.0.1:8000")
     if "?" in given or "#" in given:
-        raise BadOption(
-            f"{option} {given!r}: it has a query or a fragment; give the URL that /seed_session is appended to"
-        )
+        raise BadOption(f"{named}: it has a query or a fragment; give the URL that /seed_session is appended to")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
 

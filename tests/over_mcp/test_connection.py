@@ -21,7 +21,6 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieContract
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.session.printable import redact
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.serving import serve
@@ -144,7 +143,7 @@ def test_the_token_is_a_secret_and_the_reproduction_finds_it_anew() -> None:
     """The commands work on a server that has never seen the session."""
     _, channel = talk(ReferenceServer(expose_tools_over_mcp=True), lambda connection: connection.call(*CALL))
     token = json.loads(reply_of(channel.exchanges[0]).text)["mcp"]["headers"][TOKEN_HEADER]
-    assert redact(f"token {token}.", channel.endpoint.secrets) == "token [redacted]."
+    assert channel.endpoint.secrets.redact(f"token {token}.") == "token [redacted]."
     with serve(ReferenceServer(expose_tools_over_mcp=True)) as url:
         script = curl_script(channel.exchanges, url)
         assert token not in "\n".join(script)

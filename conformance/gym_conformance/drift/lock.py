@@ -13,6 +13,7 @@ from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Drift, Kind, Weight
 from gym_conformance.drift.served import Served
 from gym_conformance.drift.spelling import plain
+from gym_conformance.printable import Refusal
 from gym_schemas import ABSENT, differences
 
 #: The version of the lock file's own form.
@@ -24,7 +25,7 @@ _SIDES = {"rows": "the rows' definition", "server": "the server's schema"}
 Tools = Mapping[str, list[Any]]  #: by name, the different definitions or the one served tool
 
 
-class BadLock(Exception):
+class BadLock(Refusal):
     """The text is no lock file that this version can read; the message says why, and how to mend it."""
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from gym_conformance.printable import Refusal
+
 #: `module:attribute`, an ASGI application.
 _APPLICATION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -21,11 +23,11 @@ _PYTHON = Path(".venv", "bin", "python")
 RESOURCES, ENVIRONMENT = "resources_servers", "environment_servers"
 
 
-class NoEnv(Exception):
+class NoEnv(Refusal):
     """What was given names no environment; the message says why."""
 
 
-class BadConfig(Exception):
+class BadConfig(Refusal):
     """The folder has no YAML that can be used; the message says what is needed."""
 
 

@@ -18,7 +18,8 @@ from typing import Any, Self
 
 from gym_conformance.launch.env import BadConfig, Env, find_server
 from gym_conformance.launch.reasons import raised, reason
-from gym_conformance.session.printable import credentials, printable, redact
+from gym_conformance.printable import printable
+from gym_conformance.redaction import NO_SECRETS, Secrets, named_values
 
 #: Bytes of a server's output that are kept, and lines of it that are shown.
 LOG_LIMIT, LOG_LINES = 1 << 20, 12
@@ -29,17 +30,19 @@ _STOP = 12.0
 #: Seconds between two looks at whether a server listens.
 _PAUSE = 0.2
 
+#: Characters of what is needed.
+_LONGEST = 1_000
+
 _HERE = Path(__file__).parent
-_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 
 
 class NotLaunched(Exception):
     """The server cannot be judged as launched: `needs` says what is missing, `log` is what it printed last."""
 
-    def __init__(self, needs: str, log: tuple[str, ...] = ()) -> None:
-        super().__init__(needs)
-        self.needs = needs
+    def __init__(self, needs: str, log: tuple[str, ...] = (), secrets: Secrets = NO_SECRETS) -> None:
+        self.needs = secrets.show(needs, _LONGEST)
         self.log = log
+        super().__init__(self.needs)
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ class LaunchedServer:
     def refused(self, why: str) -> NotLaunched:
         """What to raise where it announced itself and does not answer."""
         ended = self._ended()
-        return NotLaunched(f"to answer: {ended or why}", self.log())
+        return self._refusal(f"to answer: {ended or why}")
 
     @property
     def log_folder(self) -> Path | None:
@@ -170,8 +173,14 @@ class LaunchedServer:
             with suppress(OSError):
                 said += path.read_bytes()
         printed = [line.strip() for line in said.decode(errors="replace").splitlines()]
-        secrets = _secrets(self.launch.settings)
-        return tuple(printable(redact(line, secrets)) for line in [one for one in printed if one.strip("^~")][-lines:])
+        last = "\n".join([one for one in printed if one.strip("^~")][-lines:])
+        return tuple(map(printable, self.secrets.redact(last).splitlines()))
+
+    @property
+    def secrets(self) -> Secrets:
+        """What its environment, its settings and its config call a secret."""
+        settings = [(key, value) for key, _, value in (setting.partition("=") for setting in self.launch.settings)]
+        return Secrets.of_named([*os.environ.items(), *settings, *named_values(self.config)])
 
     def close(self) -> None:
         """End it, and all that it started; closing twice does nothing."""
@@ -226,22 +235,26 @@ class LaunchedServer:
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
                 return
             if said := self._line(time.monotonic() + _PAUSE):
-                how = (
-                    reason(failure, self.launch.env, self.launch.interpreter) if (failure := raised(self.log())) else ""
-                )
-                raise NotLaunched(how or f"to start: it ended {_status(said['ended'])}", self.log())
+                how = self._reason(failure) if (failure := raised(self.log())) else ""
+                raise self._refusal(how or f"to start: it ended {_status(said['ended'])}")
         raise self._late()
 
+    def _refusal(self, needs: str) -> NotLaunched:
+        return NotLaunched(needs, self.log(), self.secrets)
+
+    def _reason(self, failure: Mapping[str, Any]) -> str:
+        return reason(self.secrets.redact_json(failure), self.launch.env, self.launch.interpreter)
+
     def _late(self) -> NotLaunched:
-        return NotLaunched(f"to start within {self.launch.deadline:g} s (--gym-launch-timeout)", self.log())
+        return self._refusal(f"to start within {self.launch.deadline:g} s (--gym-launch-timeout)")
 
     def _await(self, deadline: float) -> None:
         said = self._line(deadline)
         if "failed" in said:
             self._ended()  # until then, it may print
-            raise NotLaunched(reason(said["failed"], self.launch.env, self.launch.interpreter), self.log())
+            raise self._refusal(self._reason(said["failed"]))
         if "ended" in said:
-            raise NotLaunched(f"to start: it ended {_status(said['ended'])}", self.log())
+            raise self._refusal(f"to start: it ended {_status(said['ended'])}")
         if "pid" not in said:
             raise self._late()
         self.pid, self.config = said["pid"], said["config"]
@@ -291,12 +304,6 @@ def _environment() -> dict[str, str]:
         if not name.startswith(("PYTEST_", "NEMO_GYM_CONFIG", "COV_CORE"))
     }
     return own | {"PYTHONUNBUFFERED": "1"}
-
-
-def _secrets(settings: tuple[str, ...]) -> frozenset[str]:
-    """What must not be shown of the environment and of the settings."""
-    pairs = [*os.environ.items(), *(tuple(setting.partition("=")[::2]) for setting in settings)]
-    return credentials(value for name, value in pairs if any(word in name.upper() for word in _SECRET_NAMES))
 
 
 def _status(status: int | None) -> str:

@@ -31,7 +31,6 @@ from gym_conformance.plugin.scheduling import allow_restarts, scheduler
 from gym_conformance.plugin.summary import Tally, status, write_summary
 from gym_conformance.plugin.target import Target, launched_targets, names_of, running_target, travelling
 from gym_conformance.reports.report import Report
-from gym_conformance.session.printable import printable
 
 
 def activate(config: pytest.Config) -> None:
@@ -294,5 +293,5 @@ def _stopped(excinfo: pytest.ExceptionInfo[BaseException] | None) -> bool:
 
 def _cut_off(item: CheckItem, excinfo: pytest.ExceptionInfo[BaseException] | None) -> Finding:
     who = "it was stopped" if _stopped(excinfo) else "gym-conformance itself failed"
-    reason = printable(item.redacted(f"{who}: {excinfo.exconly(tryshort=True) if excinfo else 'it found nothing'}"))
-    return item.check.finding(Verdict.UNTESTABLE, reason)
+    reason = f"{who}: {excinfo.exconly(tryshort=True) if excinfo else 'it found nothing'}"
+    return item.check.finding(Verdict.UNTESTABLE, item.redacted(reason))

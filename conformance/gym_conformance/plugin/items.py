@@ -11,10 +11,11 @@ from gym_conformance.checks.check import Check
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.plugin.gate import BASELINE, today
 from gym_conformance.plugin.keeping import keep
+from gym_conformance.plugin.run import secrets_of
 from gym_conformance.plugin.target import Target
+from gym_conformance.printable import printable_lines
 from gym_conformance.reports.report import DOCS
 from gym_conformance.reports.text import explain
-from gym_conformance.session.printable import credentials, redact
 from gym_conformance.trajectories.trajectory import Schedule
 
 
@@ -80,12 +81,12 @@ class CheckItem(pytest.Item):
             return "\n\n".join([*explain(finding for finding in self.findings if not finding.accepted), *stale])
         if isinstance(excinfo.value, pytest.fail.Exception):
             return super().repr_failure(excinfo, style)
-        trace = self.redacted(str(super().repr_failure(excinfo, style)))
+        trace = printable_lines(self.redacted(str(super().repr_failure(excinfo, style))))
         return f"gym-conformance itself failed; this is no finding about the server. Please report it.\n\n{trace}"
 
     def redacted(self, text: str) -> str:
-        """A text of our own, such as a traceback with locals, without what the user's headers say."""
-        return redact(text, credentials(self.config.stash[TARGETS][self.target].options.headers.values()))
+        """A text of our own, such as a traceback with locals, without secrets."""
+        return secrets_of(self.config.stash[TARGETS][self.target].options).redact(text)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the check stands: no file, but its section."""

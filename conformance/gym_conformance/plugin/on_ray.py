@@ -18,7 +18,7 @@ from gym_conformance.plugin.items import TARGETS, CheckItem
 from gym_conformance.plugin.ray_worker import Said, judge
 from gym_conformance.plugin.summary import Tally
 from gym_conformance.plugin.target import travelling
-from gym_conformance.session.printable import printable
+from gym_conformance.printable import printable
 
 #: Seconds within which a cluster's address must take a connection.
 _CONNECT: Final = 5.0

@@ -1,6 +1,7 @@
 """One process's part in a run: its event loop, its endpoint, and the judge."""
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,6 +20,8 @@ from gym_conformance.gym import recognise
 from gym_conformance.judge import Judge
 from gym_conformance.options import Options
 from gym_conformance.plugin.progress import Progress
+from gym_conformance.printable import Refusal
+from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.latencies import Latencies
@@ -32,7 +35,7 @@ T = TypeVar("T")
 _CONNECT = 5.0
 
 
-class Unreachable(Exception):
+class Unreachable(Refusal):
     """Nobody that can be judged answers at the URL; the message says what, where and how to mend it."""
 
 
@@ -56,6 +59,7 @@ class Run:
         *,
         judge_models: JudgeModels | None = None,
         log: Callable[[], Sequence[str]] = tuple,
+        secrets: Secrets = NO_SECRETS,
     ) -> None:
         self.url = url
         self.lock = lock
@@ -65,6 +69,7 @@ class Run:
         self._runner = asyncio.Runner()
         self._judge_models = judge_models
         self._log = log
+        self._secrets = secrets
         self._judge: Judge | None = None
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
@@ -78,7 +83,7 @@ class Run:
             gym = self._judge.gym
             offered = len(self._judge.bench.learned.offer.tools)
             over_mcp = f"; {offered} tool{'s'[: offered - 1]} over MCP" if offered else ""
-            known |= {"kind": gym.kind.value, "evidence": gym.evidence + over_mcp}
+            known |= {"kind": gym.kind.value, "evidence": gym.endpoint.secrets.show(gym.evidence + over_mcp)}
             known |= {} if gym.kind is ServerKind.ENVIRONMENT else {"contract": gym.contracts}
         return known
 
@@ -130,7 +135,7 @@ class Run:
     async def _ready(self) -> Judge:
         """The judge; the first time this finds out what sort of server it is."""
         if self._judge is None:
-            endpoint = make_endpoint(self.url, self.options)
+            endpoint = make_endpoint(self.url, self.options, self._secrets)
             data = self.dataset
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
             gym = await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known)
@@ -143,10 +148,17 @@ class Run:
         return self._runner.run(work)
 
 
-def make_endpoint(url: str, options: Options) -> Endpoint:
-    """The endpoint of the target; to be made and used within one event loop."""
+def make_endpoint(url: str, options: Options, secrets: Secrets = NO_SECRETS) -> Endpoint:
+    """The endpoint of the target; to be made and used within one event loop. `secrets` are a launched server's own."""
     transport = Transport(httpx.URL(url), deadline=options.timeout)
-    return Endpoint(url, transport, options.timeout, options.headers, options.in_flight)
+    known = secrets_of(options) | secrets
+    return Endpoint(url, transport, options.timeout, options.headers, options.in_flight, known=known)
+
+
+def secrets_of(options: Options) -> Secrets:
+    """What this run knows to be secret before a server says anything: headers, settings, and our own environment."""
+    settings = [(key, value) for key, _, value in (setting.partition("=") for setting in options.settings)]
+    return Secrets.of_headers(options.headers) | Secrets.of_named([*os.environ.items(), *settings])
 
 
 def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> None:

@@ -27,6 +27,7 @@ from gym_conformance.plugin.locking import write_lock
 from gym_conformance.plugin.progress import Progress
 from gym_conformance.plugin.resuming import Earlier
 from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_endpoint
+from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.reports.place import relative
 from gym_conformance.trajectories.trajectory import Schedule
 
@@ -39,13 +40,14 @@ _SEEN = 400
 
 @dataclass(frozen=True)
 class Served:
-    """A target that answers, with its rows. `pid`, `judge_models` and `log`, what it printed, are known where we started it."""
+    """A target that answers, with its rows. `pid`, `judge_models`, `log` and `secrets` are known where we started it."""
 
     url: str
     dataset: Dataset
     pid: int | None = None
     judge_models: JudgeModels | None = None
     log: Callable[[], Sequence[str]] = tuple
+    secrets: Secrets = NO_SECRETS
 
 
 @dataclass
@@ -117,7 +119,13 @@ class Target:
             served = self._stack.enter_context(self.serve())
             options = replace(self.options, pid=self.options.pid or served.pid)
             self._run = Run(
-                served.url, options, served.dataset, self.lock, judge_models=served.judge_models, log=served.log
+                served.url,
+                options,
+                served.dataset,
+                self.lock,
+                judge_models=served.judge_models,
+                log=served.log,
+                secrets=served.secrets,
             )
             self._run.progress = self.progress
         return self._run
@@ -223,7 +231,14 @@ class launched:  # noqa: N801 - a context manager
             self.server.close()
             raise
         judge_models = JudgeModels(launch.models, self.mocks)
-        return Served(self.server.url, dataset, self.server.pid, judge_models, partial(self.server.log, _SEEN))
+        return Served(
+            self.server.url,
+            dataset,
+            self.server.pid,
+            judge_models,
+            partial(self.server.log, _SEEN),
+            self.server.secrets,
+        )
 
     def __exit__(self, *_: object) -> None:
         self.server.close()

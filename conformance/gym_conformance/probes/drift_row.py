@@ -6,9 +6,13 @@ from typing import Any, Final
 
 from gym_conformance.drift.drift import Certainty, Drift, Weight
 from gym_conformance.probes.live_answer import LiveAnswer
+from gym_conformance.redaction import NO_SECRETS, Secrets
 
 #: What a breaking drift weighs that the live server does not confirm: nothing is claimed that was not seen.
 _DEMOTED: Final = {LiveAnswer.NOT_CONFIRMED: Weight.NOTE, LiveAnswer.NOT_TRIED: Weight.WARNING}
+
+#: What holds words of the rows or of the server.
+_FREE: Final = ("tool", "message", "argument", "declared", "served", "witness", "detail")
 
 
 @dataclass(frozen=True)
@@ -66,15 +70,16 @@ class DriftRow:
         """Whether it spoils rollouts."""
         return self.weight is Weight.BREAKING
 
-    def as_json(self) -> dict[str, Any]:
-        """A JSON object of plain types; a schema or witness that is not there is left out."""
+    def as_json(self, secrets: Secrets = NO_SECRETS) -> dict[str, Any]:
+        """A JSON object of plain types, without the secrets; a schema or witness that is not there is left out."""
+        free = {name: secrets.redact_json(getattr(self, name)) for name in _FREE}
         plain = {
             "weight": self.weight.value,
             "certainty": self.certainty.value,
             "live": self.live.value,
             "sources": list(self.sources),
         }
-        return {name: value for name, value in (asdict(self) | plain).items() if value is not None}
+        return {name: value for name, value in (asdict(self) | free | plain).items() if value is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "DriftRow":

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gym_conformance.findings import Finding
-from gym_conformance.session.printable import printable
+from gym_conformance.printable import printable
 
 #: Characters of any one text.
 TEXT: Final = 500

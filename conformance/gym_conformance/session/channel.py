@@ -5,17 +5,17 @@ import time
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import chain
+from functools import reduce
+from operator import or_
 
 import httpx
 
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.mcp_block import block_of, read_endpoint
 from gym_conformance.contract.statuses import is_error
+from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.latencies import Latencies
-from gym_conformance.session.printable import credentials
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import FRESH
 
@@ -36,7 +36,7 @@ class Endpoint:
     """What all channels to one target share.
 
     `url` has no trailing slash; `timeout` is in seconds, per request; `seconds` is how long requests were under way,
-    however many at once.
+    however many at once; `known` are secrets beside those in `headers`.
     """
 
     url: str
@@ -48,9 +48,11 @@ class Endpoint:
     requests: int = 0
     seconds: float = 0.0
     latencies: Latencies = field(default_factory=Latencies, repr=False)
-    tokens: deque[frozenset[str]] = field(default_factory=lambda: deque(maxlen=_TOKENS), repr=False)
+    known: Secrets = field(default=NO_SECRETS, repr=False)
+    tokens: deque[Secrets] = field(default_factory=lambda: deque(maxlen=_TOKENS), repr=False)
 
     def __post_init__(self) -> None:
+        self._secrets: Secrets | None = None
         self._free = asyncio.Semaphore(self.in_flight)
         self._under_way = 0
         self._since = 0.0
@@ -74,20 +76,19 @@ class Endpoint:
             self.latencies.add(f"{request.method} {request.path}", reply.elapsed)
 
     @property
-    def secrets(self) -> frozenset[str]:
-        """What must never be shown: the values of the user's headers, their credentials, and sessions' MCP tokens."""
-        return self._given.union(chain.from_iterable(self.tokens))
-
-    @cached_property
-    def _given(self) -> frozenset[str]:
-        return credentials(self.headers.values())
+    def secrets(self) -> Secrets:
+        """What must never be shown: what was `known` before, the user's headers, and sessions' MCP tokens."""
+        if self._secrets is None:
+            self._secrets = reduce(or_, self.tokens, self.known | Secrets.of_headers(self.headers))
+        return self._secrets
 
     def heard(self, request: Request, reply: Reply) -> None:
         """Remember the token in a seed's reply, so that it is never shown."""
         if request.path == SEED_SESSION and b'"headers"' in reply.body and reply.is_json:
             endpoint = read_endpoint(block_of(reply.json()))
             if endpoint and endpoint.headers:
-                self.tokens.append(credentials(endpoint.headers.values()))
+                self.tokens.append(Secrets.of_headers(endpoint.headers))
+                self._secrets = None
 
 
 class Channel:

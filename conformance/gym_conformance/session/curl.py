@@ -8,17 +8,20 @@ looked up in that reply (`tee 1.json`).
 
 import base64
 import gzip
+import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from shlex import quote
 
+from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.exchange import Exchange, Request
 
 #: Longer bodies are packed: a shell argument may have 128 KiB, and a reader has less patience.
 _INLINE_BYTES = 4_000
 
 #: Bytes that stand for themselves between $' and '.
-_PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b"'\\")
+_PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b"'\\#")
 
 #: As `contract.typed` makes them.
 _SESSION_ID = re.compile(rb"resources-session-[0-9a-f]{32}")
@@ -26,11 +29,18 @@ _SESSION_ID = re.compile(rb"resources-session-[0-9a-f]{32}")
 #: The name of a header that may stand unquoted: a server chose it.
 _TAME = re.compile(r"[A-Za-z0-9-]+")
 
+#: See `printable`.
+_RUNNERS = re.compile(r"##(?=\w*\[)")
+
 _PREAMBLE = 'cd "$(mktemp -d)"'
 
 
 def curl_script(
-    exchanges: Iterable[Exchange], base_url: str, header_names: Iterable[str] = (), timeout: float = 60
+    exchanges: Iterable[Exchange],
+    base_url: str,
+    header_names: Iterable[str] = (),
+    timeout: float = 60,
+    secrets: Secrets = NO_SECRETS,
 ) -> list[str]:
     """The shell commands, one a line, that send the same requests.
 
@@ -40,8 +50,9 @@ def curl_script(
         header_names: headers the user gave; their values are secrets, so the commands read them from the
             environment: `Authorization` from `$GYM_HEADER_AUTHORIZATION`.
         timeout: seconds after which curl gives up.
+        secrets: what is left out of paths, headers, cookies and bodies.
     """
-    exchanges = list(exchanges)
+    exchanges = [replace(exchange, request=_without(exchange.request, secrets)) for exchange in exchanges]
     fresh = _fresh(exchanges)
     wanted = {exchange.request.cookies.origin for exchange in exchanges} - {None}
     lent = {number for exchange in exchanges for number in exchange.request.borrowed.values()}
@@ -52,7 +63,35 @@ def curl_script(
         for exchange in exchanges
     ]
     names = [f'{name}="resources-session-$(date +%s%N)-{name}"' for name in fresh.values()]
-    return [*([_PREAMBLE] if wanted or lent else []), *names, *commands]
+    return [*([_PREAMBLE] if wanted or lent else []), *names, *map(_tamed, commands)]
+
+
+def _without(request: Request, secrets: Secrets) -> Request:
+    """The request without the secrets: a JSON body is still JSON."""
+    return replace(
+        request,
+        path=secrets.redact(request.path),
+        headers={name: secrets.redact(value) for name, value in request.headers.items()},
+        cookies=replace(
+            request.cookies, pairs=tuple((name, secrets.redact(value)) for name, value in request.cookies.pairs)
+        ),
+        body=request.body and _body_without(request.body, secrets),
+    )
+
+
+def _body_without(body: bytes, secrets: Secrets) -> bytes:
+    try:
+        parsed = json.loads(body)
+        told = secrets.redact_json(parsed)
+    except (ValueError, RecursionError):
+        text = body.decode("latin-1")
+        return secrets.redact(text).encode("latin-1")
+    return body if told == parsed else json.dumps(told, separators=(",", ":")).encode()
+
+
+def _tamed(command: str) -> str:
+    """The command without what a CI runner obeys in a log; it only stands in single quotes, which end and begin anew."""
+    return _RUNNERS.sub("##''", command)
 
 
 def _fresh(exchanges: Iterable[Exchange]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
+from gym_conformance.redaction import NO_SECRETS, Secrets
 
 SCHEMA: Final = "gym-conformance/schedule/1"
 
@@ -156,15 +157,17 @@ def _lines(trajectory: Trajectory) -> Iterator[str]:
     yield "verify" if trajectory.answer == PLAIN_ANSWER else f"verify, after saying {json.dumps(trajectory.answer)}"
 
 
-def dump(schedule: Schedule, check: str) -> str:
-    """The schedule as a file that `--gym-replay` reads; rows are whole, so that it needs no dataset."""
+def dump(schedule: Schedule, check: str, secrets: Secrets = NO_SECRETS) -> str:
+    """The schedule, without the secrets, as a file that `--gym-replay` reads; rows are whole: it needs no dataset."""
     trajectories = [
         {
             "source": str(trajectory.row),
-            "row": trajectory.row.data,
-            "calls": [{"tool": call.name, "arguments": call.arguments} for call in trajectory.calls],
+            "row": secrets.redact_json(trajectory.row.data),
+            "calls": [
+                {"tool": call.name, "arguments": secrets.redact_json(call.arguments)} for call in trajectory.calls
+            ],
             "noise": sorted(trajectory.noise),
-            "answer": trajectory.answer,
+            "answer": secrets.redact(trajectory.answer),
         }
         for trajectory in schedule.trajectories
     ]

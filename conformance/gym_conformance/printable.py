@@ -1,0 +1,56 @@
+"""The gate for texts that are not ours: what passes is one line that a terminal, a CI log and a report show as it stands.
+
+`Shown` is the type that carries it. What carries texts to a reader (a finding, a refusal) takes each through `printable`
+itself, so that none goes around; secrets are taken out before (`redaction`), by whoever knows them.
+"""
+
+import re
+import unicodedata
+from typing import Final, NewType
+
+#: Control, format (bidirectional overrides among them), surrogate and private-use characters, and line separators.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+#: What a CI runner takes for a command: GitHub's `::name::` at a line's start, white space aside, and its older `##[name]`
+#: anywhere (actions/runner, ActionCommand.cs); Azure's `##vso[name]` and TeamCity's `##teamcity[name]`.
+_COMMAND: Final = re.compile(r"^(\s*)::|##(?=\w*\[)")
+
+#: What stands before the host in a URL, also in a malformed one.
+_USER_INFORMATION: Final = re.compile(r"\S*:\S*@(?=\S)")
+
+#: Characters of what is refused on the command line: paths and words of the user's own, and of files.
+_REFUSAL: Final = 1_000
+
+
+#: A text that has passed `printable`; taking it through again changes nothing.
+Shown = NewType("Shown", str)
+
+
+class Refusal(Exception):
+    """Something given cannot be used; the message says what, where and how to mend it, in one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(_USER_INFORMATION.sub("[redacted]@", message), _REFUSAL))
+
+
+def printable(text: str, limit: int | None = 400) -> Shown:
+    """One line that a terminal shows as it stands; what it cannot show is escaped, the rest cut at `limit` characters."""
+    cut = limit is not None and len(text) > limit
+    escaped = "".join(_escape(character) for character in (text[:limit] if cut else text))
+    return Shown(tame(escaped) + (f"... ({len(text):,} characters)" if cut else ""))
+
+
+def printable_lines(text: str) -> str:
+    """The same of a text of several lines, such as a traceback of our own, which is not cut."""
+    return "\n".join(printable(line, None) for line in text.split("\n"))
+
+
+def tame(line: str) -> str:
+    """The line without what a CI runner would obey."""
+    return _COMMAND.sub(lambda found: f"{found[1]}\\::" if found[1] is not None else "#\\#", line)
+
+
+def _escape(character: str) -> str:
+    if unicodedata.category(character) in _HIDDEN:
+        return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+    return character

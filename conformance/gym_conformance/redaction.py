@@ -1,0 +1,185 @@
+"""What must never be shown, and how it is taken out of texts and JSON values, in every spelling that is likely.
+
+Known secrets are the values of the user's headers, what the environment and an env's settings call a secret, the user
+information in URLs wherever they stand, and sessions' tokens. Reversed, in hex, encrypted, encoded twice or cut in the
+middle, they are not found.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from typing import Any, Final
+from urllib.parse import quote, quote_plus, unquote
+
+from gym_conformance.printable import Shown, printable
+
+#: Shown in place of a secret.
+REDACTED: Final = "[redacted]"
+
+#: Shorter values of headers are no secrets, and would be found by chance in ports, statuses and ids.
+_LEAST = 4
+
+#: The same of what is only called a secret, by its name.
+_LEAST_NAMED = 6
+
+#: The beginning of a secret that is recognised at the end of a text that was cut there.
+_BEGINNING = 8
+
+#: Characters at a text's end in which that is looked for.
+_TAIL = 400
+
+#: What requests say anyway; a header of the user's may hold it too.
+_PUBLIC = frozenset({"application/json", "*/*", "gym-conformance"})
+
+#: What stands where a secret might, and is none.
+_PLACEHOLDERS = frozenset({"default", "disabled", "enabled", "example", "nothing", "optional", "required"})
+
+#: Names of what holds a secret: these anywhere in the name, and these as one of its words.
+_ANYWHERE = re.compile(r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTHORIZATION|CONNECTION_?STRING", re.IGNORECASE)
+_WORDS = frozenset({"auth", "bearer", "cookie", "creds", "dsn", "jwt", "pass", "pat", "pin", "private", "pwd", "sig"})
+
+#: Names of addresses, whose opaque parts may be all that guards what they lead to.
+_ADDRESSES = frozenset({"uri", "url", "webhook", "hook", "endpoint"})
+
+_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_USER_INFORMATION = re.compile(r"[a-z][a-z0-9+.-]*://([^\s/?#'\"]*)@", re.IGNORECASE)
+_ASSIGNED = re.compile(r"([A-Za-z_][\w.-]*)=([^;&,\s]+)")
+_OPAQUE = re.compile(r"(?<=[/=])(?=[^/?&=#]*\d)(?=[^/?&=#]*[A-Za-z])[^/?&=#\s]{16,}")
+
+
+class Secrets:
+    """Known secrets, each in all its spellings; immutable."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        """Of values that are secrets as they stand."""
+        self._spelt = frozenset(
+            spelling.lower() for value in values if value not in _PUBLIC for spelling in _spellings(value)
+        )
+
+    @classmethod
+    def of_headers(cls, headers: Mapping[str, str]) -> "Secrets":
+        """Of the user's headers: the values and their parts (`Bearer TOKEN`, `key=TOKEN; ...`)."""
+        return cls(part for value in headers.values() for part in _parts(value) if len(part) >= _LEAST)
+
+    @classmethod
+    def of_named(cls, pairs: Iterable[tuple[str, str]]) -> "Secrets":
+        """Of an environment or of settings: what their names or URLs' user information say is a secret."""
+        return cls(
+            part
+            for name, value in pairs
+            for secret in _named(name, value)
+            for part in _parts(secret)
+            if len(part) >= _LEAST_NAMED and not part.isdigit() and part.lower() not in _PLACEHOLDERS
+        )
+
+    def __or__(self, other: "Secrets") -> "Secrets":
+        both = Secrets()
+        both._spelt = self._spelt | other._spelt
+        return both
+
+    def redact(self, text: str) -> str:
+        """The text without any of them."""
+        lowered = text.lower()
+        present = sorted((spelling for spelling in self._spelt if spelling in lowered), key=len, reverse=True)
+        if present:
+            text = re.sub("|".join(map(re.escape, present)), REDACTED, text, flags=re.IGNORECASE)
+        return self._without_beginning(text)
+
+    def redact_json(self, value: Any) -> Any:
+        """The JSON value without any of them in its texts and keys; never its text, whose syntax could be hit."""
+        match value:
+            case str():
+                return self.redact(value)
+            case dict():
+                return {self.redact(str(key)): self.redact_json(inner) for key, inner in value.items()}
+            case list() | tuple():
+                return [self.redact_json(inner) for inner in value]
+            case int() | float() if not isinstance(value, bool):
+                text = json.dumps(value)
+                return value if self.redact(text) == text else REDACTED
+        return value
+
+    def show(self, text: str, limit: int | None = 400) -> Shown:
+        """The text for a reader: without any of them, escaped, and cut."""
+        return printable(self.redact(text), limit)
+
+    def _without_beginning(self, text: str) -> str:
+        """The text without the beginning of a secret that whoever cut it left at its end."""
+        body = text.rstrip(".\"' ")
+        lowered = body[-_TAIL:].lower()
+        for spelling in self._spelt:
+            at = lowered.rfind(spelling[:_BEGINNING]) if len(spelling) > _BEGINNING else -1
+            if at >= 0 and spelling.startswith(lowered[at:]):
+                return body[: at - len(lowered)] + REDACTED + text[len(body) :]
+        return text
+
+
+#: Knows no secret: for texts that are the user's own.
+NO_SECRETS: Final = Secrets()
+
+
+def named_values(config: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """The texts of a nested config with their keys, as `Secrets.of_named` takes them."""
+    match config:
+        case Mapping():
+            for key, value in config.items():
+                yield from named_values(value, str(key))
+        case list() | tuple():
+            for value in config:
+                yield from named_values(value, name)
+        case str():
+            yield name, config
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what bears this name is meant to be a secret."""
+    words = {word.lower() for word in _NAME_WORD.findall(name)}
+    return bool(_ANYWHERE.search(name) or words & _WORDS) and name not in {"PWD", "OLDPWD"}
+
+
+def _named(name: str, value: str) -> Iterator[str]:
+    """The secrets in what bears this name."""
+    if is_secret_name(name):
+        yield value
+    for information in _USER_INFORMATION.findall(value):
+        user, _, password = information.partition(":")
+        yield from (information, user, password, unquote(user), unquote(password))
+    yield from (assigned for key, assigned in _ASSIGNED.findall(value) if is_secret_name(key))
+    if _ADDRESSES & {word.lower() for word in _NAME_WORD.findall(name)}:
+        yield from _OPAQUE.findall(value)
+
+
+def _parts(value: str) -> Iterator[str]:
+    """The value, and what in it may be the secret itself."""
+    yield value.strip()
+    yield value.rpartition(" ")[2]
+    yield value.rpartition("=")[2]
+    yield from (part for part in re.split(r"[\s;,=\"]+", value) if len(part) > len("Bearer"))
+    if value.lower().startswith("basic "):
+        try:
+            user, _, password = base64.b64decode(value[len("basic ") :]).decode().partition(":")
+        except ValueError:
+            return
+        yield from (user, password)
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """The secret as texts, JSON, JSON pointers, HTML, URLs and base64 spell it."""
+    in_json = json.dumps(secret)[1:-1]
+    pointer = secret.replace("~", "~0").replace("/", "~1")
+    yield secret
+    yield from (in_json, in_json.replace("/", "\\/"), json.dumps(secret, ensure_ascii=False)[1:-1])
+    yield json.dumps(in_json)[1:-1]
+    yield repr(secret)[1:-1]
+    yield from (escape(secret), escape(secret, quote=False), escape(secret).replace("&#x27;", "&#39;"))
+    for text in (secret, pointer):
+        raw = text.encode("utf-8", "surrogatepass")
+        yield from (text, quote(raw, safe=""), quote(raw), quote_plus(raw))
+    raw = secret.encode("utf-8", "surrogatepass")
+    for before in range(3):  # where in a longer text it may begin: base64 goes by three bytes
+        coded = base64.b64encode(bytes(before) + raw).decode()
+        sure = coded[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]  # the bits of no neighbour
+        if len(sure) >= _BEGINNING:
+            yield from (sure, sure.replace("+", "-").replace("/", "_"))

@@ -1,0 +1,109 @@
+"""Secrets: what is one, how it may be spelt, and that taking it out leaves JSON what it is."""
+
+import base64
+import json
+from collections.abc import Callable
+from html import escape
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gym_conformance.redaction import NO_SECRETS, REDACTED, Secrets, named_values
+
+PRINTABLE = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=8, max_size=40).map(str.strip)
+SECRET = PRINTABLE.filter(lambda text: len(text) >= 8 and text.lower() not in REDACTED)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=8,
+)
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "as it is": lambda text: text,
+    "upper case": str.upper,
+    "JSON": lambda text: json.dumps(text)[1:-1],
+    "JSON in JSON": lambda text: json.dumps(json.dumps(text)[1:-1])[1:-1],
+    "repr": lambda text: repr(text)[1:-1],
+    "HTML": escape,
+    "percent": lambda text: quote(text, safe=""),
+    "percent, lower": lambda text: quote(text, safe="").lower(),
+    "path": quote,
+    "form": quote_plus,
+    "pointer": lambda text: text.replace("~", "~0").replace("/", "~1"),
+    "pointer in a fragment": lambda text: quote(text.replace("~", "~0").replace("/", "~1")),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@given(secret=SECRET, before=st.text(max_size=9), after=st.text(max_size=9))
+def test_each_spelling_is_found_in_any_text(spelling: str, secret: str, before: str, after: str) -> None:
+    spelt = SPELLINGS[spelling](secret)
+    assert spelt.lower() not in Secrets([secret]).redact(before + spelt + after).replace(REDACTED, "").lower()
+
+
+@given(SECRET, st.binary(max_size=7), st.binary(max_size=7))
+def test_it_is_found_in_the_base64_of_a_text_that_holds_it(secret: str, before: bytes, after: bytes) -> None:
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        assert REDACTED in Secrets([secret]).redact(encode(before + secret.encode() + after).decode())
+
+
+@given(SECRET, st.integers(8, 40), st.sampled_from(["", "...", "'", '..."']))
+def test_its_beginning_is_found_where_a_text_was_cut(secret: str, length: int, end: str) -> None:
+    shown = Secrets([secret]).redact(f"token={secret[:length]}{end}")
+    assert secret[:8] not in shown.replace(REDACTED, "") or secret[:8] in "token=" + end
+
+
+@given(JSON, PRINTABLE | st.sampled_from(["true", "null", "1000", '"', "{", "\\", "0.1", "e10", "[]"]))
+def test_json_without_a_header_is_still_json_of_that_shape(value: object, header: str) -> None:
+    told = Secrets.of_headers({"x": header}).redact_json(value)
+    assert json.loads(json.dumps(told)) == told
+    assert type(told) is type(value) or told == REDACTED
+    assert NO_SECRETS.redact_json(value) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("OPENAI_API_KEY", "sk-abcdefgh", "sk-abcdefgh"),
+        ("GITHUB_PAT", "ghp_0123456", "ghp_0123456"),
+        ("githubPat", "ghp_0123456", "ghp_0123456"),
+        ("DB_PASSWD", "hunter2", "hunter2"),
+        ("MYSQL_PWD", "hunter2", "hunter2"),
+        ("BASIC_AUTH", "me:hunter2", "me:hunter2"),
+        ("SENTRY_DSN", "https://abcdef@sentry.io/1", "abcdef"),
+        ("DATABASE_URL", "postgres://me:hunter2@db/x", "hunter2"),
+        ("ANYTHING", "see redis://:p%40ssw0rd@host:1", "p@ssw0rd"),
+        ("SLACK_WEBHOOK", "https://hooks.slack.com/services/T00/B00/abcdefgh12345678", "abcdefgh12345678"),
+        ("AZURE_CONNECTION", "AccountName=x;AccountKey=abcdef123==;y=z", "abcdef123=="),
+        ("http_proxy", "http://me:hunter2@proxy:80", "hunter2"),
+    ],
+)
+def test_what_a_name_or_a_url_calls_a_secret(name: str, value: str, secret: str) -> None:
+    assert Secrets.of_named([(name, value)]).redact(f"<{secret}>") == f"<{REDACTED}>"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PATH", "/usr/bin:/bin"),
+        ("PWD", "/home/me/project"),
+        ("MAX_TOKENS", "4096000"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("BASE_URL", "http://127.0.0.1:8000/v1"),
+        ("API_KEY", "none"),
+        ("MODE", "hunter2"),
+    ],
+)
+def test_what_is_none(name: str, value: str) -> None:
+    assert Secrets.of_named([(name, value)]).redact(value) == value
+
+
+def test_user_and_password_of_basic_authorization() -> None:
+    header = "Basic " + base64.b64encode(b"someone:hunter2").decode()
+    assert Secrets.of_headers({"authorization": header}).redact("someone has hunter2") == f"{REDACTED} has {REDACTED}"
+
+
+def test_the_texts_of_a_config() -> None:
+    config = {"a": {"api_key": "one", "list": ["two", {"token": "three"}]}, "number": 1}
+    assert list(named_values(config)) == [("api_key", "one"), ("list", "two"), ("token", "three")]
