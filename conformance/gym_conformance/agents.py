@@ -9,17 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.documents import read_yaml
 
 #: Agents that post a call to `/<tool>` of their `resources_server`. `tool_simulation_agent` and
 #: `non_executing_simple_agent` do not; of others nothing is claimed.
 #: Source: `url_path=f"/{output_function_call.name}"` in their app.py (nemo-gym 0.4.0).
 EXECUTING: Final = frozenset({"simple_agent", "finance_agent", "cvdp_agent", "browsecomp_agent"})
-
-#: Bytes of a YAML file; a longer one is no configuration.
-_LIMIT: Final = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -118,9 +114,7 @@ def _entries(config: Mapping[str, Any], what: str) -> Iterator[tuple[str, Mappin
 def _read(file: Path) -> Mapping[str, Any]:
     """The file's content; {} where it is none that nemo-gym could read."""
     try:
-        if file.stat().st_size > _LIMIT:
-            return {}
-        content = yaml.safe_load(file.read_text("utf-8"))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        content = read_yaml(file)
+    except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_conformance.baseline import Baseline, Entry
+from gym_conformance.documents import read_text
 from gym_conformance.findings import Finding
 from gym_conformance.printable import Refusal, printable
 
@@ -31,7 +32,7 @@ def read_baseline(path: Path) -> Baseline:
         BadBaseline: it cannot be read, is no TOML, or has an entry that says too little.
     """
     try:
-        text = path.read_text("utf-8")
+        text = read_text(path)
         data = tomllib.loads(text)
     except OSError as error:
         raise BadBaseline(f"{path}: {error.strerror}; --gym-baseline-write FILE makes the first one") from None

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from pydantic_core import from_json
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
+from gym_conformance.documents import DEEPEST, flaw, parse_json, read_lines
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.repeats import Repeats
 from gym_conformance.printable import Refusal
@@ -64,6 +65,10 @@ def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) ->
             raise BadData(f"{path}: the file is empty; give a JSONL file with one row a line")
     if rollouts.offered and not rows.offered:
         raise BadData(f"{path}: recorded rollouts only; give the dataset rows that they were recorded of too")
+    chosen: tuple[Row | Rollout, ...] = (*rows.chosen, *rollouts.chosen)
+    for kept in chosen:
+        if found := flaw(kept.data):
+            raise _bad_line(ValueError(found), f"{kept.source.path}, line {kept.source.line}")
     return Dataset(rows.chosen, rollouts.chosen, rows.offered, tuple(definitions))
 
 
@@ -78,10 +83,9 @@ def read(path: Path) -> Iterator[Row | Rollout]:
 
 def _read(path: Path, reader: Repeats) -> Iterator[Row | Rollout]:
     try:
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.isspace():
-                    yield _read_line(line, Source(path, number), reader)
+        for number, line in enumerate(read_lines(path), start=1):
+            if not line.isspace():
+                yield _read_line(line, Source(path, number), reader)
     except OSError as error:
         raise BadData(f"{path}: {error.strerror}; give a JSONL file that can be read") from None
 
@@ -166,14 +170,16 @@ def _bad_line(error: Exception, where: str) -> BadData:
             said = f"not UTF-8 ({error.reason} at byte {error.start + 1}); save the file as UTF-8"
         case json.JSONDecodeError():
             said = f"not JSON ({error.msg} at column {error.colno}); each line must be one JSON object"
+        case RecursionError():
+            said = f"nested deeper than {DEEPEST} levels; each line must be one JSON object"
         case _:
-            said = "nested too deep to be read; each line must be one JSON object"
+            said = f"{error}; each line must be one JSON object that any JSON parser can read"
     return BadData(f"{where}: {said}")
 
 
 def _parse(line: bytes) -> Any:
     try:
-        return from_json(line)
+        return from_json(line, allow_inf_nan=False)
     except ValueError:
         # slower; takes what the other does not (lone surrogates), and says where the fault is
-        return json.loads(line.decode().strip())
+        return parse_json(line.decode().strip())

@@ -10,11 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.trial import Trial
+from gym_conformance.documents import parse_json, read_lines, read_text, read_yaml
 from gym_conformance.launch.env import ENVIRONMENT, BadConfig, find_server
 from gym_conformance.launch.env_files import hold_to_task_data, missing_references
 
@@ -46,7 +45,7 @@ async def env_config(trial: Trial, _: object) -> None:
         server = find_server(folder)
     except BadConfig as bad:
         raise Violation(str(bad), "no such file", "NeMo Gym knows a server only by its YAML.") from None
-    entry = yaml.safe_load(server.path.read_text("utf-8"))[server.name][server.group][server.inner]
+    entry = read_yaml(server.path)[server.name][server.group][server.inner]
     if server.group != ENVIRONMENT and not entry.get("domain"):
         raise Violation(f"a domain in {server.path.name}", "none", "Add `domain: agent`, or another of its Domain.")
     if not (folder / server.entrypoint).is_file():
@@ -71,14 +70,13 @@ def _expect_data(trial: Trial) -> Path:
 
 
 def _lines(path: Path) -> int:
-    with path.open("rb") as lines:
-        return sum(map(_is_object, lines))
+    return sum(map(_is_object, read_lines(path)))
 
 
 def _is_object(line: bytes) -> bool:
     try:
         return isinstance(json.loads(line), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
@@ -119,8 +117,8 @@ async def env_metrics(trial: Trial, _: object) -> None:
 
     def count(path: Path) -> int:
         try:
-            return int(json.loads(path.read_bytes())["Number of examples"])
-        except (ValueError, TypeError, KeyError):
+            return int(parse_json(read_text(path))["Number of examples"])
+        except (OSError, ValueError, TypeError, KeyError):
             return 0
 
     _expect_five(trial, "example_metrics.json", count, "`gym dataset collate +mode=example_validation` writes it.")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gym_conformance.documents import parse_json
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Drift, Kind, Weight
 from gym_conformance.drift.served import Served
@@ -67,7 +68,7 @@ def parse_lock(text: str) -> Lock:
     """
     again = "write it anew with --gym-lock-update"
     try:
-        content = json.loads(text)
+        content = parse_json(text)
     except ValueError as error:
         raise BadLock(f"not JSON ({error}); mend the merge, or {again}") from None
     if not isinstance(content, dict) or "version" not in content:

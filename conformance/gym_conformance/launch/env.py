@@ -8,12 +8,14 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from gym_conformance.documents import read_yaml
 from gym_conformance.printable import Refusal
 
 #: `module:attribute`, an ASGI application.
 _APPLICATION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+#: What may not stand in a node id: what pytest, a terminal or a CI runner would take for a sign of its own.
+_UNFIT = re.compile(r"[^\w .+@()=-]")
 
 #: Where a virtual environment keeps its interpreter, as `gym env start` makes it (nemo_gym/cli/setup_command.py, 0.4.0).
 _PYTHON = Path(".venv", "bin", "python")
@@ -122,7 +124,7 @@ def _read(folder: Path) -> Env:
     python = folder / _PYTHON
     rows = folder / "data" / "example.jsonl"
     return Env(
-        folder.name,
+        _UNFIT.sub("-", folder.name),
         folder,
         python=python if python.exists() else None,
         data=(rows,) if rows.is_file() else (),
@@ -165,9 +167,10 @@ def _count(files: list[Path]) -> str:
 
 def _configured_servers(file: Path) -> list[ConfiguredServer]:
     try:
-        config = yaml.safe_load(file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadConfig(f"a YAML that can be read; {file.name} cannot: {str(error).splitlines()[0]}") from None
+        config = read_yaml(file)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BadConfig(f"a YAML that can be read; {file.name} cannot: {why}") from None
     found = []
     for name, kinds in (config or {}).items() if isinstance(config, dict | None) else ():
         for group in (RESOURCES, ENVIRONMENT) if isinstance(kinds, dict) else ():

@@ -9,8 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
+from gym_conformance.documents import read_yaml
 from gym_conformance.launch.env import references
 
 #: Seconds for importing nemo-gym's validator and an env's schema.
@@ -36,8 +35,8 @@ def missing_references(folder: Path, root: Path) -> list[str]:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        config = yaml.safe_load(file.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        config = read_yaml(file)
+    except (OSError, ValueError):
         return {}
     return config if isinstance(config, dict) else {}
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from gym_conformance.documents import read_text
 from gym_conformance.drift.lock import BadLock, Lock, parse_lock
 from gym_conformance.option_readers import BadOption
 
@@ -15,7 +16,7 @@ def load_lock(path: Path | None) -> Lock | None:
     if path is None:
         return None
     try:
-        return parse_lock(path.read_text("utf-8"))
+        return parse_lock(read_text(path))
     except OSError as error:
         raise BadOption(f"--gym-lock {str(path)!r}: {error.strerror}; give a file that can be read") from None
     except UnicodeDecodeError:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gym_conformance.checks.check import Check
+from gym_conformance.documents import read_text
 from gym_conformance.option_readers import BadOption
 from gym_conformance.plugin.items import CheckItem
 from gym_conformance.trajectories.trajectory import Schedule, parse
@@ -29,7 +30,7 @@ def read_replay(path: Path, checks: Sequence[Check]) -> Replay:
         BadOption: it cannot be read, is no schedule, or is of a check that is no property.
     """
     try:
-        check_id, schedule = parse(path.read_text(), path)
+        check_id, schedule = parse(read_text(path), path)
     except OSError as error:
         raise BadOption(f"--gym-replay {str(path)!r}: {error.strerror}; give a file that a finding named") from None
     except ValueError as error:

@@ -8,6 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
+from gym_conformance.documents import parse_json
 from gym_conformance.redaction import NO_SECRETS, Secrets
 
 SCHEMA: Final = "gym-conformance/schedule/1"
@@ -188,7 +189,7 @@ def parse(text: str, path: FilePath) -> tuple[str, Schedule]:
     Raises:
         ValueError: the text is no such file; the message says why.
     """
-    whole = json.loads(text)
+    whole = parse_json(text)
     if not isinstance(whole, dict) or whole.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA!r}")
     try:

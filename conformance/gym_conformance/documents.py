@@ -1,0 +1,128 @@
+"""Reading files that somebody else wrote: regular ones, up to a size, whose values every later step can walk and send.
+
+A file that fails it is an `OSError` or a `ValueError` with one line, as one that cannot be read at all, so that whoever
+reads has one way to refuse it.
+"""
+
+import errno
+import json
+import math
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+#: Bytes of a file that is read whole, of one line of a file that is read by lines, and of a YAML file.
+LARGEST: Final = 64 << 20
+_LARGEST_YAML: Final = 1 << 20
+
+#: Levels of a value: more than any dataset, schema or config has, and few enough for functions that call themselves.
+DEEPEST: Final = 100
+
+#: Values that a YAML file may come to with its aliases written out.
+_MOST: Final = 200_000
+
+#: Of an integer: more have no double, and Python itself refuses to write 4,301.
+_BITS: Final = 1024
+
+
+def read_text(path: Path, most: int = LARGEST) -> str:
+    """The text of a file.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or is larger than `most` bytes.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    with open(path, "rb", opener=_open_regular) as file:
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
+    return text.decode()
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, lazily.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or has a line of more than `LARGEST` bytes.
+    """
+    with open(path, "rb", opener=_open_regular) as file:
+        for number in count(1):
+            line = file.readline(LARGEST + 1)
+            if len(line) > LARGEST:
+                raise OSError(errno.EFBIG, f"line {number} is longer than {LARGEST >> 20} MB")
+            if not line:
+                return
+            yield line
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is none, or `flaw` finds one.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        value, found = None, f"nested deeper than {DEEPEST} levels"
+    else:
+        found = flaw(value)
+    if found:
+        raise ValueError(found)
+    return value
+
+
+def read_yaml(path: Path) -> Any:
+    """The value of a YAML file.
+
+    Raises:
+        OSError: as `read_text`.
+        ValueError: it is no YAML, or `flaw` finds one.
+    """
+    import yaml  # noqa: PLC0415 - heavy, and few need it
+
+    text = read_text(path, _LARGEST_YAML)
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from None
+    except RecursionError:
+        raise ValueError(f"nested deeper than {DEEPEST} levels") from None
+    if found := flaw(value, _MOST):
+        raise ValueError(found)
+    return value
+
+
+def flaw(value: Any, most: int | None = None) -> str:
+    """Why a value cannot be walked or sent: too deep, in a circle, a number that JSON has not, or too much; '' if it can."""
+    inside: list[tuple[int, Any]] = [(0, value)]
+    seen = 0
+    while inside:
+        depth, one = inside.pop()
+        seen += 1
+        if depth > DEEPEST:  # a value that holds itself is, too
+            return f"nested deeper than {DEEPEST} levels"
+        if most is not None and seen > most:
+            return f"more than {most:,} values, aliases written out"
+        if isinstance(one, Mapping):
+            inside += [(depth + 1, inner) for inner in one.values()]
+        elif isinstance(one, list | tuple | set):
+            inside += [(depth + 1, inner) for inner in one]
+        elif isinstance(one, float) and not math.isfinite(one):
+            return f"the number {one}, which JSON has not, or out of its range"
+        elif isinstance(one, int) and one.bit_length() > _BITS:
+            return "an integer of more than 308 digits"
+    return ""
+
+
+def _open_regular(path: str, flags: int) -> int:
+    """Open without waiting for whoever would write into a FIFO."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "a folder" if stat.S_ISDIR(mode) else "not a regular file")
+    return descriptor
