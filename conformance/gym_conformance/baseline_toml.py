@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_conformance.baseline import Baseline, Entry
-from gym_conformance.documents import read_text
+from gym_conformance.documents import read_text, write_whole
 from gym_conformance.findings import Finding
 from gym_conformance.printable import Refusal, printable
 
@@ -51,7 +51,7 @@ def read_baseline(path: Path) -> Baseline:
 def write_baseline(path: Path, findings: Mapping[str, Iterable[Finding]]) -> None:
     """Write an entry for each finding, by server ('' for the only one), its reason left to be filled in."""
     tables = [_table(server, finding) for server, found in findings.items() for finding in found]
-    path.write_text("\n".join([_HEADER, *tables]), "utf-8")
+    write_whole(path, "\n".join([_HEADER, *tables]))
 
 
 def _entry(path: Path, number: int, line: int, table: dict[str, Any]) -> Entry:

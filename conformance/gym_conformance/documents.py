@@ -1,4 +1,6 @@
-"""Reading files that somebody else wrote: regular ones, up to a size, whose values every later step can walk and send.
+"""Files in folders that others write to, too: what is read is bounded, and what is written is whole and where it seems.
+
+Read are regular files, up to a size, whose values every later step can walk and send.
 
 A file that fails it is an `OSError` or a `ValueError` with one line, as one that cannot be read at all, so that whoever
 reads has one way to refuse it.
@@ -12,6 +14,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
 #: Bytes of a file that is read whole, of one line of a file that is read by lines, and of a YAML file.
@@ -56,6 +59,44 @@ def read_lines(path: Path) -> Iterator[bytes]:
             if not line:
                 return
             yield line
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all; a link that somebody put there is replaced, never followed.
+
+    Raises:
+        OSError: it cannot be written; nothing is left behind.
+    """
+    half = path.with_name(f".{path.name[:100]}.{token_hex(8)}.part")
+    try:
+        with half.open("x", encoding="utf-8") as file:  # never a file or a link that is there
+            file.write(text)
+        half.replace(path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
+
+
+def own_folder(path: Path) -> Path:
+    """The folder, made where it is missing.
+
+    Raises:
+        OSError: it cannot be made, or is a link, which may lead anywhere.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, f"{path.name} is a symbolic link")
+    return path
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append a line to a file.
+
+    Raises:
+        OSError: it cannot be written, or is a link.
+    """
+    with open(path, "a", encoding="utf-8", opener=_open_here) as file:
+        file.write(line + "\n")
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -116,6 +157,10 @@ def flaw(value: Any, most: int | None = None) -> str:
         elif isinstance(one, int) and one.bit_length() > _BITS:
             return "an integer of more than 308 digits"
     return ""
+
+
+def _open_here(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
 
 def _open_regular(path: str, flags: int) -> int:

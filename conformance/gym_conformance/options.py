@@ -326,7 +326,27 @@ def read_options(given: Mapping[str, Any]) -> Options:
         raise BadOption(
             f"--gym-launch {REAL}: {without.application} is no env as NeMo Gym lays it out; give its folder"
         )
+    _refuse_same_file(options)
     return options
+
+
+def _refuse_same_file(options: Options) -> None:
+    """One file holds one form of what was found.
+
+    Raises:
+        BadOption: two options name the same.
+    """
+    written = [
+        *(("--gym-report", path) for path in options.reports),
+        *(("--gym-drift", path) for path in options.drift),
+        *([("--gym-baseline-write", options.baseline_write)] if options.baseline_write else []),
+        *([("--gym-lock", options.lock)] if options.lock and options.lock_update else []),
+    ]
+    seen: dict[Path, str] = {}
+    for option, path in written:
+        if before := seen.get(place := path.resolve()):
+            raise BadOption(f"{option} {str(path)!r}: {before} names the same file; give each a file of its own")
+        seen[place] = option
 
 
 def ensure_lock(options: Options) -> None:

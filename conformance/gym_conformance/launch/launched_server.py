@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,9 +14,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self
 
+import psutil
+
+from gym_conformance.documents import parse_json
 from gym_conformance.launch.env import BadConfig, Env, find_server
 from gym_conformance.launch.reasons import raised, reason
 from gym_conformance.printable import printable
@@ -29,6 +34,15 @@ _STOP = 12.0
 
 #: Seconds between two looks at whether a server listens.
 _PAUSE = 0.2
+
+#: In the environment of all that a server starts, so that it can be found where nobody guards it any more.
+MARK = "GYM_CONFORMANCE_LAUNCH"
+
+#: Before the number of our process in the name of a temporary folder.
+_PREFIX = "gym-conformance-"
+
+#: Bytes of an announcement, and of one that is none as far as it is shown.
+_ANNOUNCEMENT, _SHOWN = 4 << 20, 80
 
 #: Characters of what is needed.
 _LONGEST = 1_000
@@ -130,6 +144,7 @@ class LaunchedServer:
     config: Mapping[str, Any] = field(default_factory=dict)
     _guard: "subprocess.Popen[bytes] | None" = None
     _folder: "tempfile.TemporaryDirectory[str] | None" = None
+    _mark: str = field(default_factory=lambda: token_hex(16), repr=False)
 
     def start(self) -> Self:
         """Start it, and wait until it is about to accept.
@@ -197,6 +212,7 @@ class LaunchedServer:
                 guard.wait()
             guard.stdout.close()
             self._guard = None
+            end_marked(self._mark)  # the server may have killed the guard
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
@@ -210,7 +226,8 @@ class LaunchedServer:
         self.close()
 
     def _spawn(self, listener: socket.socket, specification: Mapping[str, Any]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="gym-conformance-")
+        remove_left_folders()
+        self._folder = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True)
         number = str(listener.fileno())
         log = [str(Path(self._folder.name, "log")), str(LOG_LIMIT), number]
         server = [self.launch.interpreter, str(_HERE / "child.py"), number]
@@ -221,7 +238,7 @@ class LaunchedServer:
                 stdout=subprocess.PIPE,
                 pass_fds=(listener.fileno(),),
                 start_new_session=True,
-                env=_environment(),
+                env=_environment() | {MARK: self._mark},
             )
             assert self._guard.stdin is not None  # noqa: S101
             self._guard.stdin.write(json.dumps(specification).encode() + b"\n")
@@ -269,14 +286,31 @@ class LaunchedServer:
         assert self._guard is not None  # noqa: S101
         assert self._guard.stdout is not None  # noqa: S101
         said = b""
-        while not said.endswith(b"\n"):
+        while not said.endswith(b"\n") and len(said) < _ANNOUNCEMENT:
             ready, _, _ = select.select([self._guard.stdout], [], [], max(0.0, deadline - time.monotonic()))
             data = os.read(self._guard.stdout.fileno(), 1 if b"\n" in said else 65536) if ready else b""
             if not data:
                 return {"ended": self._guard.poll()} if ready else {}
             said += data
-        first: dict[str, Any] = json.loads(said.splitlines()[0])
-        return first
+        return self._announced(said)
+
+    def _announced(self, line: bytes) -> dict[str, Any]:
+        """What a line says, if it is one of ours: the server's own code can write there, too."""
+        assert self._guard is not None  # noqa: S101
+        try:
+            said = parse_json(line.splitlines()[0])
+        except (ValueError, IndexError):
+            said = None
+        match said:
+            case {"pid": int(pid), "config": dict()} if _is_below(pid, self._guard.pid):
+                return dict(said)
+            case {"failed": {"type": str(), "bases": list(), "message": str(), **more}}:
+                return {"failed": {"name": "", "file": "", **more, **said["failed"]}}
+            case {"ended": int() | None}:
+                return dict(said)
+        shown = line[:_SHOWN].decode(errors="replace").strip()
+        message = f"to announce itself: what came instead is {shown!r}, written to a descriptor that is not its own"
+        return {"failed": {"type": "LaunchError", "bases": [], "message": message, "name": "", "file": ""}}
 
 
 def _bound(*, listening: bool) -> socket.socket:
@@ -306,7 +340,45 @@ def _environment() -> dict[str, str]:
     return own | {"PYTHONUNBUFFERED": "1"}
 
 
+def _is_below(pid: int, ancestor: int) -> bool:
+    """Whether a process is one of those that another one started."""
+    try:
+        return any(parent.pid == ancestor for parent in psutil.Process(pid).parents())
+    except (psutil.Error, ValueError, OverflowError):
+        return False
+
+
+def end_marked(mark: str) -> None:
+    """Kill what bears the mark in its environment: whatever was started by a server, and outlived its guard."""
+    deadline = time.monotonic() + _STOP
+    while (rest := [each for each in psutil.process_iter() if _bears(each, mark)]) and time.monotonic() < deadline:
+        for process in rest:
+            with suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(rest, timeout=0.5)
+
+
+def _bears(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, OSError):
+        return False
+
+
+def remove_left_folders() -> None:
+    """Remove the folders of runs that were killed before they could do so."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        with suppress(OSError):
+            ours = folder.lstat().st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
+            if ours and owner.isdecimal() and not psutil.pid_exists(int(owner)):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 def _status(status: int | None) -> str:
     if status is None or status >= 0:
         return f"with status {status}"
-    return f"by {signal.Signals(-status).name}"
+    try:
+        return f"by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"by signal {-status}"

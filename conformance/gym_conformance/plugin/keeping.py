@@ -5,6 +5,7 @@ from shlex import quote
 
 import pytest
 
+from gym_conformance.documents import own_folder, write_whole
 from gym_conformance.findings import Finding
 from gym_conformance.plugin.resuming import FOLDER
 from gym_conformance.plugin.target import Target
@@ -20,9 +21,8 @@ def keep(config: pytest.Config, finding: Finding, target: Target) -> Finding:
     folder = config.rootpath / FOLDER / target.name
     path = folder / f"{finding.check}.json"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (config.rootpath / FOLDER / ".gitignore").write_text("*\n")
-        path.write_text(finding.replay)
+        write_whole(own_folder(config.rootpath / FOLDER) / ".gitignore", "*\n")
+        write_whole(own_folder(folder) / path.name, finding.replay)
     except OSError:
         return finding
     shown = (

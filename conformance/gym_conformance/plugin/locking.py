@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gym_conformance.documents import read_text
+from gym_conformance.documents import read_text, write_whole
 from gym_conformance.drift.lock import BadLock, Lock, parse_lock
 from gym_conformance.option_readers import BadOption
 
@@ -31,9 +31,7 @@ def write_lock(path: Path, lock: Lock) -> str:
     Returns:
         A line that says what it holds.
     """
-    half = path.with_name(path.name + ".part")
-    half.write_text(lock.render(), "utf-8")
-    half.replace(path)
+    write_whole(path, lock.render())
     rows = f"{len(lock.rows or ())} tools of the rows"
     server = "nothing of the server, which does not say" if lock.server is None else f"{len(lock.server)} of the server"
     return f"{path} is written: {rows}, {server}."

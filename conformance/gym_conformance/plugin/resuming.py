@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gym_conformance import __version__
+from gym_conformance.documents import append_line, own_folder, parse_json, read_lines, write_whole
 from gym_conformance.findings import Finding
 from gym_conformance.launch.env import Env
 from gym_conformance.options import Options
@@ -47,21 +48,18 @@ class Ledger:
         Raises:
             OSError: nothing can be written there.
         """
-        self.path.parent.mkdir(exist_ok=True)
-        self.path.with_name(".gitignore").write_text("*\n")
+        write_whole(own_folder(self.path.parent) / ".gitignore", "*\n")
         if not resume:
             self.path.unlink(missing_ok=True)
         elif self.path.exists():
-            with self.path.open("a") as file:
-                file.write("\n")  # the last line may have no end
+            append_line(self.path, "")  # the last line may have no end
 
     def write(self, found: Mapping[str, Any]) -> None:
         """Append what one check found, as it travels with pytest's report; our own failure is not kept."""
         if found["own_fault"]:
             return
         line = json.dumps({"run": self._run, "mark": self._marks[found["name"]], **found})
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+        append_line(self.path, line)
 
     def earlier(self, name: str, wanted: Collection[str]) -> Earlier | None:
         """What was found on a server by the last run that has all checks that are wanted; None where none has."""
@@ -91,12 +89,12 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """The lines that are whole: the run may have ended in the middle of the last one."""
     if not path.is_file():
         return
-    with path.open(encoding="utf-8") as file:
-        for text in file:
-            try:
-                line: dict[str, Any] = json.loads(text)
-            except ValueError:
-                continue
+    for text in read_lines(path):
+        try:
+            line = parse_json(text)
+        except ValueError:
+            continue
+        if isinstance(line, dict) and {"name", "mark", "run", "findings"} <= line.keys():
             yield line
 
 

@@ -116,7 +116,13 @@ class Target:
 
     def _served(self) -> Run:
         if self._run is None:
-            served = self._stack.enter_context(self.serve())
+            try:
+                served = self._stack.enter_context(self.serve())
+            except NotLaunched:
+                raise
+            except Exception:  # it is raised once: the other checks would only launch the server again
+                self._refused = NotLaunched("a launch in which gym-conformance itself does not fail")
+                raise
             options = replace(self.options, pid=self.options.pid or served.pid)
             self._run = Run(
                 served.url,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from gym_conformance.documents import own_folder, write_whole
 from gym_conformance.reports.badge import badge_report, badge_reports
 from gym_conformance.reports.drift_alone import (
     html_drift,
@@ -56,7 +57,7 @@ _DRIFT_FLEETS: Final[Mapping[str, Callable[[Mapping[str, Report]], str]]] = {
 
 def write_report(path: Path, report: Report) -> None:
     """Write the report whole or not at all: a reader never meets half a file."""
-    _write(path, FORMS[path.suffix](report))
+    write_whole(path, FORMS[path.suffix](report))
 
 
 def write_reports(path: Path, reports: Mapping[str, Report]) -> None:
@@ -80,18 +81,11 @@ def _write_each(
     pages: Mapping[str, _Page],
 ) -> None:
     if len(reports) == 1:
-        _write(path, one[path.suffix](*reports.values()))
+        write_whole(path, one[path.suffix](*reports.values()))
     elif page := pages.get(path.suffix):
-        folder = path.with_name(f"{path.stem}-servers")
-        folder.mkdir(exist_ok=True)
+        folder = own_folder(path.with_name(f"{path.stem}-servers"))
         for name, report in reports.items():
-            _write(folder / f"{name}{path.suffix}", one[path.suffix](report))
-        _write(path, page(reports, folder.name))
+            write_whole(folder / f"{name}{path.suffix}", one[path.suffix](report))
+        write_whole(path, page(reports, folder.name))
     else:
-        _write(path, several[path.suffix](reports))
-
-
-def _write(path: Path, text: str) -> None:
-    half = path.with_name(path.name + ".part")
-    half.write_text(text, "utf-8")
-    half.replace(path)
+        write_whole(path, several[path.suffix](reports))
