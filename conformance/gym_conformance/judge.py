@@ -18,11 +18,11 @@ from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.trajectory import Schedule, dump
 
 _HINTS = {
-    Fault.HANG: "The handler never ends: a lock that is held, a blocking call on the event loop, or a judge that is not there.",
+    Fault.HANG: "The handler never returns: a lock that is never released, a blocking call on the event loop, or a judge model that does not answer.",
     Fault.BROKEN: "The server closed the connection in the middle of its reply: it crashed or was killed.",
     Fault.UNREACHABLE: "The server process is gone: it crashed, ran out of memory, or was stopped.",
-    Fault.OVERSIZED: "A reply that never ends: state that grows with each call, or a stream without end.",
-    Fault.INVALID: "What answers here does not speak HTTP/1.1 as it should: a proxy, or a hand-written server.",
+    Fault.OVERSIZED: "The reply is too long: state that grows with each call, or an endless stream.",
+    Fault.INVALID: "The reply is not valid HTTP/1.1; a proxy or a hand-written server is at fault.",
     Fault.TLS: "The TLS connection failed.",
 }
 
@@ -54,7 +54,7 @@ class Judge:
             if self.silent:
                 return findings
         findings += await self._afterwards(check)
-        return findings or [self._finding(check, "server", Verdict.NOT_APPLICABLE, "it has nothing to try")]
+        return findings or [self._finding(check, "server", Verdict.NOT_APPLICABLE, "there is nothing to try")]
 
     async def read(self, check: Check) -> list[Finding]:
         """A check of files alone: nothing is sent, also not to see whether the server still answers."""

@@ -62,4 +62,6 @@ def test_a_verify_that_waits_for_the_rest_of_its_group_is_no_violation(
     if verdict is Verdict.UNTESTABLE:
         reasons = {finding.reason for findings in found.values() for finding in findings}
         assert len(reasons) == 1
-        assert reasons.pop().startswith("all rollouts of a prompt at the same time: /verify answers none alone, and ")
+        assert reasons.pop().startswith(
+            "all rollouts of a prompt at the same time: /verify does not answer one alone, but "
+        )

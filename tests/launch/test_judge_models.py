@@ -116,7 +116,7 @@ def test_a_judge_of_its_own_is_named_as_missing(mocks: MockPeers) -> None:
 
     own = _found(_WantsItsOwn(mocks), mocks, "verify-scores-rows")
     assert {finding.verdict for finding in own} == {Verdict.UNTESTABLE}
-    assert own[0].reason.startswith("a judge that answers in the form which it asks for")
+    assert own[0].reason.startswith("a judge model that answers in the form it asks for")
     crashes = _found(Crashes(mocks), mocks, "verify-degenerate")
     assert [one.subject for one in crashes if one.verdict is Verdict.FAIL] == ["empty output"]
 

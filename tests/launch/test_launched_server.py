@@ -54,7 +54,7 @@ def test_replies_wait_for_no_acknowledgement(tmp_path: Path) -> None:
         ("open('weights.bin')", "the file weights.bin"),
         ("import sys; sys.exit('bye')", "an app.py that does not exit (bye)"),
         ("raise RuntimeError('no luck')", "to start: RuntimeError: no luck"),
-        ("raise ConnectionRefusedError(111, 'Connection refused')", "the network, or what it would fetch"),
+        ("raise ConnectionRefusedError(111, 'Connection refused')", "the network, or the files that it would"),
         ("import os; os.kill(os.getpid(), 9)", "to start: it ended by SIGKILL"),
         ("import os; os._exit(3)", "to start: it ended with status 3"),
     ],
@@ -69,7 +69,7 @@ def test_why_it_does_not_start(tmp_path: Path, source: str, needs: str) -> None:
         ("ModuleNotFoundError: No module named 'aviary'", "the module aviary: python -m pip install aviary"),
         ("(env) FileNotFoundError: [Errno 2] No such file or directory: 'a/b'", "the file a/b"),
         ("omegaconf.errors.InterpolationKeyError: Interpolation key 'size' not found", "the config key size: "),
-        ("requests.exceptions.ConnectionError: no route", "the network, or what it would fetch"),
+        ("requests.exceptions.ConnectionError: no route", "the network, or the files that it would"),
         ("RuntimeError: no luck", "to start: RuntimeError: no luck"),
     ],
 )

@@ -30,7 +30,7 @@ _EPISODE, _CLIENT = 3, 30.0
             "single_agent_turn_legacy",
             {
                 ("run-malformed", what)
-                for what in ("an empty object", "an episode that is none", "a row without its task")
+                for what in ("an empty object", "an episode of the wrong types", "a row without its task")
             },
             set(),
         ),

@@ -133,4 +133,4 @@ def test_junit_xml_has_ids_levels_and_findings(pytester: pytest.Pytester, servin
     }
     (failure,) = case.iter("failure")
     text = failure.text or ""
-    assert all(word in text for word in ("expected:", "actual:", "It hurts:", "likely:", "reproduce (bash):"))
+    assert all(word in text for word in ("expected:", "actual:", "Why it matters:", "likely:", "reproduce (bash):"))

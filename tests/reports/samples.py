@@ -66,7 +66,7 @@ NOTED = replace(
 FRAMEWORK = replace(
     WARNED,
     check="verify-raw-surrogate",
-    title="verify SHOULD score a text that holds a raw lone surrogate",
+    title="verify SHOULD score text that contains a lone surrogate",
     subject="server",
     framework=True,
 )

@@ -64,7 +64,7 @@ def test_hostile_text_hides_nothing_and_calls_nobody(text: str) -> None:
     assert not set("\x1b\x07\x00\u202e\u2066\ud800\r") & set(markdown)
     assert "\n::" not in markdown
     page = cmarkgfm.github_flavored_markdown_to_html(markdown, Options.CMARK_OPT_UNSAFE)
-    assert "<li>it hurts: @everyone" not in page
+    assert "<li>why it matters: @everyone" not in page
 
 
 @pytest.mark.parametrize("report", [hostile(HUGE), many(1000)], ids=["huge", "many"])

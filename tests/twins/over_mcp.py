@@ -166,7 +166,7 @@ class OnlyHides(ToolsOverMCP):
 
 
 class NeedsNoSession(ToolsOverMCP):
-    """A tool that takes no session asks for no token, as in nemo-gym 0.4.0; the others do."""
+    """A tool that takes no session needs no token, as in nemo-gym 0.4.0; the others do."""
 
     async def called(self, name: str, arguments: Json, token: str) -> Json:
         whose = token if name != "double" else self.token(Claims("nobody's"))

@@ -27,7 +27,7 @@ def _lines() -> Iterator[str]:
 
 def _entry(check: Check) -> Iterator[str]:
     doc = re.sub(r"\n+(?=Source:|Our inference)", "\n\n", check.doc).replace("\\", "\\\\")
-    yield from ("", f"### {check.id}", "", f"**{check.title}.**", "", f"Why: {check.why}", "", doc)
+    yield from ("", f"### {check.id}", "", f"**{check.title}.**", "", f"Why it matters: {check.why}", "", doc)
     if check.needs:
         yield from ("", f"Needs: {', '.join(need.name for need in check.needs)}.")
 

@@ -26,22 +26,23 @@ _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
 @property_check(
     "calls-valid",
     Level.MUST,
-    "A call that its tool's definition allows MUST NOT fail the server nor be refused as malformed",
-    why="the policy does what it was shown, and is punished for it; a 5xx costs it the session, too.",
+    "A call that its tool's definition allows MUST NOT crash the server or be refused as malformed",
+    why="the policy does what the definition says and is punished for it; a 5xx also costs it the session.",
     needs=_NEEDS,
     examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
 )
 async def calls_valid(trial: Trial, schedule: Schedule) -> None:
-    """Runs trajectories of calls whose arguments the rows' JSON Schemas allow; none gives a 5xx or a 422.
+    """Runs trajectories of calls whose arguments the rows' JSON Schemas allow; none may answer a 5xx or a 422.
 
-    A 4xx of the tool's own (nothing found, not allowed now) is fine.
+    A 4xx that the tool itself means (nothing found, not allowed now) is fine.
 
-    Source: the definitions in the rows; FastAPI answers 422 where the server's own model disagrees with them.
+    Source: the definitions in the rows; FastAPI answers 422 where the server's model disagrees with them, which
+    simple_agent/app.py (0.4.0) feeds to the policy.
     """
     outcome = await run(trial.gym, trial.channel, schedule.trajectories[0])
     for step in outcome.calls:
         if is_crash(step.status):
-            hint = "The tool raises on a value that its definition allows: handle it, or narrow the definition."
+            hint = "The tool raises on a value that its definition allows; handle the value, or narrow the definition."
             raise Violation(f"{step.name} answers below 500", f"status {step.status}, body {step.body}", hint)
         if step.status == HTTPStatus.UNPROCESSABLE_ENTITY:
             hint = "The definition in the rows and the server's request model have drifted apart."
@@ -52,41 +53,41 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     "calls-invalid",
     Level.MUST,
     "A call that its tool's definition forbids MUST be refused without a 5xx",
-    why="policies write such calls in every batch; a 5xx costs the agent its cookie, and so the session.",
+    why="policies write such calls in every batch; a 5xx costs the agent its cookie, and with it the session.",
     needs=_NEEDS,
     examples=lambda knowledge: alone(disturbed(knowledge)),
     first=known_disturbed,
 )
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
-    """Puts a call with one thing wrong, or with hostile values, into a trajectory; it gives no 5xx.
+    """Puts a call with one thing wrong, or with hostile values, into a trajectory; it must not cause a 5xx.
 
-    Any other answer is fine: tools may be lenient. A 5xx of the framework's own echo of a lone surrogate does not count.
+    Any other answer is fine, since tools may be lenient. The framework's own 5xx for a lone surrogate does not count.
 
-    Source: simple_agent/app.py (0.4.0) feeds any answer to the policy and goes on; a crash has no cookie.
+    Source: simple_agent/app.py (0.4.0) feeds any answer to the policy and continues; a crash sends no cookie.
     """
     rollout = Rollout(trial.gym, trial.channel, schedule.trajectories[0])
     await rollout.finish()
     for step in rollout.refusals:
         if is_crash(step.status) and "surrogates not allowed" not in str(step.body):
-            hint = "The tool's function raises: validate its arguments, or catch and return the error as its output."
+            hint = "The tool's function raises; validate its arguments, or catch the exception and return it as the tool's output."
             raise Violation(f"{step.name} answers below 500", f"status {step.status}, body {step.body}", hint)
 
 
 @property_check(
     "calls-refused-harmless",
     Level.MUST,
-    "After a refused call the session MUST go on as if it had not been made",
-    why="the policy repairs its call and goes on; if the refused one left traces, it is scored on another state.",
+    "A refused call MUST NOT affect the rest of its session",
+    why="the policy fixes its call and goes on; if the refused call left traces, the rollout is scored on the wrong state.",
     needs=[*_NEEDS, SCORE],
     examples=lambda knowledge: alone(disturbed(knowledge)),
     first=known_disturbed,
 )
 async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory with a call that is refused (4xx or 5xx) in its midst, and without it: all else is the same.
+    """Runs a trajectory with and without a refused call (4xx) in the middle; everything else must be the same.
 
-    What differs already between two runs without it is not compared.
+    Whatever differs between two runs without it is not compared.
 
-    Source: simple_agent/app.py (0.4.0) goes on after any error reply.
+    Source: simple_agent/app.py (0.4.0) continues after any error reply.
     """
     noisy = schedule.trajectories[0]
     plain = noisy.without_noise()
@@ -104,5 +105,5 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as without the refused call",
             f"{difference.actual!r}",
-            "The tool changes its state before it has checked its arguments.",
+            "The tool changes state before it has checked its arguments.",
         )

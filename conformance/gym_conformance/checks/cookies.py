@@ -1,4 +1,4 @@
-"""The session cookie: who holds it has the session, and nobody else.
+"""The session cookie: it gives access to its session, and nothing else does.
 
 Source: `setup_session_middleware` in nemo_gym/server_utils.py (0.2.1 to 0.7.0), and how the clients keep cookies:
 simple_agent/app.py replaces them after each reply, Verifiers takes them once, at the seed.
@@ -25,7 +25,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import Reply, reply_of
 
-_LOST = "simple_agent takes its cookies from each reply: after this one it has none, and goes on in a fresh session."
+_LOST = "simple_agent replaces its cookies with those of each reply: after this one it has none and continues in a fresh session."
 
 
 async def _opened(trial: Trial) -> Cookies:
@@ -45,14 +45,14 @@ def _good_call(gym: Gym) -> Call | None:
     "cookie-sent-again",
     Level.MUST,
     "The session cookie MUST be set again by every reply below 500",
-    why="the default agent replaces its cookies with those of each reply: it loses the session, and verify scores an untouched one.",
+    why="the default agent replaces its cookies with those of each reply; without one it loses the session, and verify scores an untouched one.",
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def cookie_sent_again(trial: Trial, _: object) -> None:
     """Sends, with the seed's cookie, a tool call, an unknown tool, a malformed call and a verify.
 
-    Each reply below 500, errors included, sets the cookie again (a 5xx cannot: nemo-gym's exception middleware sits outside the session).
-    Source: Starlette's SessionMiddleware sets it on each reply from nemo-gym 0.2.1 on.
+    Every reply below 500, errors included, sets the cookie again. A 5xx need not: nemo-gym's exception middleware sits outside the session middleware.
+    Source: `setup_session_middleware` in nemo_gym/server_utils.py (from 0.2.1), and `SimpleAgent.responses` in simple_agent/app.py.
     """
     cookies = await _opened(trial)
     requests = [post(tool_path(NO_SUCH_TOOL), {}, cookies), post(SEED_SESSION, [], cookies)]
@@ -72,14 +72,14 @@ async def cookie_sent_again(trial: Trial, _: object) -> None:
     "cookie-replacing-client",
     Level.MUST,
     "A session MUST survive a client that replaces its cookies with those of each reply",
-    why="simple_agent, the default agent, does: its rollouts are scored on the wrong state.",
+    why="simple_agent, the default agent, does this: its rollouts would be scored on the wrong state.",
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def cookie_replacing_client(trial: Trial, _: object) -> None:
-    """Runs a recorded rollout's calls and verify as the default agent would, and again keeping all cookies.
+    """Runs a recorded rollout's calls and verify as the default agent would, and again keeping every cookie.
 
-    Where the session id stays the same for a client that keeps each cookie until it is set anew, as browsers do, it
-    does so here; replies and reward are the same too. What differs already between two equal runs is not compared.
+    If the session id is stable for a client that keeps each cookie until it is replaced, as browsers do, it must be
+    stable here; replies and reward must match too. Whatever differs between two identical runs is not compared.
     Source: `SimpleAgent.responses` in responses_api_agents/simple_agent/app.py (0.4.0).
     """
     await _same_for_both_clients(trial, CookieHabit.REPLACING)
@@ -89,14 +89,14 @@ async def cookie_replacing_client(trial: Trial, _: object) -> None:
     "cookie-keeping-client",
     Level.MUST,
     "A session MUST survive a client that keeps the cookie of the seed",
-    why="Verifiers' NeMo Gym taskset does: its rollouts are scored on the wrong state.",
+    why="Verifiers' NeMo Gym taskset does this: its rollouts would be scored on the wrong state.",
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def cookie_keeping_client(trial: Trial, _: object) -> None:
     """Runs a recorded rollout's calls and verify with the cookie of the seed, and again keeping all cookies.
 
-    The session's state must not travel in the cookie, nor the id change on the way.
-    Source: Verifiers' NeMo Gym taskset takes the cookie once, at the seed (0.3.0, 0.4.0).
+    State must not travel in the cookie, nor may the id change along the way.
+    Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) takes the cookie once, at the seed.
     """
     await _same_for_both_clients(trial, CookieHabit.KEEPING)
 
@@ -118,7 +118,7 @@ async def _same_for_both_clients(trial: Trial, habit: CookieHabit) -> None:
         raise Violation(
             f"the same answer for {habit.value} as for {other.value}: {expected}",
             came,
-            "The session changes on the way: the cookie is lost or replaced, or holds the state itself.",
+            "The session changes along the way: the cookie is lost or replaced, or it carries the state itself.",
         )
 
 
@@ -145,16 +145,16 @@ def _forgeries(_trial: Trial) -> list[str]:
 @check(
     "cookie-tampered",
     Level.MUST,
-    "A tampered cookie MUST NOT crash the server nor open another's session",
-    why="one corrupted cookie ends a rollout, or lets it write into another's state.",
+    "A tampered cookie MUST NOT crash the server or open another session",
+    why="one corrupted cookie ends a rollout, or lets it overwrite another's state.",
     needs=[RESOURCES_SERVER, COOKIES],
     subjects=_forgeries,
 )
 async def cookie_tampered(trial: Trial, forgery: str) -> None:
-    """Sends another session's cookie with its value changed to seed_session, to a tool and to verify.
+    """Sends another session's cookie, its value altered, to seed_session, a tool and verify.
 
     No reply is a 5xx, and the cookie that comes back does not name the other session.
-    Source: itsdangerous raises BadSignature, and Starlette then starts an empty session.
+    Source: starlette/middleware/sessions.py: on itsdangerous's BadSignature it starts an empty session.
     """
     victim = await _opened(trial)
     if forgery in _FORGERIES:
@@ -178,21 +178,21 @@ async def cookie_tampered(trial: Trial, forgery: str) -> None:
 
 
 def _refuse_crash(reply: Reply) -> None:
-    expect_no_crash(reply, "The session id from the cookie is used without asking whether that session exists.")
+    expect_no_crash(reply, "The session id from the cookie is used without checking that the session exists.")
 
 
 @check(
     "cookie-unsigned-id",
     Level.MUST,
     "An id that the server did not sign MUST NOT be adopted as a session",
-    why="any client can name any session, and two that choose the same name share one.",
+    why="any client could name any session, and two that pick the same name would share one.",
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def cookie_unsigned_id(trial: Trial, _: object) -> None:
-    """Seeds with a cookie that names a session of our choice, bare and inside Starlette's form with a wrong signature.
+    """Seeds with a cookie naming a session of our choice, bare and in Starlette's format with a wrong signature.
 
     The cookie that comes back must not name it.
-    Source: Starlette's SessionMiddleware verifies the signature and drops what it did not sign.
+    Source: starlette/middleware/sessions.py verifies the signature and drops whatever it did not sign.
     """
     cookies = await _opened(trial)
     chosen = "chosen-by-the-client"
@@ -204,7 +204,7 @@ async def cookie_unsigned_id(trial: Trial, _: object) -> None:
             raise Violation(
                 "a session id drawn by the server",
                 f"a session named {chosen!r}, as the client asked",
-                "The cookie is read without its signature: use Starlette's SessionMiddleware.",
+                "The cookie's signature is not checked: use Starlette's SessionMiddleware.",
             )
 
 
@@ -217,9 +217,9 @@ async def cookie_unsigned_id(trial: Trial, _: object) -> None:
     framework=True,
 )
 async def cookie_signing_key(trial: Trial, _: object) -> None:
-    """Signs a session id of our choice with the cookie's own name as the key, and seeds with it.
+    """Signs a session id of our choice, using the cookie's name as the key, and seeds with it.
 
-    This is NeMo Gym's own doing, in every stock server.
+    This comes from NeMo Gym itself and is true of every stock server.
     Source: `get_session_middleware_key` in nemo_gym/server_utils.py is both the key and the cookie's name (0.2.0 to 0.7.0).
     """
     cookies = await _opened(trial)
@@ -239,11 +239,11 @@ async def cookie_signing_key(trial: Trial, _: object) -> None:
     "cookie-foreign",
     Level.MUST,
     "Cookies of other servers MUST NOT disturb a session",
-    why="clients send one server's cookies to all ports of a host: httpx and requests do.",
+    why="httpx and requests send one server's cookies to every port of the same host.",
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def cookie_foreign(trial: Trial, _: object) -> None:
-    """Seeds with another server's cookie alone, and verifies with both cookies; the session stays the same.
+    """Seeds with another server's cookie only, and verifies with both cookies; the session stays the same.
 
     Source: RFC 6265, section 8.5: cookies are not isolated by port.
     """
@@ -255,7 +255,7 @@ async def cookie_foreign(trial: Trial, _: object) -> None:
         raise Violation(
             "a session cookie of its own",
             describe(reply_of(exchange)),
-            "Another server's cookie is taken for the session's.",
+            "Another server's cookie is mistaken for the session's.",
         )
     body = {**trial.gym.row.data, "response": DO_NOTHING.response}
     alone = await trial.channel.send(post(VERIFY, body, plain))
@@ -274,13 +274,13 @@ async def cookie_foreign(trial: Trial, _: object) -> None:
     "cookie-unknown-session",
     Level.MUST,
     "A tool call without a session MUST NOT crash the server",
-    why="after a lost cookie or a restart every call is such a one; a 5xx tells the policy nothing.",
+    why="after a lost cookie or a restart, every call arrives like this; a 5xx tells the policy nothing.",
     needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],
 )
 async def cookie_unknown_session(trial: Trial, _: object) -> None:
     """Makes a recorded rollout's calls without any cookie, before any seed.
 
-    Source: `add_session_id` gives such a client a fresh session (every version); workplace_assistant answers 400.
+    Source: `add_session_id` in nemo_gym/server_utils.py gives such a client a fresh session (every version); workplace_assistant answers 400.
     """
     for call in trial.gym.recorded_calls[0][1]:
         _refuse_crash(await trial.send(post(tool_path(call.name), call.arguments)))

@@ -1,8 +1,8 @@
 """Drift: the tools that rows show to the policy against the tools that the server serves.
 
-The schemas are compared offline (`gym_conformance.drift`); what would break rollouts is tried on the live server, and
-only what it confirms is a violation. A declared tool that nobody serves is `tool-routed`'s finding, and a route that
-no row declares is `tool-served-declared`'s.
+The schemas are compared offline (`gym_conformance.drift`). Whatever would break rollouts is tried on the live server,
+and only what the server confirms is a violation. A declared tool that is not served belongs to `tool-routed`, and a
+route that no row declares to `tool-served-declared`.
 """
 
 from collections.abc import Coroutine, Iterable, Iterator
@@ -85,24 +85,24 @@ def _refused_subjects(trial: Trial) -> Iterable[Any]:
     "drift-argument-refused",
     Level.MUST,
     "A call that the definition allows MUST NOT be refused for its arguments",
-    why="the policy calls the tool as it was told to, and is answered with an error that it cannot mend.",
+    why="the policy calls the tool as the definition says, and gets an error that it cannot fix.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_refused_subjects,
 )
 async def drift_argument_refused(trial: Trial, subject: Any) -> None:
-    """Compares each definition with the server's own schema of the tool, and sends a call that only the first allows.
+    """Compares each definition with the server's schema of the tool, and sends a call that only the definition allows.
 
-    It is refused (4xx) in a session of a row that declares the tool, where a call that both allow is taken. Types,
-    bounds, enums, patterns, formats, required and nested arguments count; where the schemas cannot tell, the live
-    server does. A catch-all is asked for each argument: the words with which it refuses one that nobody serves,
-    but for the name, are a refusal.
-    Source: FastAPI validates the body of a tool's route and answers 422, which simple_agent/app.py (0.4.0) feeds to the model.
+    It is a violation if the server refuses it (4xx) in a session of a row that declares the tool, while it accepts a call
+    that both allow. Types, bounds, enums, patterns, formats, required and nested arguments count; where the schemas
+    cannot decide, the live server does. A catch-all server is asked about each argument: answering in the words it
+    uses for an invented argument, but for the name, counts as a refusal.
+    Source: FastAPI validates the body of a tool's route and answers 422; simple_agent/app.py (0.4.0) feeds that to the model.
     """
     if isinstance(subject, Definition):
         await _known_arguments(trial, subject)
     elif not _agreed(trial, subject):
         asking = is_refused(trial.gym, trial.channel, subject)
-        hint = "Change the definition in the rows, or the tool's pydantic model: one of them is of an older version."
+        hint = "The definition in the rows or the tool's pydantic model is out of date; change one to match the other."
         await _expect_unconfirmed(trial, subject, asking, f"{_named(subject)} as the definition allows it", hint)
 
 
@@ -118,7 +118,7 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
         raise Violation(
             f"{unknown.name} as the definition of {definition.name} offers it",
             f"{drift.message}; live: {detail}",
-            "The tool's function has no such parameter: rename it there, or in the definition.",
+            "The tool's function has no such parameter; rename it there or in the definition.",
         )
 
 
@@ -138,21 +138,23 @@ def _unknown(definition: Definition, unknown: Unknown) -> Drift:
 @check(
     "drift-argument-ignored",
     Level.MUST,
-    "An argument that the definition offers MUST NOT be dropped unread",
-    why="the policy sets it, nothing happens, and whatever it learns from the reward is noise.",
+    "An argument that the definition offers MUST NOT be ignored",
+    why="the policy sets it to no effect, and what it learns from the reward is noise.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_each(Kind.ARGUMENT_IGNORED),
 )
 async def drift_argument_ignored(trial: Trial, subject: Any) -> None:
-    """Looks for arguments that the definition offers and the server's own schema does not name.
+    """Looks for arguments that the definition offers and the server's schema does not name.
 
-    Two calls that differ only there give the same reply, the same later reads and the same reward, where two runs of
-    one call do. A tool without a declared body must answer one that is no JSON, too: it is known then to read none.
-    Source: pydantic drops what a model does not name (`extra="ignore"`, its default), and says nothing.
+    Such an argument is ignored if two calls that differ only in it get the same reply, the same later reads and the same
+    reward, as two runs of one call do. A tool without a declared body counts only if it also answers a body that is
+    not JSON, which shows that it reads none.
+    Source: https://docs.pydantic.dev/latest/api/config/#pydantic.config.ConfigDict.extra: by default a model silently
+    drops fields that it does not name.
     """
     if not _agreed(trial, subject):
         asking = is_ignored(trial.gym, trial.channel, subject)
-        hint = "Add the argument to the tool's pydantic model, or take it out of the definition."
+        hint = "Add the argument to the tool's pydantic model, or remove it from the definition."
         await _expect_unconfirmed(trial, subject, asking, f"{_named(subject)} makes a difference", hint)
 
 
@@ -166,15 +168,15 @@ def _declared_results(trial: Trial) -> Iterable[Any]:
     "drift-result",
     Level.SHOULD,
     "A tool's reply SHOULD be what the server's own schema declares",
-    why="whoever reads the schema, a trainer's parser or a mock, is misled.",
+    why="whatever relies on the schema, such as a trainer's parser or a mock, is misled.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_declared_results,
 )
 async def drift_result(trial: Trial, subject: Any) -> None:
-    """Holds the replies to a few calls of each tool, recorded ones first, to the response schema of its route.
+    """Checks the replies to a few calls of each tool, recorded ones first, against the response schema of its route.
 
-    A route that declares none is not asked.
-    Our inference: the OpenAPI document promises it, and no client of nemo-gym's checks it.
+    Routes that declare no response schema are not tried.
+    Our inference: the OpenAPI document promises it, but none of nemo-gym's clients checks it.
     """
     gym = trial.gym
     if not isinstance(subject, Definition):
@@ -193,7 +195,7 @@ async def drift_result(trial: Trial, subject: Any) -> None:
             raise Violation(f"a reply of {subject.name} as its schema declares", f"{drift.message}; {detail}", _RESULT)
 
 
-_RESULT = "The handler answers with a Response of its own, or the route's response_model is of an older version."
+_RESULT = "The handler returns a Response of its own, or the route's response_model is out of date."
 
 
 def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
@@ -208,15 +210,15 @@ def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
     "drift-rows-disagree",
     Level.SHOULD,
     "All rows SHOULD declare a tool alike",
-    why="the policy learns two interfaces for one tool, and at most one of them is the server's.",
+    why="the policy learns two interfaces for one tool, of which the server has at most one.",
     needs=[RESOURCES_SERVER, TOOLS, EXECUTED_TOOLS],
     subjects=_each(Kind.ROWS_DISAGREE),
 )
 async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
-    """Compares the definitions of one name, over all rows of all files: their schemas, `strict`, and nested or flat.
+    """Compares the definitions of each tool across all rows of all files: schemas, `strict`, and nested or flat form.
 
-    What only a description says is `drift-description`'s. Sends nothing. On a server that executes no tools, such as
-    one that grades calls, each row may bring tools of its own.
+    Descriptions alone belong to `drift-description`. Sends nothing. On a server that executes no tools, such as one that
+    grades calls, each row may bring its own tools.
     Our inference: one route serves them all.
     """
     if not _agreed(trial, subject):
@@ -224,7 +226,7 @@ async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
         raise Violation(
             f"one definition of {subject.tool}",
             subject.message,
-            "Rows of two versions stand in one dataset: make the older ones anew.",
+            "The dataset mixes rows of two versions; regenerate the older ones.",
         )
 
 
@@ -232,20 +234,20 @@ async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
     "drift-definition-unsound",
     Level.SHOULD,
     "A tool's definition SHOULD be sound JSON Schema",
-    why="model servers refuse such a tool, or constrain the policy to something else than the rows mean.",
+    why="model servers refuse such a tool, or constrain the policy to something other than the rows mean.",
     needs=[RESOURCES_SERVER, TOOLS],
     subjects=_each(Kind.DEFINITION_UNSOUND, weight=Weight.WARNING),
 )
 async def drift_definition_unsound(trial: Trial, subject: Any) -> None:
-    """Reads each definition alone, over all rows of all files; sends nothing.
+    """Reads each definition by itself, in all rows of all files; sends nothing.
 
-    Its parameters are a JSON Schema of an object; `required` names its properties, and never `""`; a default is a
-    value that its own schema allows; `strict: true` keeps the rules of strict mode. Names are `tool-name-legal`'s.
-    Our inference: the server reads none of this; OpenAI's documentation of function calling asks it.
+    The parameters must be a JSON Schema of an object; `required` must name existing properties, never `""`; a default must
+    match its own schema; `strict: true` must follow the rules of strict mode. Names belong to `tool-name-legal`.
+    Our inference: the server reads none of this, but https://platform.openai.com/docs/guides/function-calling asks for it.
     """
     if not _agreed(trial, subject):
         _tell(trial, subject)
-        raise Violation("a definition that means what it says", subject.problem, "Mend the definition in the rows.")
+        raise Violation("a sound definition", subject.problem, "Fix the definition in the rows.")
 
 
 _OFFERS_MORE = (Kind.ARGUMENT_WIDENED, Kind.ARGUMENT_UNOFFERED, Kind.UNNAMED_REFUSED)
@@ -255,18 +257,22 @@ _OFFERS_MORE = (Kind.ARGUMENT_WIDENED, Kind.ARGUMENT_UNOFFERED, Kind.UNNAMED_REF
     "drift-server-takes-more",
     Level.NOTE,
     "The server takes more than the definition allows",
-    why="harmless; but the policy is not told of all that it could do.",
+    why="it is harmless, but the policy is not told everything that it could do.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_each(*_OFFERS_MORE),
 )
 async def drift_server_takes_more(trial: Trial, subject: Any) -> None:
-    """Looks for arguments and values that the server's own schema takes and the definition does not; sends nothing.
+    """Looks for arguments and values that the server's schema accepts and the definition does not; sends nothing.
 
     Our inference.
     """
     if not _agreed(trial, subject):
         _tell(trial, subject)
-        raise Violation("a definition of all that the server takes", subject.message, "Add it to the definition.")
+        raise Violation(
+            "a definition of everything that the server takes",
+            subject.message,
+            "Add it to the definition, if it is meant for the policy.",
+        )
 
 
 def _descriptions(trial: Trial) -> Iterable[Any]:
@@ -278,12 +284,12 @@ def _descriptions(trial: Trial) -> Iterable[Any]:
     "drift-description",
     Level.NOTE,
     "A tool's descriptions differ, or one is missing",
-    why="the policy chooses its tools by what their descriptions say.",
+    why="the policy chooses its tools by their descriptions.",
     needs=[RESOURCES_SERVER, TOOLS],
     subjects=_descriptions,
 )
 async def drift_description(trial: Trial, subject: Any) -> None:
-    """Compares the descriptions of one tool and its arguments, in the rows and on the server, and looks for none at all.
+    """Compares the descriptions of a tool and its arguments in the rows and on the server, and looks for missing ones.
 
     Sends nothing.
     Our inference.
@@ -291,7 +297,9 @@ async def drift_description(trial: Trial, subject: Any) -> None:
     if not _agreed(trial, subject):
         _tell(trial, subject)
         raise Violation(
-            "one description", subject.message, "Describe the tool once, and make rows and route from that."
+            "one description",
+            subject.message,
+            "Describe the tool in one place, and generate both rows and route from it.",
         )
 
 
@@ -304,24 +312,26 @@ def _outdated(trial: Trial) -> Iterable[Any]:
 @check(
     "drift-lock",
     Level.MUST,
-    "Rows and server MUST be as the lock says",
-    why="one side changed and nobody looked at it: the other may not have followed.",
+    "Rows and server MUST match the lock",
+    why="one side has changed since the last review, and the other may not have followed.",
     needs=[],
     subjects=_outdated,
 )
 async def drift_lock(trial: Trial, subject: Any) -> None:
-    """Compares the tools of all rows, and those of the server, with the lock file (`--gym-lock`); sends nothing.
+    """Compares the tools of all rows and those of the server with the lock file (`--gym-lock`); sends nothing.
 
-    Each side by itself, so that the finding says which of them changed. A side that the server does not show, as a
-    catch-all, is not compared.
-    Source: the lock file itself, which the env's authors wrote and keep under review.
+    Each side is compared by itself, so that the finding says which one changed. Tools that the server does not list, as
+    on a catch-all server, are not compared.
+    Source: the lock file, which the env's authors wrote and keep under review.
     """
     if trial.gym.lock is None:
         raise NotApplicable("no lock was given (--gym-lock)")
     if isinstance(subject, Drift):
         _tell(trial, subject)
-        raise Violation("the tool as it was locked", subject.message, "If it is meant, run with --gym-lock-update.")
-    trial.note = "rows and server are as they were locked"
+        raise Violation(
+            "the tool as it was locked", subject.message, "If the change is intended, run with --gym-lock-update."
+        )
+    trial.note = "rows and server match the lock"
 
 
 def _said(drift: Drift) -> str:

@@ -1,4 +1,4 @@
-"""What verify hands back beside the reward: trainers take the tokens to train on from this echo.
+"""What verify returns beside the reward: trainers take the tokens to train on from this echo.
 
 Source: `BaseVerifyResponse` extends `BaseVerifyRequest` in nemo_gym/base_resources_server.py (every version); verl and
 NeMo RL read the token fields from it, Verifiers pops `response` and `responses_create_params`.
@@ -29,14 +29,14 @@ from gym_schemas import ABSENT, differences, same
     "verify-echoes",
     Level.MUST,
     "verify MUST echo responses_create_params and response",
-    why="trainers take the tokens to train on from this echo: what is lost there is never learned from.",
+    why="trainers take the tokens to train on from this echo; what is lost here is never learned from.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def verify_echoes(trial: Trial, _: object) -> None:
-    """Verifies an output of reasoning, a call and a message, and compares the echo with it, value by value.
+    """Verifies an output of reasoning, a call and a message, and compares the echo with it value by value.
 
-    Keys that the server adds (defaults of its types) are fine; what was sent must all be there.
-    Source: `BaseVerifyResponse` extends `BaseVerifyRequest` (every version); Verifiers pops both from the reply.
+    Keys that the server adds (defaults of its types) are fine; everything that was sent must come back.
+    Source: `BaseVerifyResponse` extends `BaseVerifyRequest` (every version); verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) pops both from the reply.
     """
     sent = response([reasoning("Let me see."), function_call(NO_SUCH_TOOL, '{"a": 1}'), message("Done.", "Really.")])
     session = await trial.open()
@@ -78,15 +78,15 @@ def _lost(sent: Any, echoed: Any, path: str) -> str:
 @check(
     "verify-echoes-tokens",
     Level.MUST,
-    "verify MUST echo the token fields equal in value",
-    why="verl and NeMo RL train on the tokens in this echo: lost or changed ones mean training on nothing, or on other text.",
+    "verify MUST echo the token fields unchanged",
+    why="verl and NeMo RL train on the tokens in this echo; if they are lost or changed, training uses nothing or other text.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=lambda _: ("a message", "a tool call", "a reasoning item"),
 )
 async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
-    """Verifies an output whose last item carries sentinel token ids and log probabilities, and finds them in the echo.
+    """Verifies an output whose last item carries sentinel token ids and log probabilities, and looks for them in the echo.
 
-    Source: `*ForTraining` types in nemo_gym/openai_utils.py (0.4.0): the fields stand on the last item of a turn.
+    Source: the `*ForTraining` types in nemo_gym/openai_utils.py (0.4.0); the fields are on the last item of a turn.
     """
     item = {
         "a message": message("Done."),
@@ -104,7 +104,7 @@ async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
             raise Violation(
                 f"{name}: {sent[name]}",
                 f"{name}: {last.get(name)}",
-                "The response passes through a type without token fields: use NeMoGymResponse, and echo it unchanged.",
+                "The response passes through a type without token fields; use NeMoGymResponse and echo it unchanged.",
             )
 
 
@@ -112,14 +112,14 @@ async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
     "verify-keeps-row-fields",
     Level.NOTE,
     "verify drops row fields that it does not know",
-    why="the fields of a row (its id, its source) are missing in the rollouts that are written.",
+    why="a row's own fields, such as its id or source, are missing from the rollouts that are written.",
     needs=[RESOURCES_SERVER, SCORE],
     framework=True,
 )
 async def verify_keeps_row_fields(trial: Trial, _: object) -> None:
     """Verifies the first row with an extra field, and looks for it in the reply.
 
-    Source: the default `-> BaseVerifyResponse` drops every row field (every version): stock servers do.
+    Source: `BaseVerifyResponse` in nemo_gym/base_resources_server.py, the default reply type, drops them (every version).
     """
     session = await trial.open()
     verdict = await trial.scored(session, DO_NOTHING.response, gym_conformance_extra="kept?")
@@ -127,5 +127,5 @@ async def verify_keeps_row_fields(trial: Trial, _: object) -> None:
         raise Violation(
             "the extra field in the reply",
             "none",
-            "NeMo Gym's default: give the request and response models ConfigDict(extra='allow').",
+            "This is NeMo Gym's default; give the request and response models ConfigDict(extra='allow') to change it.",
         )

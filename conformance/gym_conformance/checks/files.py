@@ -1,4 +1,4 @@
-"""Files of an env's folder, as `gym env test` wants them: nothing is sent, and so they are read where the launch fails, too.
+"""Files of an env's folder, as `gym env test` wants them. Nothing is sent, so they are checked even if the launch fails.
 
 Source: `_validate_data_single` in nemo_gym/cli/env.py (0.4.0, 0.7.0; `+should_validate_data=true`), and
 `validate_domain_for_resources_server` in nemo_gym/config_types.py.
@@ -23,18 +23,18 @@ _EXAMPLES: Final = 5
 def _folder(trial: Trial) -> Path:
     env = trial.launched.env
     if env is None or env.application:
-        raise NotApplicable("only of an env's folder, given as --gym-env, are the files known")
+        raise NotApplicable("the env's files are known only if its folder is given as --gym-env")
     return env.folder
 
 
 @check(
     "env-config",
     Level.SHOULD,
-    "An env's YAML SHOULD declare its server, with a domain and an entry point that is there",
-    why="`gym env start` and `gym eval run` refuse the config, or take no data from it.",
+    "An env's YAML SHOULD declare its server, with a domain and an existing entry point",
+    why="`gym env start` and `gym eval run` refuse the config, or read no data from it.",
 )
 async def env_config(trial: Trial, _: object) -> None:
-    """Reads `configs/*.yaml`: one declares the folder's server, gives it a domain, and names a file to run.
+    """Reads `configs/*.yaml`; one must declare the folder's server, give it a domain and name a file to run.
 
     Environment servers have no domain.
 
@@ -65,7 +65,7 @@ def _expect_data(trial: Trial) -> Path:
     with suppress(BadConfig):
         group = find_server(folder).group
     if group == ENVIRONMENT:
-        raise NotApplicable("an environment server plays the rows of others")
+        raise NotApplicable("an environment server plays the rows of other envs")
     return folder
 
 
@@ -93,21 +93,21 @@ def _expect_five(trial: Trial, name: str, count: Callable[[Path], int], hint: st
     "env-examples",
     Level.SHOULD,
     "An env SHOULD have five example rows",
-    why="without them nobody can try the env, and `gym env test` fails.",
+    why="without them nobody can try out the env, and `gym env test` fails.",
 )
 async def env_examples(trial: Trial, _: object) -> None:
     """Counts the lines of `data/example.jsonl` that are JSON objects.
 
     Source: `_validate_data_single` in nemo_gym/cli/env.py (0.4.0).
     """
-    _expect_five(trial, "example.jsonl", _lines, "Usually they are the first five rows of the training data.")
+    _expect_five(trial, "example.jsonl", _lines, "They are usually the first five rows of the training data.")
 
 
 @check(
     "env-metrics",
     Level.NOTE,
     "The env has no metrics of its five example rows",
-    why="NeMo Gym takes an env into its repo only with them.",
+    why="NeMo Gym accepts an env into its repo only with them.",
 )
 async def env_metrics(trial: Trial, _: object) -> None:
     """Reads `Number of examples` in `data/example_metrics.json`.
@@ -128,7 +128,7 @@ async def env_metrics(trial: Trial, _: object) -> None:
     "env-rollouts",
     Level.NOTE,
     "Some of the env's five example rows have no recorded rollout",
-    why="they show what the env is like; and the suite knows from them which calls mean something.",
+    why="they show what the env is like, and tell the suite which calls are meaningful.",
 )
 async def env_rollouts(trial: Trial, _: object) -> None:
     """Counts the lines of `data/example_rollouts.jsonl` that are JSON objects.
@@ -141,14 +141,14 @@ async def env_rollouts(trial: Trial, _: object) -> None:
 @check(
     "env-references",
     Level.SHOULD,
-    "Servers and examples that an env's YAML names SHOULD be there",
-    why="`gym env start` refuses a reference that leads nowhere, and `gym dataset collate` an example file that is missing.",
+    "Servers and example files that an env's YAML names SHOULD exist",
+    why="`gym env start` refuses a dangling reference, and `gym dataset collate` a missing example file.",
 )
 async def env_references(trial: Trial, _: object) -> None:
-    """Looks up, in all of `configs/*.yaml`, each resources server and agent that is referred to, and each example dataset.
+    """Looks up each resources server, agent and example dataset that any of `configs/*.yaml` refers to.
 
     A server may be declared in these files, in files that their `config_paths` name, or beside other envs. Models are left
-    out: which one is meant is often said on the command line alone, and ours answer for them.
+    out: which one is meant is often given on the command line, and our mocks answer for them.
 
     Source: `ServerRefNotFoundError` and `validate_and_populate_defaults` in nemo_gym/global_config.py (0.4.0) for servers;
     our inference for datasets.
@@ -156,21 +156,19 @@ async def env_references(trial: Trial, _: object) -> None:
     folder = _folder(trial)
     missing = missing_references(folder, _root(trial))
     if missing:
-        raise Violation(
-            "references that lead somewhere", "; ".join(missing), "A name or path was changed in one place."
-        )
+        raise Violation("references that exist", "; ".join(missing), "A name or path was changed in one place only.")
 
 
 @check(
     "env-task-data",
     Level.SHOULD,
-    "An env's example rows SHOULD be as its task_data.py says",
-    why="`gym dataset collate` refuses them, and a field in another place than the schema's is one that verify never sees.",
+    "An env's example rows SHOULD match its task_data.py",
+    why="`gym dataset collate` refuses them otherwise, and verify never sees a field that is in the wrong place.",
 )
 async def env_task_data(trial: Trial, _: object) -> None:
-    """Validates the example rows with nemo-gym's own validator, in the env's interpreter; no server is started.
+    """Validates the example rows with nemo-gym's own validator in the env's interpreter, without starting a server.
 
-    Fields of the wrong type, fields that the schema does not know, and fields that stand in two places or in the wrong one.
+    Reports fields of the wrong type, unknown fields, and fields in two places or in the wrong one.
 
     Source: nemo_gym/task_data.py, and `task_data_validation` in nemo_gym/train_data_utils.py (0.7.0).
     """
@@ -185,14 +183,14 @@ async def env_task_data(trial: Trial, _: object) -> None:
         raise NotApplicable(f"it takes {said['unknown']}")
     if "broken" in said:
         raise Violation(
-            "a TaskData that can be read", said["broken"], "It may import nemo_gym, pydantic and the like only."
+            "a TaskData that can be read", said["broken"], "It may import only nemo_gym, pydantic and the like."
         )
     problems = list(_problems(said))
     if problems:
         raise Violation(
             f"{said['rows']} rows that are valid",
             "; ".join(problems),
-            "Schema and rows were changed one without the other.",
+            "The schema was changed without the rows, or the rows without the schema.",
         )
 
 
@@ -200,8 +198,8 @@ def _problems(said: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"row {error}" for error in said["errors"])
     for name, problem in (
         ("conflicting_keys", "differ between the row and its verifier_metadata or task_data"),
-        ("misplaced_keys", "stand in the row, and verify reads them in verifier_metadata"),
-        ("unknown_keys", "the schema does not know"),
+        ("misplaced_keys", "are in the row, but verify reads them from verifier_metadata"),
+        ("unknown_keys", "are unknown to the schema"),
     ):
         if keys := said[name]:
             yield f"{', '.join(sorted(keys))}: {problem}"

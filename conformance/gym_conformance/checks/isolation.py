@@ -1,8 +1,7 @@
-"""Isolation: what one session does, no other can tell.
+"""Isolation: no session can observe what another does.
 
 Source: the cookie contract itself: `add_session_id` in nemo_gym/server_utils.py gives each client a session of its
-own (every version). Leaks of this kind shipped in real environments: tool objects rebuilt for each call, storage
-shared across sessions.
+own (every version).
 """
 
 from collections.abc import Awaitable, Callable
@@ -24,7 +23,7 @@ from gym_conformance.trajectories.trajectory import Schedule
 
 _NEEDS = [RESOURCES_SERVER, SCORE]
 _HINT = (
-    "State is shared between sessions: a module or class attribute, or one keyed by something else than the session id."
+    "Sessions share state: a module or class attribute, or a dictionary keyed by something other than the session id."
 )
 
 #: What comes twice in so many tries may be a leak.
@@ -40,10 +39,10 @@ def _crowd(knowledge: Knowledge) -> int:
 
 
 async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
-    """Hold a schedule to what its trajectories come to alone.
+    """Compare a schedule with what each of its trajectories does alone.
 
     Raises:
-        Violation: a session can tell that there are others, chance excluded.
+        Violation: a session behaves differently beside others than alone, chance excluded.
         NotApplicable: nothing is left to compare.
     """
     solos = {id(trajectory): Solo(trial, trajectory) for trajectory in schedule.trajectories}
@@ -89,16 +88,16 @@ async def _comes_again(trial: Trial, together: Callable[[Channel], Awaitable[obj
     "isolation-interleaved",
     Level.MUST,
     "Sessions MUST NOT see each other",
-    why="rollouts of one batch write into each other's state: the rewards are noise, and training goes on silently.",
+    why="rollouts of one batch overwrite each other's state; the rewards are noise, and nothing reports it.",
     needs=_NEEDS,
     examples=interleaved,
     first=side_by_side,
     together=False,
 )
 async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
-    """Runs two or three trajectories alone, and then with their steps interleaved, each in a session of its own.
+    """Runs two or three trajectories alone, and then with their steps interleaved, each in its own session.
 
-    Every reply and reward is as it is alone. What differs already between two runs alone is not compared.
+    Every reply and reward must be as it is alone. Whatever differs between two runs alone is not compared.
 
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """
@@ -109,14 +108,14 @@ async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
     "isolation-concurrent",
     Level.MUST,
     "Sessions MUST NOT see each other when they run at the same time",
-    why="training runs hundreds at once: what only then goes wrong is never seen by hand.",
+    why="training runs hundreds at once, and what goes wrong only then is never seen when trying by hand.",
     needs=_NEEDS,
     examples=lambda knowledge: interleaved(knowledge, concurrent=True),
     first=at_once,
     together=False,
 )
 async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
-    """Runs two or three trajectories alone, and then truly at the same time, over several connections.
+    """Runs two or three trajectories alone, and then at the same time, over several connections.
 
     Source: rollout collection runs up to `num_samples_in_parallel` rollouts at once (nemo_gym/rollout_collection.py).
     """
@@ -127,20 +126,18 @@ async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     "isolation-crowded",
     Level.MUST,
     "A session MUST survive idling while others come and go",
-    why="a policy thinks for minutes between two calls: an evicted session is scored on an untouched state.",
+    why="a policy may think for minutes between two calls; an evicted session is scored on untouched state.",
     needs=_NEEDS,
     examples=lambda knowledge: crowded(knowledge, _crowd(knowledge)),
     first=lambda knowledge: around(knowledge, _crowd(knowledge)),
     together=False,
 )
 async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
-    """Begins a trajectory, runs up to 120 others in sessions of their own, several at once, and goes on with it.
+    """Starts a trajectory, runs up to 120 others in sessions of their own, several at once, and then continues the first.
 
-    Fewer than 120 where a session takes more than 250 ms, and never fewer than 24.
+    Fewer than 120 if a session takes more than 250 ms, but never fewer than 24.
 
-    Every reply and reward is as it is alone.
-
-    Source: the session cookie is valid for 14 days (`Max-Age=1209600`, every version); nothing says that it may end.
+    Source: `setup_session_middleware` in nemo_gym/server_utils.py gives the cookie 14 days (every version).
     """
     await expect_isolated(trial, schedule)
 
@@ -148,18 +145,18 @@ async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
 @property_check(
     "isolation-two-clients",
     Level.MUST,
-    "A session MUST be one and the same for all clients that have its cookie",
-    why="the program that calls the tools and the one that asks for the reward are two: they see two states.",
+    "A session MUST be the same for every client that has its cookie",
+    why="the tools may be called by one program and the reward requested by another; they must see one state.",
     needs=_NEEDS,
     examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
 )
 async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory whose steps are taken by two clients in turn, each with the cookie of the seed.
+    """Runs a trajectory whose steps two clients take in turn, both with the seed's cookie.
 
-    Every reply and the reward are as with one client.
+    Every reply and the reward must be as with one client.
 
-    Source: Verifiers' NeMo Gym taskset takes the cookie once, at the seed, hands it to the program that calls the
-    tools, and verifies with it (0.3.0, 0.4.0).
+    Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) takes the cookie at the seed, hands it to the
+    program that calls the tools, and verifies with it.
     """
     trajectory = schedule.trajectories[0]
 
@@ -176,5 +173,5 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as with one client",
             f"{difference.actual!r}",
-            "State travels in the cookie, or the session's id changes on the way.",
+            "State travels in the cookie, or the session's id changes along the way.",
         )

@@ -44,45 +44,47 @@ def _sayings(_trial: Trial) -> Iterable[Saying]:
 @check(
     "judge-answers",
     Level.SHOULD,
-    "Whatever its judge answers, verify SHOULD score or say clearly what failed",
-    why="judges fail for minutes under load: each crash loses a rollout, and nobody sees that the judge was the cause.",
+    "verify SHOULD score or say what failed, whatever its judge model answers",
+    why="judge models fail for minutes under load; each crash loses a rollout, and nothing points at the judge model.",
     needs=[RESOURCES_SERVER],
     subjects=_sayings,
 )
 async def judge_answers(trial: Trial, saying: Saying) -> None:
-    """Verifies a row while the judge says yes, no, garbage, or answers 500: a score, or an error that names its cause.
+    """Verifies a row while the judge model says yes, no or garbage, or answers 500; a score or a named error must come.
 
-    Asked of launched servers only, and only where verify does ask a model. A 5xx fails where it says nothing, or is the
-    bare `repr` of a slip such as `KeyError('score')`.
-    Our inference: nemo-gym hands the error on with its text, and later versions report it as `_ng_failure_class`.
+    Only for launched servers whose verify asks a model. A 5xx is a violation if it says nothing, or is the bare `repr` of
+    a programming error such as `KeyError('score')`.
+    Our inference: nemo-gym passes the error on with its text, and later versions report it as `_ng_failure_class`.
     """
     reply = await _verified(trial, saying)
     text = reply.text.strip().strip('"')
     if is_crash(reply.status) and (text in _NOTHING_SAID or text.startswith(_SLIPS)):
         raise Violation(
-            f"a score, or an error that names its cause, when the judge answers {saying}",
+            f"a score, or an error that names its cause, when the judge model answers {saying}",
             describe(reply),
-            "The scorer takes for granted what the judge's answer looks like.",
+            "The scorer assumes what the judge model's answer looks like.",
         )
     body = reply.json() if reply.is_json else None
     if reply.status == HTTPStatus.OK and not (
         isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)
     ):
-        raise Violation("a reward, or _ng_failure_class", describe(reply), "verify does not report what its judge did.")
+        raise Violation(
+            "a reward, or _ng_failure_class", describe(reply), "verify does not report what its judge model did."
+        )
 
 
 @check(
     "judge-silent",
     Level.NOTE,
-    "verify waits longer for a silent judge than its clients wait for verify",
-    why="each rollout waits as long as the judge does, and its client has gone long before.",
+    "verify waits longer for a silent judge model than its clients wait for verify",
+    why="the rollout waits as long as verify does, and its client has given up long before.",
     needs=[RESOURCES_SERVER],
 )
 async def judge_silent(trial: Trial, _: object) -> None:
-    """Verifies a row while the judge is silent: some answer comes within --gym-timeout.
+    """Verifies a row while the judge model is silent, and waits --gym-timeout for an answer.
 
-    Our inference: nemo-gym's own client waits five minutes (`ClientTimeout()` in nemo_gym/server_utils.py, 0.4.0), the
-    clients of /verify 30 to 60 s; as this is the framework's, it is no more than a note.
+    Our inference: nemo-gym's own client waits five minutes (`ClientTimeout()` in nemo_gym/server_utils.py, 0.4.0), while
+    clients of /verify wait 30 to 60 s. As the framework does this itself, it is only a note.
     """
     try:
         await _verified(trial, Saying.NOTHING)
@@ -92,7 +94,7 @@ async def judge_silent(trial: Trial, _: object) -> None:
         raise Violation(
             f"an answer within {trial.gym.endpoint.timeout:g} s",
             f"{fault.fault}: {fault.detail}",
-            "The judge is asked without a time limit; asyncio.timeout around the call is enough.",
+            "The judge model is called without a time limit; asyncio.timeout around the call is enough.",
         ) from None
 
 

@@ -18,12 +18,12 @@ from gym_conformance.session.exchange import Request
     "live-root",
     Level.MUST,
     "GET / MUST answer",
-    why="Verifiers and `gym env status` wait for any answer there before they begin: without one training never starts.",
+    why="Verifiers and `gym env status` wait for an answer there first; without one, training never starts.",
 )
 async def live_root(trial: Trial, _: object) -> None:
-    """Asks for `/`; any status below 500 is an answer.
+    """Requests `/`; any status below 500 counts as an answer.
 
-    Source: `setup_liveness` in nemo_gym/server_utils.py (0.3.0 on); before, 404 is an answer too.
+    Source: `setup_liveness` in nemo_gym/server_utils.py (from 0.3.0); earlier servers answer 404, which counts too.
     """
     expect_no_crash(await trial.send(Request("GET", LIVENESS)), "The liveness route fails.")
 
@@ -36,15 +36,14 @@ def _endpoints(trial: Trial) -> tuple[str, ...]:
     "live-endpoints",
     Level.MUST,
     "The server MUST serve seed_session and verify",
-    why="without them no rollout begins or ends.",
+    why="without them no rollout can begin or end.",
     subjects=_endpoints,
 )
 async def live_endpoints(trial: Trial, path: str) -> None:
-    """Posts an empty object to `/seed_session` and `/verify`: neither 404 nor 405 from one that no OpenAPI document names.
+    """Posts an empty object to `/seed_session` and `/verify`; neither may answer 404 or 405.
 
-    One that is named may answer 404 for reasons of its own, such as a row without a task.
-    Gymnasium-style servers (`/reset` and `/step`) and environment servers (`/run`) have other contracts, and are not held
-    to this one.
+    A route that the OpenAPI document lists may answer 404 for reasons of its own, such as a row without a task.
+    Gymnasium-style servers (`/reset` and `/step`) and environment servers (`/run`) follow other contracts and are exempt.
     Source: `SimpleResourcesServer.setup_webserver` in nemo_gym/base_resources_server.py (every version).
     """
     reply = await trial.send(post(path, {}))
@@ -54,5 +53,5 @@ async def live_endpoints(trial: Trial, path: str) -> None:
         raise Violation(
             f"POST {path}",
             describe(reply),
-            "This URL is no resources server: an agent serves /run, the head serves /global_config_dict_yaml; or a path prefix is missing.",
+            "This URL is not a resources server (an agent serves /run, the head /global_config_dict_yaml), or its path prefix is missing.",
         )

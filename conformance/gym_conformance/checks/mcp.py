@@ -1,4 +1,4 @@
-"""Tools over MCP: the `mcp` block of the seed's reply, `tools/list`, and what stands in it beside rows and routes.
+"""Tools over MCP: the `mcp` block of the seed's reply, and `tools/list` compared with rows and routes.
 
 Source: `MCPResourcesServer` in nemo_gym/base_resources_server.py (0.4.0), nemo_gym/mcp_auto_exposure.py (0.7.0), and
 the agent that reads the block, responses_api_agents/claude_code_agent/app.py (0.4.0).
@@ -32,12 +32,12 @@ from gym_conformance.probes.refused_over_mcp import drifts_over_mcp, is_refused_
 @check(
     "mcp-block",
     Level.MUST,
-    "The seed's mcp block MUST say all that an agent needs to connect",
-    why="the agent starts without the environment's tools, says nothing of it, and every rollout earns nothing.",
+    "The seed's mcp block MUST say everything that an agent needs to connect",
+    why="the agent silently starts without the environment's tools, and every rollout earns nothing.",
     needs=MCP_BLOCK,
 )
 async def mcp_block(trial: Trial, _: object) -> None:
-    """Reads `server_name`, `url_path`, `transport` and `headers` of the block. Without a block there is no MCP.
+    """Reads the block's `server_name`, `url_path`, `transport` and `headers`. Without a block there is no MCP.
 
     Source: `MCPServerMetadata` in nemo_gym/base_resources_server.py, and `_write_rollout_mcp_config` in
     claude_code_agent/app.py, which joins the path to the server's own URL (0.4.0).
@@ -52,19 +52,20 @@ async def mcp_block(trial: Trial, _: object) -> None:
 @check(
     "mcp-lists-tools",
     Level.MUST,
-    "The endpoint MUST shake hands and list its tools",
-    why="the client gives up before the first call: the policy never sees a tool.",
+    "The MCP endpoint MUST complete the handshake and list its tools",
+    why="otherwise the client gives up before the first call, and the policy never sees a tool.",
     needs=MCP_CLIENT,
 )
 async def mcp_lists_tools(trial: Trial, _: object) -> None:
-    """Connects with the official client and the session's token, and reads all pages of `tools/list`.
+    """Connects with the official client and the session's token, and reads every page of `tools/list`.
 
-    Each tool has a name of its own and a JSON Schema of an object for its arguments.
-    Source: the MCP specification, as the official SDK keeps it, which nemo-gym itself serves with (0.4.0 to 0.7.0).
+    Each tool needs a unique name and a JSON Schema of an object for its arguments.
+    Source: https://modelcontextprotocol.io/specification/2025-06-18/server/tools, as the official SDK implements it, with
+    which nemo-gym itself serves (0.4.0 to 0.7.0).
     """
     async with over_mcp(trial) as (_, connection):
         listed = await connection.tools()
-    hint = "The tools are listed by hand, and wrong: let the SDK derive the list."
+    hint = "The list was written by hand and is wrong; let the SDK derive it."
     names = Counter(str(tool.get("name")) for tool in listed)
     if twice := [name for name, count in names.items() if count > 1]:
         raise Violation("each tool once", f"{', '.join(twice)} twice", hint)
@@ -79,11 +80,11 @@ async def mcp_lists_tools(trial: Trial, _: object) -> None:
     "mcp-tool-names",
     Level.MUST,
     "A tool's name over MCP MUST be legal and not reserved",
-    why="clients refuse the tool, or its calls cannot be told from another's when the rollout is scored.",
+    why="clients refuse the tool, or its calls cannot be told apart from another's when the rollout is scored.",
     needs=MCP_TOOLS,
 )
 async def mcp_tool_names(trial: Trial, _: object) -> None:
-    """Holds each listed name to `[A-Za-z0-9_-]{1,64}`, and apart from the framework's endpoints. Sends nothing.
+    """Checks each listed name against `[A-Za-z0-9_-]{1,64}` and the framework's endpoints. Sends nothing.
 
     Source: `_validate_tools` in nemo_gym/mcp_auto_exposure.py (0.7.0), `RESERVED_MCP_TOOL_NAMES` in
     nemo_gym/base_resources_server.py (0.4.0).
@@ -97,15 +98,15 @@ async def mcp_tool_names(trial: Trial, _: object) -> None:
     "mcp-argument-refused",
     Level.MUST,
     "A call that the definition allows MUST NOT be refused over MCP for its arguments",
-    why="the policy calls the tool as it was told to, and is answered with an error that it cannot mend.",
+    why="the policy calls the tool as the definition says, and gets an error that it cannot fix.",
     needs=MCP_TOOLS,
     subjects=lambda trial: list(drifts_over_mcp(trial.gym, trial.learned.offer)) or ("server",),
 )
 async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
-    """Compares what `tools/list` shows with the route that runs the call, and, where no route does, rows with the list.
+    """Compares `tools/list` with the route that runs the call or, if there is no route, rows with the list.
 
-    A call that only the first allows is sent over MCP, in a session of a row that declares the tool, beside one that
-    both allow. An error that does not blame the argument is none of this.
+    A call that only one side allows is sent over MCP, in a session of a row that declares the tool, beside one that both
+    allow. An error that does not blame the argument does not count.
     Source: `call_direct` in nemo_gym/mcp_auto_exposure.py (0.7.0) validates with the route's own model.
     """
     if not isinstance(drift, Drift):
@@ -122,7 +123,7 @@ async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
         raise Violation(
             f"{argument(drift.path)} of {drift.tool} as the definition allows it",
             f"{drift.message.removeprefix(f'{drift.tool}: ')}; live: {live.detail}",
-            "One of the two is of an older version: derive what is shown from what runs.",
+            "One of the two is out of date; derive the listed schema from the code that runs.",
         )
     trial.note = f"{drift.message}; {live.said}: {live.detail}"
     if live.said is LiveAnswer.NOT_TRIED:
@@ -130,7 +131,7 @@ async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
 
 
 def _unserved(trial: Trial) -> Iterable[Tool]:
-    """What rows declare and neither a route nor `tools/list` has. Where an agent calls routes, tool-routed says it."""
+    """What rows declare and neither a route nor `tools/list` has. If an agent calls routes, tool-routed reports it."""
     if trial.gym.kind is not ServerKind.SINGLE_TURN or trial.gym.agents:
         return ()
     return [
@@ -143,16 +144,16 @@ def _unserved(trial: Trial) -> Iterable[Tool]:
 @check(
     "mcp-tool-served",
     Level.SHOULD,
-    "A tool that rows declare SHOULD be served over MCP where no route serves it",
-    why="the policy is shown a tool that always fails, and learns not to call it.",
+    "A declared tool without a route SHOULD be served over MCP",
+    why="the policy is offered a tool that always fails, and learns not to call it.",
     needs=[*MCP_TOOLS, TOOLS],
     subjects=lambda trial: _unserved(trial) or ("server",),
 )
 async def mcp_tool_served(trial: Trial, tool: Any) -> None:
-    """Calls each tool that no route and no `tools/list` has over MCP, in a session of a row that declares it.
+    """Calls over MCP each tool that has no route and is not listed, in a session of a row that declares it.
 
     A server that lists other tools and answers this one with an error does not know it.
-    Our inference: whoever serves tools over MCP, and by no route, serves them there alone.
+    Our inference: a server whose tools have no routes serves them over MCP only.
     """
     if not isinstance(tool, Tool):
         trial.note = "every declared tool has a route, or is listed"
@@ -164,7 +165,7 @@ async def mcp_tool_served(trial: Trial, tool: Any) -> None:
             return
         result = await connection.call(tool.name, gym.example_call(tool).arguments)
     if not result.is_error:
-        trial.note = "it is not listed, and answers all the same"
+        trial.note = "it is not listed, yet it answers"
         return
     served = ", ".join(sorted(trial.learned.offer.served))
     message = f"{tool.name}: rows declare it, and the server serves no such tool; over MCP it serves {served}"
@@ -186,7 +187,7 @@ async def mcp_tool_served(trial: Trial, tool: Any) -> None:
     "mcp-routes-listed",
     Level.NOTE,
     "Some tool routes are not listed over MCP",
-    why="an agent that calls over MCP does not know of it: two agents have two environments.",
+    why="an agent that calls over MCP does not know of it, so two agents see two different environments.",
     needs=MCP_TOOLS,
 )
 async def mcp_routes_listed(trial: Trial, _: object) -> None:
@@ -197,4 +198,6 @@ async def mcp_routes_listed(trial: Trial, _: object) -> None:
     if not trial.gym.api.tools:
         raise NotApplicable("the server names no tool routes")
     if unlisted := sorted(trial.gym.api.tools - trial.learned.offer.served.keys()):
-        raise Violation("every tool's route listed", f"{', '.join(unlisted)} not", "Left out on purpose, or forgotten.")
+        raise Violation(
+            "every tool's route listed", f"{', '.join(unlisted)} not", "They were left out on purpose, or forgotten."
+        )

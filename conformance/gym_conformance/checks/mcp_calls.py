@@ -1,4 +1,4 @@
-"""Calls over MCP: they come to what the same calls come to over HTTP, and what is wrong with them is said to the policy."""
+"""Calls over MCP: they do the same as over HTTP, and tell the policy what is wrong with them."""
 
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
@@ -77,14 +77,14 @@ async def _by_routes(trial: Trial, row: Row, calls: Sequence[Call]) -> Outcome:
 @check(
     "mcp-same-as-route",
     Level.MUST,
-    "A call over MCP MUST come to what the same call comes to over HTTP",
-    why="the environment that is trained on is another one than that which was tested: rollouts are spoilt silently.",
+    "A call over MCP MUST do the same as over HTTP",
+    why="otherwise training uses a different environment from the one that was tested, and rollouts are ruined silently.",
     needs=[*MCP_TOOLS, SCORE],
 )
 async def mcp_same_as_route(trial: Trial, _: object) -> None:
-    """Makes recorded calls, or the smallest ones, by their routes, then over MCP, then in turn, in a session each.
+    """Makes recorded calls, or the smallest ones, by their routes, then over MCP, then alternating, each in its own session.
 
-    Results and reward are the same; what differs between two runs over HTTP is not compared.
+    Results and reward must be the same; whatever differs between two runs over HTTP is not compared.
     Source: "a wrong dispatch would corrupt rollouts silently" (nemo_gym/mcp_auto_exposure.py, 0.7.0).
     """
     gym = trial.gym
@@ -100,15 +100,15 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
             raise Violation(
                 f"{difference.step} answers {difference.expected!r}, as over HTTP",
                 f"{difference.actual!r}",
-                "The tool is written twice, or the call over MCP runs in another session.",
+                "The tool is implemented twice, or the call over MCP runs in another session.",
             )
 
 
 @check(
     "mcp-recorded",
     Level.SHOULD,
-    "A recorded rollout whose calls are made over MCP SHOULD earn its recorded reward",
-    why="what the tools did over MCP does not reach the session that is scored: no rollout can earn anything.",
+    "A recorded rollout SHOULD earn its recorded reward over MCP",
+    why="otherwise what the tools do over MCP does not reach the session that is scored, and no rollout can earn anything.",
     needs=[*MCP_TOOLS, ROLLOUTS, SCORE],
     subjects=lambda trial: [row for row, calls in trial.gym.recorded_calls if row in trial.gym.recorded] or ("server",),
 )
@@ -131,24 +131,24 @@ async def mcp_recorded(trial: Trial, row: Any) -> None:
         or now.reward != again.reward
         or not isinstance(rollout.reward, int | float)
     ):
-        raise NotApplicable("its reward cannot be compared: it is not scored, or not alike twice")
+        raise NotApplicable("its reward cannot be compared: it is not scored, or not the same twice")
     if now.reward != rollout.reward:
         raise Violation(
             f"reward {rollout.reward!r}, as recorded in {rollout}",
             f"reward {now.reward!r}",
-            "The tools work on another session than /verify scores; or record the rollouts anew.",
+            "The tools work on a different session from the one that /verify scores, or the record is out of date.",
         )
 
 
 @check(
     "mcp-unknown-tool",
     Level.MUST,
-    "A call of an unknown tool over MCP MUST be an error that the policy can read",
-    why="policies invent tools in every batch: what breaks the connection costs the rollout all its tools.",
+    "An unknown tool over MCP MUST get an error that the policy can read",
+    why="policies invent tools in every batch; if that breaks the connection, the rollout loses all its tools.",
     needs=MCP_TOOLS,
 )
 async def mcp_unknown_tool(trial: Trial, _: object) -> None:
-    """Calls two tools that nobody serves, and lists the tools again: a tool error, or a JSON-RPC error.
+    """Calls two tools that do not exist and lists the tools again; each call must get a tool error or a JSON-RPC error.
 
     Source: nemo_gym/mcp_auto_exposure.py (0.7.0): "Models hallucinate tool names, so answer the miss cheaply with a
     plain isError result"; so does FastMCP (0.4.0).
@@ -157,7 +157,7 @@ async def mcp_unknown_tool(trial: Trial, _: object) -> None:
         for name in (NO_SUCH_TOOL, "functions.no_such tool"):
             result = await connection.call(name, {"a": 1})
             if not result.is_error:
-                raise Violation("isError", str(result), "A result that is no error says that the call was made.")
+                raise Violation("isError", str(result), "Without isError the result claims that the call was made.")
         await connection.tools()
 
 
@@ -169,17 +169,17 @@ def _listed(trial: Trial) -> Iterable[Tool]:
     "mcp-bad-arguments",
     Level.MUST,
     "A call with wrong arguments over MCP MUST be answered",
-    why="policies write wrong arguments in every batch: what breaks the connection costs the rollout all its tools.",
+    why="policies write wrong arguments in every batch; if that breaks the connection, the rollout loses all its tools.",
     needs=MCP_TOOLS,
     subjects=_listed,
 )
 async def mcp_bad_arguments(trial: Trial, tool: Tool) -> None:
-    """Calls each listed tool without arguments, with an unknown one, and with null, an object or odd text for its own.
+    """Calls each listed tool with no arguments, with an unknown one, and with null, an object or odd text for its own.
 
     Any result is fine, a tool error or not, and so is a JSON-RPC error; an HTTP error or a broken result is not. The
     tools are listed again afterwards.
-    Source: the official client raises at an HTTP error, and the agent has lost its tools; nemo-gym's own servers answer
-    with a tool error (0.4.0 and 0.7.0).
+    Source: `mcp/client/streamable_http.py` of the official client raises on an HTTP error, and the agent loses its tools;
+    nemo_gym/mcp_auto_exposure.py (0.7.0) answers with a tool error.
     """
     async with over_mcp(trial) as (_, connection):
         for arguments in wrong_arguments(tool).values():

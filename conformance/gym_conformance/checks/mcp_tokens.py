@@ -1,6 +1,6 @@
-"""The token of a session's tools over MCP: whoever has it is in the session, and nobody else.
+"""The token of a session's tools over MCP: it gives access to the session, and nothing else does.
 
-nemo-gym signs it and lets it never expire. `tools/list` asks for none; a call does, in 0.4.0 where the tool takes the
+nemo-gym signs it and never lets it expire. `tools/list` needs no token; a call does, in 0.4.0 if the tool uses the
 session, in 0.7.0 always.
 """
 
@@ -38,7 +38,7 @@ async def _call(trial: Trial, opened: Opened, call: Call, headers: Headers) -> M
             return await connection.call(call.name, call.arguments)
     except NotSpoken as refused:
         if refused.reply is None or not is_refusal(refused.reply.status):
-            raise Violation(refused.expected, refused.actual, "The token is read without asking what it is.") from None
+            raise Violation(refused.expected, refused.actual, "The token is read without validation.") from None
         return McpResult(is_error=True, text=refused.actual)
 
 
@@ -55,14 +55,14 @@ def _nothing(_: Mapping[str, str]) -> Mapping[str, str]:
     "mcp-token-missing",
     Level.MUST,
     "A call over MCP without the session's token MUST NOT act on a session",
-    why="an agent that lost the token goes on in a session that nobody scores, or in one that all of them share.",
+    why="an agent without the token would continue in a session that is never scored, or in one that all of them share.",
     needs=[*MCP_TOOLS, SCORE],
 )
 async def mcp_token_missing(trial: Trial, _: object) -> None:
-    """Makes known calls without the token: each is an error.
+    """Makes known calls without the token; each must be an error.
 
-    A tool that takes no session may answer all the same (0.4.0): where replies and reward are as with the token, and
-    nothing shows that there is a session, it passes.
+    A tool that uses no session may answer anyway (0.4.0); it passes if replies and reward are as with the token, and
+    nothing shows that there is a session.
     Source: `require_mcp_session_id` in nemo_gym/base_resources_server.py (0.4.0); `_parse_session_token` in
     nemo_gym/mcp_auto_exposure.py (0.7.0).
     """
@@ -82,9 +82,9 @@ async def mcp_token_missing(trial: Trial, _: object) -> None:
             f"an error to {call.name} without the token",
             f"{result}; it is of another session: {difference.step} answers {difference.actual!r}, and with the token "
             f"{difference.expected!r}",
-            "Take the session's id from the token, and refuse a call that has none.",
+            "Take the session's id from the token, and refuse a call without one.",
         )
-    trial.note = f"{taken[0][0].name} takes a call without the token, and nothing shows that it has a session"
+    trial.note = f"{taken[0][0].name} accepts a call without the token, and nothing shows that it has a session"
 
 
 def _altered(at: float) -> Callable[[str], str]:
@@ -124,14 +124,14 @@ def _forged(opened: Opened, forgery: str) -> Headers:
     "mcp-token-forged",
     Level.MUST,
     "A forged token MUST be refused",
-    why="any client can act in any session, and one corrupted token spoils another's rollout.",
+    why="any client could act in any session, and one corrupted token could ruin another's rollout.",
     needs=MCP_TOOLS,
     subjects=lambda _: (*_FORGERIES, _ID, _COOKIE),
 )
 async def mcp_token_forged(trial: Trial, forgery: str) -> None:
-    """Makes a known call with a token that the server has not signed: a tool error, or a 4xx.
+    """Makes a known call with a token that the server did not sign, and expects a tool error or a 4xx.
 
-    Of a tool that takes a call without any token nothing is asked.
+    Tools that accept a call without any token are exempt.
     Source: `Invalid Gym MCP session token.` in nemo_gym/base_resources_server.py (0.4.0) and
     nemo_gym/mcp_auto_exposure.py (0.7.0).
     """
@@ -146,22 +146,22 @@ async def mcp_token_forged(trial: Trial, forgery: str) -> None:
         if result.is_error:
             continue
         if not (await _call(trial, opened, call, _nothing)).is_error:
-            trial.note = f"{call.name} asks for no token"
+            trial.note = f"{call.name} needs no token"
             continue
-        raise Violation("an error", str(result), "The token is read, and its signature not checked.")
+        raise Violation("an error", str(result), "The token is read, but its signature is not checked.")
 
 
 @check(
     "mcp-sessions-apart",
     Level.MUST,
     "Sessions over MCP MUST NOT see each other",
-    why="rollouts of one batch write into each other's state: the rewards are noise, and training goes on silently.",
+    why="rollouts of one batch overwrite each other's state; the rewards are noise, and nothing reports it.",
     needs=[*MCP_TOOLS, SCORE],
 )
 async def mcp_sessions_apart(trial: Trial, _: object) -> None:
-    """Makes known calls in a session, while another one makes the same in between, each with its own token.
+    """Makes known calls in one session while another makes the same ones in between, each with its own token.
 
-    Both come to what they come to alone; and a third, in which nothing is done meanwhile, to what doing nothing does.
+    Both must get what they get alone, and an idle third session must score as doing nothing does.
     Source: the token names the session, per rollout (`build_mcp_session_metadata` in
     nemo_gym/base_resources_server.py, 0.4.0).
     """
@@ -190,19 +190,19 @@ async def mcp_sessions_apart(trial: Trial, _: object) -> None:
             raise Violation(
                 f"{difference.step} of {name} answers {difference.expected!r}, as alone",
                 f"{difference.actual!r}, while other sessions are open",
-                "The session is taken from something that all calls share, and not from the call's own token.",
+                "The session is taken from something that all calls share, instead of from the call's own token.",
             )
 
 
 @check(
     "mcp-restricted",
     Level.MUST,
-    "A tool that a session is not shown over MCP MUST be refused to it",
-    why="a policy that guesses the tool's name does what its row forbids, and is rewarded for it.",
+    "A session MUST NOT be able to call a tool that it is not shown over MCP",
+    why="a policy that guesses the tool's name could do what its row forbids, and be rewarded for it.",
     needs=MCP_TOOLS,
 )
 async def mcp_restricted(trial: Trial, _: object) -> None:
-    """Lists the tools of the first rows' sessions, and calls in each what only others are shown: an error.
+    """Lists the tools of the first rows' sessions, and in each calls what only others are shown; each call must be an error.
 
     Source: `mcp_allowed_tools_for_session` in nemo_gym/base_resources_server.py (0.7.0): the token "lists and calls
     only those tools" (nemo_gym/mcp_auto_exposure.py).
@@ -222,5 +222,5 @@ async def mcp_restricted(trial: Trial, _: object) -> None:
                     raise Violation(
                         f"an error to {name}, which the session of {row} is not shown",
                         str(result),
-                        "The list is narrowed, and the call is not: hold both to the token.",
+                        "The list is restricted, but the call is not; apply the token to both.",
                     )

@@ -20,7 +20,7 @@ from gym_conformance.session.exchange import Reply
 async def _aggregate(trial: Trial, verdicts: list[dict[str, Any]]) -> Reply:
     reply = await trial.send(post(AGGREGATE_METRICS, {"verify_responses": verdicts}))
     if reply.status == HTTPStatus.NOT_FOUND:
-        raise NotApplicable("the server serves no /aggregate_metrics, as nemo-gym before 0.3.0")
+        raise NotApplicable("the server has no /aggregate_metrics, like nemo-gym before 0.3.0")
     return reply
 
 
@@ -35,13 +35,13 @@ async def _verdicts(trial: Trial) -> list[dict[str, Any]]:
     "metrics-shape",
     Level.MUST,
     "aggregate_metrics MUST reply with its three members",
-    why="`gym eval run` fails at its very end, after all rollouts are made.",
+    why="`gym eval run` fails at the very end, after all rollouts are done.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def metrics_shape(trial: Trial, _: object) -> None:
-    """Aggregates four verify replies: group_level_metrics is a list of objects, agent_metrics and key_metrics are objects.
+    """Aggregates four verify replies; group_level_metrics must be a list of objects, agent_metrics and key_metrics objects.
 
-    Source: `AggregateMetrics` in nemo_gym/config_types.py (0.4.0), which the agent validates the reply with.
+    Source: `AggregateMetrics` in nemo_gym/config_types.py (0.4.0), with which the agent validates the reply.
     """
     reply = await _aggregate(trial, await _verdicts(trial))
     hint = "compute_metrics() or get_key_metrics() fails on verify's own replies."
@@ -58,8 +58,8 @@ async def metrics_shape(trial: Trial, _: object) -> None:
 @check(
     "metrics-empty",
     Level.MUST,
-    "aggregate_metrics MUST take an empty list",
-    why="a collection in which every rollout failed ends in a crash instead of in its report.",
+    "aggregate_metrics MUST accept an empty list",
+    why="a collection in which every rollout failed ends in a crash instead of a report.",
     needs=[RESOURCES_SERVER],
 )
 async def metrics_empty(trial: Trial, _: object) -> None:
@@ -68,7 +68,7 @@ async def metrics_empty(trial: Trial, _: object) -> None:
     Source: `compute_aggregate_metrics` in nemo_gym/reward_profile.py returns empty metrics for it (0.4.0).
     """
     reply = await _aggregate(trial, [])
-    hint = "compute_metrics() divides by the number of replies, or takes the first one."
+    hint = "compute_metrics() divides by the number of replies, or reads the first one."
     expect_status(reply, [HTTPStatus.OK], hint)
     expect_object(reply, hint)
 
@@ -77,15 +77,15 @@ async def metrics_empty(trial: Trial, _: object) -> None:
     "metrics-order",
     Level.SHOULD,
     "aggregate_metrics SHOULD NOT depend on the order of the replies",
-    why="rollouts finish in any order, so that the same run has other metrics each time.",
+    why="rollouts finish in any order, so the same run would have different metrics each time.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def metrics_order(trial: Trial, _: object) -> None:
-    """Aggregates the same four replies with different rewards, the tasks in turn and mixed, and compares `key_metrics`.
+    """Aggregates four replies with different rewards, grouped by task and mixed, and compares `key_metrics`.
 
     The rollouts of one task keep their order: metrics such as pass@1 and majority votes may use it.
 
-    Our inference: rollout collection writes the replies in the order in which they end.
+    Our inference: rollout collection writes the replies in the order in which they finish.
     """
     verdicts = [verdict | {"reward": float(at % 3)} for at, verdict in enumerate(await _verdicts(trial))]
     replies = [await _aggregate(trial, order) for order in (verdicts, [verdicts[at] for at in (2, 0, 3, 1)])]

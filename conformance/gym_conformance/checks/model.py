@@ -28,16 +28,16 @@ def _failing(_trial: Trial) -> Iterable[Saying]:
 @check(
     "model-fails",
     Level.MUST,
-    "Whatever its model answers, /run MUST answer in form",
-    why="models fail for minutes under load: an answer that is none ends the whole collection, and not one rollout.",
+    "/run MUST give a well-formed answer whatever its model answers",
+    why="models fail for minutes under load; a malformed answer ends the whole collection instead of one rollout.",
     needs=[ENVIRONMENT, EPISODE],
     subjects=_failing,
 )
 async def model_fails(trial: Trial, saying: Saying) -> None:
-    """Plays an episode while the model answers garbage, no JSON, 500, or nothing: a result or a failure, in form.
+    """Plays an episode while the model answers garbage, invalid JSON, 500 or nothing, and expects a result or a failure.
 
-    Asked of launched servers only, and only where an episode does ask a model. Where rows are taken, a 5xx will do: agents
-    know no other form of failure. Nothing is held against one that waits for a silent model: its own limit, such as
+    Only for launched servers whose episode asks a model. If /run takes rows, a 5xx is fine, because agents have no other
+    form of failure. Waiting for a silent model is no violation: the server's own limit, such as
     `default_episode_timeout_seconds`, may be longer than --gym-timeout.
 
     Source: `run_request` in nemo_gym/base_environment_server.py makes a failure of every exception, and of the episode's
@@ -54,11 +54,11 @@ async def model_fails(trial: Trial, saying: Saying) -> None:
     "model-unscored",
     Level.SHOULD,
     "A rollout whose model failed SHOULD NOT be scored",
-    why="an outage is taken for a bad answer: the policy is taught that its prompt was hard.",
+    why="an outage is mistaken for a bad answer, and the policy learns from a reward that it did not earn.",
     needs=[ENVIRONMENT, EPISODE],
 )
 async def model_unscored(trial: Trial, _: object) -> None:
-    """Plays an episode while every model answers 500: a failure, or a result with `mask_sample`, or without a reward.
+    """Plays an episode while every model answers 500, and expects a failure, or a result that is masked or has no reward.
 
     Source: `_agent_request_failure_row` in nemo_gym/rollout_collection.py, "an infrastructure failure is not a verifier
     score of zero", and `mask_sample` in nemo_gym/base_resources_server.py (0.7.0).
@@ -66,19 +66,19 @@ async def model_unscored(trial: Trial, _: object) -> None:
     ended = (await _played(trial, Saying.FAILURE)).ended
     result = ended.result if ended else None
     if isinstance(result, dict) and result.get("reward") is not None and not result.get("mask_sample"):
-        hint = "An error of the model is caught where the policy's own would be: raise, or set mask_sample."
+        hint = "The model's error is caught along with the policy's own; raise it, or set mask_sample."
         raise Violation("a failure", f"a reward of {result['reward']!r}, and no mask_sample", hint)
 
 
 @check(
     "model-repeat",
     Level.SHOULD,
-    "A row SHOULD earn the same for the same policy",
-    why="group-relative advantages compare rollouts of one row: what the environment adds at random is taken for merit.",
+    "A row SHOULD earn the same reward for the same policy",
+    why="group-relative advantages compare rollouts of one row, so the environment's randomness is mistaken for merit.",
     needs=[ENVIRONMENT, EPISODE],
 )
 async def model_repeat(trial: Trial, _: object) -> None:
-    """Plays a row four times, with a model that always says the same: the reward is the same each time.
+    """Plays a row four times with a model that always answers the same; the reward must be the same each time.
 
     Our inference.
     """
@@ -88,7 +88,7 @@ async def model_repeat(trial: Trial, _: object) -> None:
         ended = (await played(trial.gym, trial.channel, episode_of(trial.gym))).ended
         rewards.append(ended.result.get("reward") if ended and isinstance(ended.result, dict) else None)
     if any(reward != rewards[0] for reward in rewards):
-        hint = "It draws at random without a seed from the row, or keeps state from earlier episodes."
+        hint = "It uses randomness that the row does not seed, or keeps state from earlier episodes."
         raise Violation(f"a reward of {rewards[0]} each time", f"{rewards}", hint)
 
 

@@ -18,19 +18,19 @@ from gym_conformance.session.stepping import SteppingSession
 
 async def _resources_server(trial: Trial) -> None:
     if trial.gym.kind in (ServerKind.GYMNASIUM, ServerKind.ENVIRONMENT):
-        raise NotApplicable(f"{phrase(trial.gym.kind)} ({trial.gym.evidence}): it has another contract")
+        raise NotApplicable(f"{phrase(trial.gym.kind)} ({trial.gym.evidence}): it follows another contract")
     if trial.gym.kind is ServerKind.OTHER:
         raise Untestable(f"a resources server: {trial.gym.evidence}")
 
 
 async def _gymnasium(trial: Trial) -> None:
     if trial.gym.kind is not ServerKind.GYMNASIUM:
-        raise NotApplicable(f"{phrase(trial.gym.kind)}, and no gymnasium-style one")
+        raise NotApplicable(f"{phrase(trial.gym.kind)}, not a gymnasium-style one")
 
 
 async def _environment(trial: Trial) -> None:
     if trial.gym.kind is not ServerKind.ENVIRONMENT:
-        raise NotApplicable(f"{phrase(trial.gym.kind)}, and no environment server")
+        raise NotApplicable(f"{phrase(trial.gym.kind)}, not an environment server")
 
 
 async def _resets(trial: Trial) -> None:

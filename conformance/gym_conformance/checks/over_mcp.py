@@ -30,7 +30,7 @@ _CALLS, _MADE_UP = 8, 4
 _RECORDED = 4
 
 _HINT = (
-    "An exception that escapes, a redirect, or another content type than MCP's streamable HTTP has: the client gives up, "
+    "An unhandled exception, a redirect, or a content type that MCP's streamable HTTP does not have: the client gives up, "
     "and the rollout has no tools."
 )
 

@@ -149,14 +149,14 @@ class _Attempts:
         if excused := self.excuses.total():
             text += f", {excused} of them with nothing to compare"
         if self.jammed:
-            text += "; one at a time, for several at once got no answer in time"
+            text += "; one at a time, since several at once got no answer in time"
         if self.dismissed:
             count = len(self.dismissed)
             text += f"; {count} difference{'s'[: count - 1]} may be chance: {self.dismissed[-1]}"
         if self.volatile:
             named = sorted(self.volatile)
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-            text += f"; not compared, for alone it differs too: {', '.join(named[:_NAMED])}{more}"
+            text += f"; not compared, since it differs between runs alone: {', '.join(named[:_NAMED])}{more}"
         return text
 
 

@@ -14,7 +14,7 @@ from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 
-_HINT = "The environment changed since: record the rollouts anew, or find out what changed the answer."
+_HINT = "The environment has changed since; record the rollouts again, or find out what changed the answer."
 
 
 async def differs_from_record(trial: Trial, row: Row) -> None:

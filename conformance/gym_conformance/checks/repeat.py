@@ -1,4 +1,4 @@
-"""The same again: a trajectory on a fresh session, a verify twice, a recorded rollout.
+"""Repetition: a trajectory on a fresh session, a second verify, a recorded rollout.
 
 Source: nemo_gym/server_utils.py `request` sends again when a reply is lost (every version); `/reverify_mode` says
 since 0.5.0 whether a verify needs the session.
@@ -39,23 +39,23 @@ from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
 #: Fresh sessions that a trajectory is run on, and what is made of it where they differ.
 _SESSIONS = 3
-_RANDOM = "The environment draws at random without a seed from the row, or keeps state from earlier sessions."
+_RANDOM = "The environment uses randomness that the row does not seed, or keeps state from earlier sessions."
 
 
 @property_check(
     "repeat-deterministic",
     Level.SHOULD,
-    "A trajectory SHOULD earn the same on every fresh session",
-    why="group-relative advantages compare rollouts of one row: what the environment adds at random is taken for merit.",
+    "A trajectory SHOULD earn the same reward on every fresh session",
+    why="group-relative advantages compare rollouts of one row, so the environment's randomness is mistaken for merit.",
     needs=[RESOURCES_SERVER, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory on three fresh sessions: the statuses and the reward are the same each time.
+    """Runs a trajectory on three fresh sessions; the statuses and the reward must be the same each time.
 
-    What the replies hold besides may be volatile by design: repeat-replies says what is.
+    Other contents of the replies may vary by design; repeat-replies says which do.
 
-    Our inference. Where the server declares its verify stateless, repeat-stateless asks for it as a MUST.
+    Our inference. If the server declares its verify stateless, repeat-stateless requires this as a MUST.
     """
     first, *others = [await run(trial.gym, trial.channel, schedule.trajectories[0]) for _ in range(_SESSIONS)]
     for other in others:
@@ -70,14 +70,14 @@ async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
     "repeat-replies",
     Level.NOTE,
     "Replies differ from one fresh session to the next",
-    why="what differs is noise to the policy, and is left out wherever the suite compares two runs.",
+    why="what differs is noise to the policy; the suite leaves it out whenever it compares two runs.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
 )
 async def repeat_replies(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory on two fresh sessions: the tools answer the same, value for value.
+    """Runs a trajectory on two fresh sessions and compares the tools' replies value by value.
 
-    Our inference: times, ids and random texts are legitimate; it is good to know where they are.
+    Our inference: times, ids and random texts are legitimate, but it helps to know where they are.
     """
     first, second = [await run(trial.gym, trial.channel, schedule.trajectories[0]) for _ in range(2)]
     for difference in differences(first, second):
@@ -86,7 +86,7 @@ async def repeat_replies(trial: Trial, schedule: Schedule) -> None:
             raise Violation(
                 f"{difference.expected!r} again at {place} of {difference.step}",
                 f"{difference.actual!r}",
-                "A time, an id, a random text or a count over all sessions: fine, as long as no reward hangs on it.",
+                "A time, an id, a random text or a count over all sessions; fine as long as no reward depends on it.",
             )
 
 
@@ -105,13 +105,13 @@ def _twice(trial: Trial, schedule: Schedule) -> Callable[[Channel], Awaitable[tu
 @property_check(
     "repeat-stateless",
     Level.MUST,
-    "A verify that is declared stateless MUST give the same for the same request",
-    why="trainers score again what was recorded, and take the new reward for the old one.",
+    "A verify that is declared stateless MUST give the same reward for the same request",
+    why="recorded rollouts are scored again on that promise, and the new reward replaces the old one.",
     needs=[RESOURCES_SERVER, STATELESS, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def repeat_stateless(trial: Trial, schedule: Schedule) -> None:
-    """Where `/reverify_mode` says stateless, runs a trajectory, and verifies its output twice more without a session.
+    """If `/reverify_mode` says stateless, runs a trajectory and verifies its output twice more without a session.
 
     Source: `reverify_mode` in nemo_gym/base_resources_server.py (0.5.0 on).
     """
@@ -137,15 +137,15 @@ async def repeat_stateless(trial: Trial, schedule: Schedule) -> None:
     "repeat-declares-stateless",
     Level.NOTE,
     "verify needs no session, but is not declared stateless",
-    why="recorded rollouts can then be scored again after a fix of the verifier, without a rollout.",
+    why="once declared, recorded rollouts can be scored again after the verifier is fixed, without new rollouts.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
 )
 async def repeat_declares_stateless(trial: Trial, _: object) -> None:
-    """Scores recorded rollouts in their sessions and without any: if all are the same, the verify looks stateless.
+    """Scores recorded rollouts in their sessions and without one; if every reward agrees, verify looks stateless.
 
-    Not where the server cannot say it (`/reverify_mode`, 0.5.0 on).
+    Not applicable if the server cannot declare it (`/reverify_mode`, from 0.5.0).
 
-    Source: nemo_gym/rollout_reverification.py (0.5.0 on) scores again only what is declared stateless.
+    Source: nemo_gym/rollout_reverification.py (from 0.5.0) rescores only what is declared stateless.
     """
     stateful = [row for row in list(trial.gym.recorded)[:_CLASSIFIED] if await _needs_its_session(trial, row)]
     trial.note = "stateful: " + ", ".join(map(str, stateful)) if stateful else "stateless, as far as its rollouts tell"
@@ -154,7 +154,7 @@ async def repeat_declares_stateless(trial: Trial, _: object) -> None:
         raise NotApplicable(f"the server cannot say (/reverify_mode, nemo-gym 0.5.0 on); {trial.note}")
     if mode != "stateless" and not stateful:
         raise Violation(
-            '/reverify_mode "stateless"', json.dumps(mode), "Set reverify_mode, if verify reads nothing else."
+            '/reverify_mode "stateless"', json.dumps(mode), "Set reverify_mode if verify reads nothing but its request."
         )
 
 
@@ -174,12 +174,12 @@ async def _needs_its_session(trial: Trial, row: Row) -> bool:
     "repeat-verify",
     Level.MUST,
     "A repeated verify MUST give the same reward",
-    why="clients send a verify again when its reply is lost: the rollout is then scored by the second one.",
+    why="clients resend a verify when its reply is lost; the second one then scores the rollout.",
     needs=[RESOURCES_SERVER, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory, and verifies it twice more in its session: the reward stays.
+    """Runs a trajectory and verifies it twice more in its session; the reward must stay the same.
 
     Where fresh sessions differ as often, it is repeat-deterministic's finding.
 
@@ -201,7 +201,7 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
         raise Violation(
             f"a reward of {first.body} again",
             f"status {second.status}, reward {second.body}",
-            "verify consumes or resets the session's state: score without changing it.",
+            "verify consumes or resets the session's state; score without changing it.",
         )
 
 
@@ -209,16 +209,16 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
     "repeat-verify-pure",
     Level.SHOULD,
     "A verify SHOULD NOT change what the tools answer",
-    why="an agent that asks for an interim score then plays another game than the one that is trained.",
+    why="an agent that asks for an interim score would change the very episode that is being scored.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
 )
 async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
-    """Verifies before each call of a trajectory: all replies are as without, but for what differs alone too.
+    """Verifies before each call of a trajectory; the replies must be as they are without, except for what varies anyway.
 
-    Not where a verify ends the session, so that calls after it are refused: then nothing goes on that could differ.
+    Not applicable if verify ends the session, so that later calls are refused and nothing can differ.
 
-    Our inference: nothing says that a verify ends the session.
+    Our inference: nothing says that verify ends the session.
     """
     trajectory = schedule.trajectories[0]
 
@@ -244,16 +244,16 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
 @check(
     "repeat-recorded",
     Level.SHOULD,
-    "Recorded rollouts SHOULD still hold",
-    why="the examples that a newcomer trusts, and the rewards that a baseline was measured with, are no longer true.",
+    "Recorded rollouts SHOULD still be reproducible",
+    why="the examples that newcomers trust, and the rewards that baselines were measured with, no longer hold.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
     subjects=lambda trial: list(trial.gym.recorded),
 )
 async def repeat_recorded(trial: Trial, row: Row) -> None:
-    """Makes a recorded rollout's calls again and verifies its output: tool outputs and reward are as recorded.
+    """Repeats a recorded rollout's calls and verifies its output; tool outputs and reward must be as recorded.
 
-    Parsed JSON is compared, not text; what differs between two runs now is left out; outputs recorded from tools that
-    are not served are, too.
+    Parsed JSON is compared, not text. Whatever differs between two runs now is left out, and so are outputs of tools
+    that are not served.
 
     Our inference: `example_rollouts.jsonl` is part of every environment (nemo-gym's contribution rules).
     """
@@ -264,11 +264,11 @@ async def repeat_recorded(trial: Trial, row: Row) -> None:
     "repeat-tool-calls",
     Level.NOTE,
     "Repeated tool calls act twice",
-    why="clients send a call again when its reply is lost: a tool that is not idempotent then acts twice.",
+    why="clients resend a call when its reply is lost; a tool that is not idempotent then acts twice.",
     needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],
 )
 async def repeat_tool_calls(trial: Trial, _: object) -> None:
-    """Makes each call of the longest recorded rollout twice, and names the tools after which later replies differ.
+    """Makes each call of the longest recorded rollout twice, and names the tools that change later replies.
 
     Source: nemo_gym/server_utils.py `request` retries on a lost connection (every version).
     """
@@ -284,7 +284,7 @@ async def repeat_tool_calls(trial: Trial, _: object) -> None:
             acting.append(call.name)
     if acting:
         raise Violation(
-            "calls that act once, however often they arrive",
+            "calls that act once however often they arrive",
             f"not idempotent: {', '.join(dict.fromkeys(acting))}",
-            "Usual for tools that add or move; know it when you retry.",
+            "Usual for tools that add or move something; keep it in mind when retrying.",
         )

@@ -50,15 +50,15 @@ async def _latency(trial: Trial) -> float:
 @check(
     "resources-loop-free",
     Level.SHOULD,
-    "A verify or a tool call SHOULD NOT hold up requests of other sessions",
-    why="one slow handler stops all rollouts of the server: the batch takes as long as all of them in a row.",
+    "A verify or tool call SHOULD NOT block requests of other sessions",
+    why="one slow handler stalls every rollout on the server, so a batch takes as long as if they ran one by one.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def resources_loop_free(trial: Trial, _: object) -> None:
-    """Verifies the longest recorded output, and a very long text, makes recorded calls, and asks for `/` meanwhile.
+    """Verifies the longest recorded output and a very long text, makes recorded calls, and requests `/` meanwhile.
 
-    A light request that waits for half a second and 20 times its idle latency was held up. What is quicker than that
-    holds nobody up. Of each tool the first recorded call is made.
+    A light request was blocked if it waits for both half a second and 20 times its idle latency. Of each tool the first
+    recorded call is made.
 
     Our inference: rollout collection has hundreds of sessions open on one server (nemo_gym/rollout_collection.py).
     """
@@ -90,9 +90,9 @@ async def _expect_free(trial: Trial, idle: float, what: str, work: Iterable[Call
             heavy.cancel()
         if worst > max(_HELD_UP_SECONDS, _HELD_UP_TIMES * idle):
             raise Violation(
-                f"GET / answers in about {idle * 1000:.0f} ms, as when idle",
+                f"GET / answers in about {idle * 1000:.0f} ms, as it does when idle",
                 f"{worst:.1f} s while {what} ran elsewhere",
-                "It computes on the event loop: run it in a thread or a process (run_in_threadpool), or await it.",
+                "It computes on the event loop; run it in a thread or a process (run_in_threadpool), or await it.",
             )
         trial.channel.exchanges.clear()
 
@@ -100,17 +100,17 @@ async def _expect_free(trial: Trial, idle: float, what: str, work: Iterable[Call
 @check(
     "resources-kept",
     Level.SHOULD,
-    "Finished and abandoned sessions SHOULD NOT cost memory or processes for ever",
-    why="a training run opens a million sessions: the server dies in the night, or the machine does.",
+    "Finished and abandoned sessions SHOULD NOT hold memory, processes or files forever",
+    why="a training run opens a million sessions, and the server or the machine runs out overnight.",
     needs=[RESOURCES_SERVER],
 )
 async def resources_kept(trial: Trial, _: object) -> None:
-    """Runs up to 360 sessions, every second of them abandoned without a verify, and looks at the server's process.
+    """Runs up to 360 sessions, half of them abandoned without a verify, and watches the server's process.
 
-    Needs a server on this machine whose process is known: `--gym-pid`. Memory that grows by more than 32 KiB for each
-    session in every reading, or one more child process or open file for each second session, is kept.
+    Needs a server on this machine whose process is known (`--gym-pid`). It is a leak if memory grows by more than 32 KiB
+    a session in every reading, or if child processes or open files grow by one for every two sessions.
 
-    Our inference, from environments that kept a subprocess or a tool environment for each session.
+    Our inference; environments have kept a subprocess or a tool environment for each session.
     """
     row, calls = next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
 
@@ -126,14 +126,14 @@ async def resources_kept(trial: Trial, _: object) -> None:
 @check(
     "resources-closed",
     Level.SHOULD,
-    "Closed sessions SHOULD give back memory and processes",
-    why="a training run opens a million sessions and closes each: the server dies in the night all the same.",
+    "Closed sessions SHOULD release memory, processes and files",
+    why="a training run opens and closes a million sessions, and the server still runs out overnight.",
     needs=[RESOURCES_SERVER, TYPED],
 )
 async def resources_closed(trial: Trial, _: object) -> None:
-    """Runs up to 360 typed sessions, closes each, every second one without a verify, and looks at the server's process.
+    """Runs up to 360 typed sessions, closes each, half of them without a verify, and watches the server's process.
 
-    As resources-kept, which is about sessions that nobody closes.
+    Like resources-kept, which is about sessions that nobody closes.
 
     Source: `close_resources_session` releases what the session holds (nemo_gym/base_resources_server.py, 0.7.0).
     """
@@ -200,7 +200,7 @@ def _judge_growth(readings: list[Reading]) -> str:
     files = readings[-1].files - readings[0].files
     memory = min((after.memory - before.memory) / (after.sessions - before.sessions) for before, after in steps)
     grown = (readings[-1].memory - readings[0].memory) / sessions
-    hint = "A dictionary by session id that is never emptied, or a process that is started for each session and kept."
+    hint = "A dictionary keyed by session id is never emptied, or a process is started for each session and kept."
     if children >= sessions / 2:
         raise Violation("no more child processes", f"{children} more after {sessions} sessions", hint)
     if files >= sessions / 2:
@@ -208,7 +208,7 @@ def _judge_growth(readings: list[Reading]) -> str:
     if memory > _KEPT_BYTES:
         raise Violation(
             "about the same memory after more sessions",
-            f"{grown / 1024:.0f} KiB more for each session, all along",
+            f"{grown / 1024:.0f} KiB more for each session, in every reading",
             hint,
         )
     return f"{grown / 1024:+.1f} KiB for each of {sessions} sessions"

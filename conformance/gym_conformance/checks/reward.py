@@ -1,7 +1,7 @@
-"""Rewards that rest on what was done, not on how it was written down.
+"""Rewards that depend on what was done, not on how it was written down.
 
-Our inference throughout: a reward that changes with a call's id, with white space or with a boast teaches the policy
-to write ids, white space and boasts.
+Our inference throughout: a reward that depends on a call's id, on white space or on a claim of success teaches the
+policy to write ids, white space and claims.
 """
 
 import json
@@ -142,7 +142,7 @@ async def _verified(session: Session, output: list[Item]) -> Any:
     "reward-form",
     Level.SHOULD,
     "The reward SHOULD NOT depend on how the same output is written down",
-    why="the policy is trained on the accidents of its own formatting.",
+    why="the policy is trained on accidents of its own formatting.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
     subjects=_recorded_rows,
 )
@@ -169,9 +169,9 @@ async def reward_form(trial: Trial, row: Row) -> None:
             raise Violation(f"a reward of {plain}, as without {name}", f"{reward}", _HINTS.get(name, _HINT))
 
 
-_HINT = "The scorer compares text where it should compare what the text says."
+_HINT = "The scorer compares text where it should compare what the text means."
 _HINTS = {
-    "text in two parts": "The scorer reads content[0] only: join all text parts of a message.",
+    "text in two parts": "The scorer reads only content[0]; join all text parts of a message.",
     "a reasoning item before": "The scorer looks at output[0], or counts items.",
 }
 
@@ -179,18 +179,18 @@ _HINTS = {
 @check(
     "reward-extra-read",
     Level.SHOULD,
-    "One more look SHOULD NOT change the reward",
+    "An additional read SHOULD NOT change the reward",
     why="the policy is trained not to check its work.",
     needs=[RESOURCES_SERVER, SERVED_TOOLS, ROLLOUTS, SCORE],
     subjects=_recorded_rows,
 )
 async def reward_extra_read(trial: Trial, row: Row) -> None:
-    """Scores a recorded rollout as it is, and with its last read made twice more before the policy's last words.
+    """Scores a recorded rollout as it is, and with its last read made twice more before the policy's final message.
 
     A read is a call whose tool is named like one, and whose repetition gets the same reply. Not where the rollout
     earned nothing.
 
-    Our inference. An environment may pay for few calls; its baseline then says so.
+    Our inference. An environment may reward few calls on purpose; its baseline can then say so.
     """
     rollout = trial.gym.recorded[row][0]
     look = next((call for call in reversed(rollout.calls) if is_read(call.name)), None)
@@ -223,20 +223,20 @@ async def reward_extra_read(trial: Trial, row: Row) -> None:
 
     reward = await _pays_otherwise(trial, plain, after_looking, partial(_reward, trial, row, recorded))
     if reward is not None:
-        hint = "The scorer compares lists of calls, or counts them: let it look at what came of them."
+        hint = "The scorer compares or counts calls; let it look at their result instead."
         raise Violation(f"a reward of {plain}, as without another {look.name}", f"{reward}", hint)
 
 
 @check(
     "reward-claim",
     Level.SHOULD,
-    "The bare claim of success SHOULD NOT earn more than saying nothing of it",
-    why="claiming is easier than doing: the policy learns to claim.",
+    "A bare claim of success SHOULD NOT raise the reward",
+    why="claiming is easier than doing, so the policy learns to claim.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=each_row,
 )
 async def reward_claim(trial: Trial, row: Row) -> None:
-    """Scores a message that claims success, and one of the same length that does not.
+    """Scores a message that claims success, and one of about the same length that does not.
 
     Our inference.
     """
@@ -255,7 +255,7 @@ async def reward_claim(trial: Trial, row: Row) -> None:
     claimed = await beyond_chance(trial, partial(earned, _CLAIM), partial(earned, _SILENT), together=True)
     if claimed is not None:
         raise Violation(
-            f"at most {silent}", f"{claimed} for {_CLAIM!r}", "The scorer, or its judge, believes what it reads."
+            f"at most {silent}", f"{claimed} for {_CLAIM!r}", "The scorer, or its judge model, believes what it reads."
         )
 
 

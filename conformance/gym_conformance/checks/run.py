@@ -1,4 +1,4 @@
-"""Environment servers: `POST /run` plays a whole episode, with agents, models and resources servers of its own.
+"""Environment servers: `POST /run` plays a whole episode with its own agents, models and resources servers.
 
 Source throughout: `BaseEnvironmentServer` in nemo_gym/base_environment_server.py, and its client,
 nemo_gym/rollout_collection.py (0.7.0).
@@ -50,7 +50,7 @@ async def played(gym: Gym, channel: Channel, episode: Episode) -> Played:
             raise Untestable(f"an episode within {gym.endpoint.timeout:g} s (--gym-timeout)") from None
         raise
     if found.failed and episode.row is BARE_ROW:
-        raise Untestable(f"dataset rows (--gym-data); of a made-up one {found.failed}")
+        raise Untestable(f"dataset rows (--gym-data); with a made-up row {found.failed}")
     return found
 
 
@@ -70,7 +70,7 @@ def expect_answer(gym: Gym, found: Played) -> None:
     Raises:
         Violation: it has another.
     """
-    hint = "run() lets an error out, or a server that it asked did: raise HandledEpisodeError."
+    hint = "run() raises, or a server that it called did; raise HandledEpisodeError instead."
     expect_status(found.reply, [HTTPStatus.OK], hint)
     said = expect_object(found.reply, "run() returns the response model.")
     if not gym.api.episodes:
@@ -78,16 +78,18 @@ def expect_answer(gym: Gym, found: Played) -> None:
     episode, ended = found.episode, found.ended
     for key, ours in (("episode_id", episode.identity.episode), ("task_id", episode.task_id)):
         if said.get(key) != ours:
-            hint = "The response is built from another request's identity, or from none."
+            hint = "The response carries the identity of another request, or none."
             raise Violation(f"{key}: {ours!r}", f"{said.get(key)!r}", hint)
     if ended is None or (ended.result is None) == (ended.failure is None):
         raise Violation("a result or a failure, and not both", describe(found.reply), "Return one of them.")
     _expect_failure(ended.failure)
     if ended.result is not None and not isinstance(ended.result, dict):
-        raise Violation("result: an object", f"{ended.result!r}", "The response model lets any value through.")
+        raise Violation("result: an object", f"{ended.result!r}", "The response model accepts any value.")
     if ended.reserved:
         keys = ", ".join(ended.reserved)
-        raise Violation("no key of the collector's own in the result", keys, "Collection ends with an error: rename.")
+        raise Violation(
+            "no key of the collector's own in the result", keys, "Collection stops with an error; rename the key."
+        )
 
 
 def _expect_failure(failure: Any) -> None:
@@ -103,15 +105,15 @@ def _expect_failure(failure: Any) -> None:
     "run-answers",
     Level.MUST,
     "/run MUST answer every dataset row with a result or a handled failure",
-    why="collection ends with an error at the first answer that is neither, and takes all other rollouts with it.",
+    why="collection stops with an error at the first answer that is neither, and loses all other rollouts.",
     needs=[ENVIRONMENT],
     subjects=each_row,
 )
 async def run_answers(trial: Trial, row: Row) -> None:
-    """Plays an episode of each row: status 200 and a JSON object.
+    """Plays an episode of each row and expects status 200 and a JSON object.
 
-    Where episode requests are taken, as the OpenAPI document tells, it bears their episode_id and task_id, and has either
-    a result, an object without the collector's own keys, or a failure with its failure_reason and terminal.
+    If the OpenAPI document says that /run takes episode requests, the answer carries their episode_id and task_id and has
+    either a result, an object without the collector's own keys, or a failure with its failure_reason and terminal.
 
     Source: `BaseEpisodeResponse` in nemo_gym/episode_types.py, `run_request` in nemo_gym/base_environment_server.py, and
     `_episode_record` in nemo_gym/rollout_collection.py (0.7.0).
@@ -125,22 +127,22 @@ async def run_answers(trial: Trial, row: Row) -> None:
     "run-rewards",
     Level.MUST,
     "An episode's reward MUST be a finite number",
-    why="null is counted as 0, and text ends the collection: what the policy earned is lost either way.",
+    why="null counts as 0 and text ends the collection; either way, what the policy earned is lost.",
     needs=[ENVIRONMENT, EPISODE],
     subjects=each_row,
 )
 async def run_rewards(trial: Trial, row: Row) -> None:
-    """Plays an episode of each row, and reads the result's `reward`. One without it is unscored, and not held to this.
+    """Plays an episode of each row and reads the result's `reward`. Not applicable to an unscored result, which has none.
 
     Source: `BaseVerifyResponse` in nemo_gym/base_resources_server.py, and `float(result["reward"] or 0.0)` in
     nemo_gym/rollout_collection.py (0.7.0).
     """
     result = await _result(trial, row)
     if "reward" not in result:
-        raise NotApplicable("its result has no reward: the episode is unscored")
+        raise NotApplicable("its result has no reward, so the episode is unscored")
     reward = result["reward"]
     if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
-        raise Violation("reward: a finite number", f"reward: {reward!r}", "NaN becomes null on the way.")
+        raise Violation("reward: a finite number", f"reward: {reward!r}", "NaN becomes null in JSON.")
 
 
 async def _result(trial: Trial, row: Row) -> dict[str, Any]:
@@ -160,14 +162,14 @@ async def _result(trial: Trial, row: Row) -> dict[str, Any]:
     "run-isolation",
     Level.MUST,
     "Episodes that run at the same time MUST NOT be mixed up",
-    why="a rollout is booked with what another one earned: the rewards are noise, and training goes on silently.",
+    why="a rollout is credited with what another earned; the rewards are noise, and nothing reports it.",
     needs=[ENVIRONMENT, EPISODE],
 )
 async def run_isolation(trial: Trial, _: object) -> None:
-    """Plays three rows three times each at once: each answer bears its own episode, and echoes its own row.
+    """Plays three rows three times each at once; each answer must carry its own episode and echo its own row.
 
-    Where the model is ours, on a launched server, the rest of it is as that row's is alone, too, but for what differs
-    already between runs alone. Of a policy that may sample nothing else is known.
+    If the model is our mock, on a launched server, the rest of the answer must also be as that row's is alone, except for
+    what differs between runs alone. A policy that samples allows no further comparison.
 
     Source: `validate_response_identity` in nemo_gym/base_environment_server.py, and `_run_examples_with_metadata` in
     nemo_gym/rollout_collection.py, which runs very many at once (0.7.0).
@@ -183,7 +185,7 @@ async def run_isolation(trial: Trial, _: object) -> None:
             return
         alone[mixed[0].episode.row] += [await _apart(gym, mixed[0].episode.row) for _ in range(2 * _ALONE)]
         if again and (difference := _mixed(mixed[0], alone[mixed[0].episode.row], whole=whole)):
-            hint = "What belongs to an episode is kept on the server object, or in a module: keep it in run()."
+            hint = "An episode's state is kept on the server object or in a module; keep it inside run()."
             raise Violation(difference[0], f"{difference[1]}, while other episodes run", hint)
 
 
@@ -217,12 +219,12 @@ def _outcome(found: Played, *, whole: bool) -> Outcome:
 @check(
     "run-again",
     Level.SHOULD,
-    "An episode that is asked for again SHOULD be answered again",
-    why="the client sends a request again when its reply is lost: the episode is then lost with it.",
+    "A repeated episode request SHOULD be answered again",
+    why="the client resends a request when its reply is lost; a refusal then loses the episode.",
     needs=[ENVIRONMENT, EPISODE],
 )
 async def run_again(trial: Trial, _: object) -> None:
-    """Sends the very same request twice: the second time, too, the episode ends with a result.
+    """Sends the same request twice; the second one must also end with a result.
 
     Source: `_request_with_retries` in nemo_gym/server_utils.py sends again after a broken connection (0.7.0).
     """
@@ -230,7 +232,7 @@ async def run_again(trial: Trial, _: object) -> None:
     await played(trial.gym, trial.channel, episode)
     found = await played(trial.gym, trial.channel, episode)
     if found.failed:
-        hint = "The first one's sessions, or files, are in the way: give each run its own."
+        hint = "The first run's sessions or files are in the way; give each run its own."
         raise Violation("a result again", found.failed, hint)
 
 
@@ -239,7 +241,7 @@ _NO_REQUESTS: Final = {
     "a list": b"[]",
     "null": b"null",
     "an empty object": b"{}",
-    "an episode that is none": b'{"episode_id":1,"task":"x"}',
+    "an episode of the wrong types": b'{"episode_id":1,"task":"x"}',
     "a row without its task": b'{"task_id":"1","responses_create_params":null}',
 }
 
@@ -247,16 +249,16 @@ _NO_REQUESTS: Final = {
 @check(
     "run-malformed",
     Level.SHOULD,
-    "/run SHOULD refuse a request that is none without a 5xx",
-    why="a 500 is booked as a rollout that ran and broke; a 422 names the field.",
+    "/run SHOULD refuse a malformed request without a 5xx",
+    why="a 500 is recorded as a rollout that ran and failed, while a 422 names the field.",
     needs=[ENVIRONMENT],
     subjects=lambda _: _NO_REQUESTS,
 )
 async def run_malformed(trial: Trial, what: str) -> None:
-    """Posts what is no JSON, a list, null, an empty object, and objects whose members are of the wrong type.
+    """Posts invalid JSON, a list, null, an empty object, and objects whose members have the wrong type.
 
     Source: `setup_webserver` in nemo_gym/base_environment_server.py gives FastAPI the request's model, which answers 422;
-    `_agent_request_failure_row` in nemo_gym/rollout_collection.py says how a 500 is booked (0.7.0).
+    `_agent_request_failure_row` in nemo_gym/rollout_collection.py says how a 500 is recorded (0.7.0).
     """
     reply: Reply = await trial.send(Request("POST", RUN, _NO_REQUESTS[what], JSON_HEADERS))
     expect_no_crash(reply, "The handler reads the raw body instead of a typed request model.", what)
@@ -265,14 +267,14 @@ async def run_malformed(trial: Trial, what: str) -> None:
 @check(
     "run-aggregates",
     Level.MUST,
-    "/aggregate_metrics MUST take the results of /run",
-    why="collection fails at its very end, after all rollouts are made.",
+    "/aggregate_metrics MUST accept the results of /run",
+    why="collection fails at the very end, after all rollouts are done.",
     needs=[ENVIRONMENT, EPISODE],
 )
 async def run_aggregates(trial: Trial, _: object) -> None:
     """Plays two episodes and aggregates their results as collection does.
 
-    group_level_metrics is a list of objects, agent_metrics and key_metrics are objects.
+    group_level_metrics must be a list of objects, agent_metrics and key_metrics objects.
 
     Source: `_call_aggregate_metrics` in nemo_gym/rollout_collection.py, `AggregateMetrics` in nemo_gym/config_types.py
     (0.7.0).
@@ -283,7 +285,7 @@ async def run_aggregates(trial: Trial, _: object) -> None:
         for at, result in enumerate(results)
     ]
     reply = await trial.send(post(AGGREGATE_METRICS, {"verify_responses": stripped}))
-    hint = "aggregate_metrics() takes for granted what these results have not, or forwards to a server that does."
+    hint = "aggregate_metrics() assumes a field that these results do not have, or forwards to a server that does."
     expect_status(reply, [HTTPStatus.OK], hint)
     body = expect_object(reply, hint)
     groups = body.get("group_level_metrics", [])

@@ -32,12 +32,12 @@ from gym_conformance.session.exchange import reply_of
     "seed-accepts-rows",
     Level.MUST,
     "seed_session MUST accept every dataset row",
-    why="the rollout of such a row ends before it begins, and the whole batch with it: the agent raises on any error.",
+    why="the agent raises on any error, so the row's rollout is lost, and the whole batch with it.",
     needs=[RESOURCES_SERVER],
     subjects=each_row,
 )
 async def seed_accepts_rows(trial: Trial, row: Row) -> None:
-    """Seeds a fresh session with each row, as it stands in the dataset.
+    """Seeds a fresh session with each row exactly as it stands in the dataset.
 
     Source: `SimpleAgent.run` posts the whole row and raises for any status but 200 (0.4.0).
     """
@@ -46,7 +46,7 @@ async def seed_accepts_rows(trial: Trial, row: Row) -> None:
     expect_status(
         reply,
         [HTTPStatus.OK],
-        "The request model of seed_session and the dataset disagree, or its set-up code fails on this row.",
+        "seed_session's request model does not match the dataset, or its setup code fails on this row.",
     )
 
 
@@ -54,16 +54,16 @@ async def seed_accepts_rows(trial: Trial, row: Row) -> None:
     "seed-accepts-rollout-keys",
     Level.MUST,
     "seed_session and verify MUST accept the keys that rollout collection adds to a row",
-    why="the environment works by hand and fails in training, where these keys are always there.",
+    why="the environment works when tried by hand and fails in training, where these keys are always present.",
     needs=[RESOURCES_SERVER],
 )
 async def seed_accepts_rollout_keys(trial: Trial, _: object) -> None:
     """Seeds and verifies the first row with `agent_ref`, `_ng_task_index` and `_ng_rollout_index` added.
 
-    Source: nemo_gym/rollout_collection.py adds them before `/run`, and the agent sends the row as it came (0.4.0).
+    Source: nemo_gym/rollout_collection.py adds them before `/run`, and the agent passes the row on unchanged (0.4.0).
     """
     row = Row({**trial.gym.row.data, **ROLLOUT_KEYS}, trial.gym.row.source)
-    hint = "The request model forbids extra keys (`extra='forbid'`); rows carry more than it lists."
+    hint = "The request model forbids extra keys (`extra='forbid'`), but rows carry more than it lists."
     plain = await _statuses(trial, trial.gym.row)
     extended = await _statuses(trial, row)
     if extended != plain:
@@ -80,7 +80,7 @@ async def _statuses(trial: Trial, row: Row) -> list[int]:
     "seed-replies-object",
     Level.MUST,
     "seed_session MUST reply with a JSON object",
-    why="Verifiers looks into the reply with `.get('mcp')`: with null or a list every rollout dies there.",
+    why="Verifiers calls `.get('mcp')` on the reply: null or a list kills every rollout there.",
     needs=[RESOURCES_SERVER],
 )
 async def seed_replies_object(trial: Trial, _: object) -> None:
@@ -104,11 +104,11 @@ def _session_cookies(headers: tuple[str, ...]) -> list[SetCookie]:
     "seed-sets-cookie",
     Level.MUST,
     "seed_session MUST set a session cookie",
-    why="without one every tool call and the verify run in sessions of their own: the reward scores an untouched state.",
+    why="without one, each tool call and the verify run in separate sessions, and the reward scores untouched state.",
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_sets_cookie(trial: Trial, _: object) -> None:
-    """Seeds the first row without any cookie and looks for `Set-Cookie` in the reply.
+    """Seeds the first row without a cookie and looks for `Set-Cookie` in the reply.
 
     Source: `SimpleServer.setup_session_middleware` in nemo_gym/server_utils.py (every version).
     """
@@ -125,14 +125,14 @@ async def seed_sets_cookie(trial: Trial, _: object) -> None:
 @check(
     "seed-cookie-usable",
     Level.MUST,
-    "The session cookie MUST come back to every endpoint over the same connection",
-    why="clients that follow the cookie rules never send such a cookie back, so that the session is lost.",
+    "The session cookie MUST be valid for every endpoint",
+    why="clients that follow the cookie rules never send such a cookie back, so the session is lost.",
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_cookie_usable(trial: Trial, _: object) -> None:
-    """Holds the cookie's attributes to RFC 6265: `Path` covers all endpoints, no `Secure` over http, no other `Domain`.
+    """Checks the cookie's attributes: `Path` covers every endpoint, no `Secure` over http, no foreign `Domain`.
 
-    Source: the cookie of every stock server is `path=/; Max-Age=1209600; httponly; samesite=lax`.
+    Source: RFC 6265, section 5.4. Stock servers set `path=/; httponly; samesite=lax` (nemo_gym/server_utils.py, 0.4.0).
     """
     session = trial.session()
     reply = reply_of(await session.seed())
@@ -147,14 +147,14 @@ async def seed_cookie_usable(trial: Trial, _: object) -> None:
             raise Violation(
                 "no Secure attribute over http",
                 f"{cookie.name} is Secure",
-                "SessionMiddleware(https_only=True): agents speak http to the server, and drop the cookie.",
+                "SessionMiddleware(https_only=True): agents talk to the server over http and drop the cookie.",
             )
         domain = cookie.attributes.get("domain", "").lstrip(".").lower()
         if domain and domain != url.host and not url.host.endswith("." + domain):
             raise Violation(
                 f"no Domain, or {url.host}",
                 f"Domain={domain}",
-                "Leave SessionMiddleware's domain unset: hosts change.",
+                "Leave SessionMiddleware's domain unset, since hosts change.",
             )
 
 
@@ -162,13 +162,13 @@ async def seed_cookie_usable(trial: Trial, _: object) -> None:
     "seed-opens-own-session",
     Level.MUST,
     "Two seeds without a cookie MUST open two sessions",
-    why="rollouts of one batch write into each other's state, and the rewards are noise.",
+    why="rollouts of one batch overwrite each other's state, and their rewards are noise.",
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_opens_own_session(trial: Trial, _: object) -> None:
     """Seeds the first row twice, each time without a cookie, and compares the ids in the two cookies.
 
-    Where the id cannot be read (a cookie that is not Starlette's), the cookies themselves are compared.
+    Where the id cannot be read (the cookie is not Starlette's), the cookies themselves are compared.
     Source: `add_session_id` in nemo_gym/server_utils.py draws a uuid4 for each client without a cookie.
     """
     first, second = trial.session(), trial.session()
@@ -180,7 +180,7 @@ async def seed_opens_own_session(trial: Trial, _: object) -> None:
         raise Violation(
             "two different sessions",
             f"the same one twice: {names[0]}",
-            "The session id is a constant, or is derived from the row instead of drawn anew.",
+            "The session id is a constant, or is derived from the row instead of being generated.",
         )
 
 
@@ -188,13 +188,13 @@ async def seed_opens_own_session(trial: Trial, _: object) -> None:
     "seed-repeat-harmless",
     Level.MUST,
     "A repeated seed of a session MUST be harmless",
-    why="clients send a request again when the reply is lost; a rollout must not die or change its session by that.",
+    why="clients resend a request when its reply is lost; that must not end the rollout or switch its session.",
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_repeat_harmless(trial: Trial, _: object) -> None:
-    """Seeds the first row three times with the cookie of the first, and then verifies.
+    """Seeds the first row three times, each with the first seed's cookie, and then verifies.
 
-    Each seed is answered 200, the session stays the same, and verify answers as it does after one seed.
+    Each seed answers 200, the session stays the same, and verify answers as it does after one seed.
     Source: nemo_gym/server_utils.py `request` retries lost replies; `add_session_id` keeps the id it is sent.
     """
     once = await trial.open()
@@ -205,7 +205,7 @@ async def seed_repeat_harmless(trial: Trial, _: object) -> None:
         expect_status(
             reply_of(exchange),
             [HTTPStatus.OK],
-            "seed_session fails where the session exists already: use setdefault, or replace the state.",
+            "seed_session fails if the session already exists: use setdefault, or replace the state.",
         )
         if exchange.received.session_id not in (None, session.id):
             raise Violation(
@@ -224,13 +224,13 @@ async def seed_repeat_harmless(trial: Trial, _: object) -> None:
     "seed-no-redirects",
     Level.MUST,
     "seed_session, tools and verify MUST NOT redirect",
-    why="the clients do not follow redirects, or follow them with a GET and without the body.",
+    why="clients do not follow redirects, or follow them with a GET that has no body.",
     needs=[RESOURCES_SERVER],
 )
 async def seed_no_redirects(trial: Trial, _: object) -> None:
-    """Sends a seed, a call of each declared tool, and a verify, and looks for a 3xx.
+    """Sends a seed, a call of each declared tool and a verify, and looks for a 3xx.
 
-    Source: Verifiers' NeMo Gym taskset follows no redirect; a 301 or 302 turns a POST into a GET elsewhere.
+    Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) follows no redirects; elsewhere a 301 or 302 turns a POST into a GET.
     """
     gym = trial.gym
     verify = {**gym.row.data, "response": DO_NOTHING.response}
@@ -250,15 +250,15 @@ async def seed_no_redirects(trial: Trial, _: object) -> None:
     "seed-survives-odd-rows",
     Level.SHOULD,
     "seed_session SHOULD refuse a malformed row without a 5xx",
-    why="a 5xx is retried and hides which row was wrong; a 422 names the field.",
+    why="a 5xx is retried and hides which row was wrong, while a 422 names the field.",
     needs=[RESOURCES_SERVER],
 )
 async def seed_survives_odd_rows(trial: Trial, _: object) -> None:
-    """Seeds with an empty object, a list, null and no body at all; 200 and any 4xx are fine.
+    """Seeds with an empty object, a list and null; 200 and any 4xx are fine.
 
     Our inference: FastAPI validates the body before the handler runs, and env repos' own clients seed with `{}`.
     """
-    hint = "The handler reads the raw body, or indexes a row field without saying so in its request model."
+    hint = "The handler reads the raw body, or uses a row field that its request model does not declare."
     bodies: tuple[object, ...] = ({}, [], None)
     for body in bodies:
         expect_no_crash(await trial.send(post(SEED_SESSION, body)), hint)

@@ -53,7 +53,7 @@ class Solo:
             await self._run()
         self._trial.volatile |= named(self._mask, outcome)
         if not compared(outcome, self._mask):
-            raise NotApplicable("not reproducible alone: no two runs of a trajectory are alike anywhere")
+            raise NotApplicable("not reproducible alone: no two runs of a trajectory agree anywhere")
 
     def told_from(self, tried: Outcome) -> Difference | None:
         """Where `tried` differs from the first run alone, as far as is known by now."""

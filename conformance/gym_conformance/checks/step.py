@@ -1,4 +1,4 @@
-"""Gymnasium-style servers: `/reset` begins an episode, `/step` takes a policy output and says what it earned.
+"""Gymnasium-style servers: `/reset` begins an episode, `/step` takes a policy output and returns its reward.
 
 Source throughout: `GymnasiumServer` in resources_servers/gymnasium/base.py, and the agent that drives it,
 responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
@@ -89,26 +89,26 @@ async def _alone(trial: Trial) -> Outcome:
         await _episode(_session(trial, channel=Channel(trial.gym.endpoint)), _actions(trial.gym)) for _ in range(_ALONE)
     ]
     if any(_difference(outcomes[0], outcome) for outcome in outcomes):
-        raise NotApplicable("not reproducible alone: no two episodes of the row are alike")
+        raise NotApplicable("not reproducible alone: no two episodes of the row agree")
     return outcomes[0]
 
 
 @check(
     "step-resets",
     Level.MUST,
-    "/reset MUST accept every dataset row, and set a session cookie",
-    why="the rollouts of such a row are lost, or play on in a session that was never reset.",
+    "/reset MUST accept every dataset row and set a session cookie",
+    why="the row's rollouts are lost, or continue in a session that was never reset.",
     needs=[GYMNASIUM],
     subjects=each_row,
 )
 async def step_resets(trial: Trial, row: Row) -> None:
-    """Resets with each row: status 200, an object whose `observation` is text or null and whose `info` is an object.
+    """Resets with each row and expects status 200 and an object whose `observation` is text or null and `info` an object.
 
-    Source: `EnvResetResponse`, which the agent reads the reply with (0.4.0 to 0.7.0).
+    Source: `EnvResetResponse` in resources_servers/gymnasium/base.py, with which the agent reads the reply (0.4.0 to 0.7.0).
     """
     session = _session(trial, row)
     reply = reply_of(await session.seed())
-    expect_status(reply, [HTTPStatus.OK], "reset() takes for granted what this row has not.")
+    expect_status(reply, [HTTPStatus.OK], "reset() assumes a field that this row does not have.")
     answered = expect_object(reply, "reset() returns (observation, info).")
     if not isinstance(answered.get("observation"), str | None) or not isinstance(answered.get("info", {}), dict):
         raise Violation("observation: text or null, info: an object", describe(reply), "reset() returns them swapped.")
@@ -118,11 +118,11 @@ async def step_resets(trial: Trial, row: Row) -> None:
 
 
 def _expect_step(reply: Reply) -> dict[str, Any]:
-    expect_status(reply, [HTTPStatus.OK], "step() takes for granted what the policy wrote.")
+    expect_status(reply, [HTTPStatus.OK], "step() assumes something about what the policy wrote.")
     answered = expect_object(reply, "step() returns (observation, reward, terminated, truncated, info).")
     reward = answered.get("reward", 0.0)
     if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
-        hint = "A division by zero or an unset score: NaN becomes null on the way."
+        hint = "A division by zero, or a score that was never set; NaN becomes null in JSON."
         raise Violation("reward: a finite number", f"reward: {reward!r}", hint)
     if not all(isinstance(answered.get(key, False), bool) for key in ("terminated", "truncated")):
         raise Violation("terminated and truncated: true or false", describe(reply), "step() returns them swapped.")
@@ -134,15 +134,15 @@ def _expect_step(reply: Reply) -> dict[str, Any]:
 @check(
     "step-answers",
     Level.MUST,
-    "/step MUST give every row's episode finite rewards",
-    why="one reward that is no number makes the whole batch's gradient no number.",
+    "/step MUST answer with finite rewards",
+    why="a single NaN reward turns the whole batch's gradient into NaN.",
     needs=[GYMNASIUM, RESETS],
     subjects=each_row,
 )
 async def step_answers(trial: Trial, row: Row) -> None:
-    """Plays an episode on each row, with recorded turns where there are any: each step is answered as the agent reads it.
+    """Plays an episode on each row, with recorded turns if there are any, and checks the form of each reply.
 
-    Source: `EnvStepResponse`, which the agent reads the reply with (0.4.0 to 0.7.0).
+    Source: `EnvStepResponse` in resources_servers/gymnasium/base.py, with which the agent reads the reply (0.4.0 to 0.7.0).
     """
     session = _session(trial, row)
     await session.seed()
@@ -169,20 +169,20 @@ async def _step_with(trial: Trial, output: Degenerate) -> Reply:
 @check(
     "step-degenerate",
     Level.MUST,
-    "/step MUST survive every degenerate policy output",
-    why="early in training most outputs are degenerate: each crash loses a rollout, and biases what is learned from.",
+    "/step MUST survive degenerate policy outputs",
+    why="early in training most outputs are degenerate; each crash loses a rollout and skews what the policy learns from.",
     needs=[GYMNASIUM, RESETS],
     subjects=_degenerate,
 )
 async def step_degenerate(trial: Trial, output: Degenerate) -> None:
-    """Steps with odd outputs, each in a fresh episode: empty, cut short, reasoning only, malformed calls, very long, ...
+    """Steps with odd outputs, each in a fresh episode: empty, cut off, reasoning only, malformed calls, very long and more.
 
-    No answer is a 5xx, and a 200 is as the agent reads it.
+    No answer may be a 5xx, and a 200 must have the form that the agent reads.
 
-    Source: outputs that crashed real environments; the types are in nemo_gym/openai_utils.py (0.4.0).
+    Source: the output types in nemo_gym/openai_utils.py (0.4.0) admit them, and the agent raises on any error.
     """
     reply = await _step_with(trial, output)
-    expect_no_crash(reply, "step() takes for granted that there is a message, text, or arguments that parse.")
+    expect_no_crash(reply, "step() assumes that there is a message, text, or arguments that parse.")
     if reply.status == HTTPStatus.OK:
         _expect_step(reply)
 
@@ -190,32 +190,32 @@ async def step_degenerate(trial: Trial, output: Degenerate) -> None:
 @check(
     "step-refuses-none",
     Level.SHOULD,
-    "/step SHOULD answer a bad action within the game",
-    why="a refused step ends the rollout without a reward: what the policy did wrong is never held against it.",
+    "/step SHOULD answer a bad action within the episode",
+    why="a refused step ends the rollout without a reward, so the policy is never penalised for its mistake.",
     needs=[GYMNASIUM, RESETS],
     subjects=_degenerate,
 )
 async def step_refuses_none(trial: Trial, output: Degenerate) -> None:
-    """Steps with the same outputs: none is refused with a 4xx.
+    """Steps with the same outputs; none should be refused with a 4xx.
 
     Source: the agent raises for any status but 200, and the rollout is lost
     (responses_api_agents/gymnasium_agent/app.py, 0.4.0 to 0.7.0).
     """
     reply = await _step_with(trial, output)
     if is_refusal(reply.status):
-        hint = "Return an observation that says what is wrong, with a reward of 0 or below, or end the episode."
+        hint = "Return an observation that says what is wrong, with a reward of 0 or less, or end the episode."
         raise Violation("status 200", describe(reply), hint)
 
 
 @check(
     "step-over",
     Level.SHOULD,
-    "A step after the last SHOULD NOT crash or go on",
-    why="a client that sends the last step again, for its reply was lost, loses the rollout or plays a dead game.",
+    "A step after the end SHOULD NOT crash or restart the episode",
+    why="a client that resends the last step because its reply was lost would lose the rollout, or play a dead episode.",
     needs=[GYMNASIUM, RESETS],
 )
 async def step_over(trial: Trial, _: object) -> None:
-    """Plays to the end, and steps once more: the answer is no 5xx, and says no more than that it is over.
+    """Plays to the end and steps once more; the answer must not be a 5xx and may only say that the episode is over.
 
     Source: nemo_gym/server_utils.py `request` sends again when a reply is lost (every version).
     """
@@ -229,31 +229,29 @@ async def step_over(trial: Trial, _: object) -> None:
     else:
         raise NotApplicable(f"no end within {len(actions) + _STEPS} steps")
     again = reply_of(await session.step(actions[-1]))
-    expect_no_crash(again, "step() looks up a session that was closed with the last step.", "a step after the last")
+    expect_no_crash(again, "step() looks up a session that the last step closed.", "a step after the last")
     said = again.said
     if (
         again.status == HTTPStatus.OK
         and isinstance(said, dict)
         and not (said.get("terminated") or said.get("truncated"))
     ):
-        hint = (
-            "The session is forgotten with its last step, and the next one begins on nothing: remember that it is over."
-        )
+        hint = "The session is forgotten with its last step, and the next one starts from nothing; remember that it is over."
         raise Violation("terminated, or a refusal", describe(again), hint)
 
 
 @check(
     "step-reset-fresh",
     Level.SHOULD,
-    "The same row SHOULD begin the same episode on every reset",
-    why="group-relative advantages compare rollouts of one row: what the start adds at random is taken for merit.",
+    "A row SHOULD begin the same episode on every reset",
+    why="group-relative advantages compare rollouts of one row, so a random start is mistaken for merit.",
     needs=[GYMNASIUM, RESETS],
     subjects=lambda trial: each_row(trial)[:8],
 )
 async def step_reset_fresh(trial: Trial, row: Row) -> None:
-    """Resets a row in two fresh sessions, and once more in one of them after a step: the same reply each time.
+    """Resets a row in two fresh sessions, and again in one of them after a step; the reply must be the same each time.
 
-    Our inference: an environment that draws at random takes its seed from the row.
+    Our inference: an environment that uses randomness takes its seed from the row.
     """
     first, second = _session(trial, row), _session(trial, row)
     replies = [reply_of(await session.seed()) for session in (first, second)]
@@ -265,7 +263,7 @@ async def step_reset_fresh(trial: Trial, row: Row) -> None:
             raise Violation(
                 f"{difference.expected!r} again",
                 f"{difference.actual!r}",
-                "It draws at random without a seed from the row, or a reset leaves something of the episode before.",
+                "It uses randomness that the row does not seed, or a reset leaves something of the previous episode behind.",
             )
 
 
@@ -273,15 +271,15 @@ async def step_reset_fresh(trial: Trial, row: Row) -> None:
     "step-isolation",
     Level.MUST,
     "Episodes MUST NOT see each other",
-    why="rollouts of one batch play each other's game: the rewards are noise, and training goes on silently.",
+    why="rollouts of one batch play each other's episode; the rewards are noise, and nothing reports it.",
     needs=[GYMNASIUM, RESETS],
 )
 async def step_isolation(trial: Trial, _: object) -> None:
-    """Plays two episodes of a row step by step in turn, each in a session of its own: both go as one goes alone.
+    """Plays two episodes of a row in turn, step by step, each in its own session; both must go as one goes alone.
 
-    Not where an episode is not the same each time it is played alone.
+    Not applicable if an episode is not the same each time it is played alone.
 
-    Source: `session_state` by the cookie's session id (0.4.0 to 0.7.0).
+    Source: `session_state` in resources_servers/gymnasium/base.py is kept by the cookie's session id (0.4.0 to 0.7.0).
     """
     alone = await _alone(trial)
     for again in (False, True):
@@ -302,5 +300,5 @@ async def step_isolation(trial: Trial, _: object) -> None:
             raise Violation(
                 f"{found.step} answers {found.expected!r}, as alone",
                 f"{found.actual!r}, while another episode is played",
-                "State is kept by something else than the session id.",
+                "State is kept by something other than the session id.",
             )

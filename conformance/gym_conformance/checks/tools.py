@@ -57,25 +57,25 @@ BAD_BODIES: dict[str, bytes | None] = {
     "tool-routed",
     Level.MUST,
     "Every tool that a row declares MUST be served",
-    why="the policy is shown a tool that always fails, and learns not to call it.",
+    why="the policy is offered a tool that always fails, and learns not to call it.",
     needs=[RESOURCES_SERVER, TOOLS, EXECUTED_TOOLS],
     subjects=each_tool,
 )
 async def tool_routed(trial: Trial, tool: Tool) -> None:
-    """Calls each declared tool in a seeded session: neither 404 nor 405 for a tool that has no route.
+    """Calls each declared tool in a seeded session; a tool without a route of its own must not answer 404 or 405.
 
     A tool that has a route of its own may answer 404 for its own reasons; a catch-all's 404 means that it knows no
     such tool, and so does an answer in the words that it has for a tool that nobody serves. A single-turn server's
     tools are graded, never executed, unless the env's YAML (`configs/` beside the data) names an agent for these rows
     that is known to post each call to this server, such as simple_agent.
-    Source: the agent feeds the 404 to the model as if it were the tool's answer (simple_agent/app.py, 0.4.0).
+    Source: responses_api_agents/simple_agent/app.py (0.4.0) feeds the 404 to the model as the tool's answer.
     """
     gym = trial.gym
     if tool.name in gym.api.tools:
         return
     agent = gym.agent_of(tool.name)
     if gym.kind is ServerKind.SINGLE_TURN and agent is None:
-        raise NotApplicable("no agent is known to execute its calls: they are graded")
+        raise NotApplicable("no agent is known to execute its calls; they are graded instead")
     definition = gym.definition_of(tool.name)
     session = await trial.open(gym.row_for(definition) if definition else None)
     reply = await trial.call(session, gym.example_call(tool))
@@ -89,10 +89,10 @@ async def tool_routed(trial: Trial, tool: Tool) -> None:
         raise Violation(
             f"a POST route for {tool.name}",
             describe(reply),
-            f"{agent} posts each call to the server, which has no tool route: serve it, or name an agent that does not "
+            f"{agent} posts each call to the server, which has no such route: serve it, or name an agent that does not "
             "execute, such as non_executing_simple_agent."
             if gym.kind is ServerKind.SINGLE_TURN
-            else f"The tool was renamed, or never added in setup_webserver(). Served: {served}.",
+            else f"The tool was renamed, or its route was never added in setup_webserver(). Served: {served}.",
         )
 
 
@@ -124,23 +124,25 @@ def _each_handler(trial: Trial) -> Iterable[Tool]:
 @check(
     "tool-bad-body",
     Level.MUST,
-    "A body that is no valid call MUST be refused without a 5xx",
-    why="a 5xx costs the agent its cookie, and so the session: one malformed call spoils the whole rollout.",
+    "A malformed call body MUST be refused without a 5xx",
+    why="a 5xx costs the agent its cookie, and with it the session: one malformed call ruins the rollout.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_each_handler,
 )
 async def tool_bad_body(trial: Trial, tool: Tool) -> None:
-    """Sends each tool a list, a string, null, a number, nothing, broken JSON and invalid UTF-8, in a seeded session.
+    """Sends each tool a list, a string, null, a number, no body, broken JSON and invalid UTF-8, in a seeded session.
 
-    A tool that takes no arguments may ignore its body and answer 200. A catch-all is asked for one tool only.
-    Source: policies write arguments that are JSON but no object; nemo-gym's own servers declare a pydantic model,
-    which answers 422.
+    A tool without arguments may ignore its body and answer 200. On a catch-all server only one tool is tried.
+    Source: simple_agent/app.py (0.4.0) posts whatever JSON the policy writes, object or not; a route with a pydantic
+    model answers 422.
     """
     session = await trial.open(habit=CookieHabit.KEEPING)
     for name, body in BAD_BODIES.items():
         exchange = await session.call_raw(tool.name, body)
         expect_no_crash(
-            reply_of(exchange), given=name, hint="The handler parses the raw body itself: declare a pydantic model."
+            reply_of(exchange),
+            given=name,
+            hint="The handler parses the raw body itself; declare a pydantic model instead.",
         )
         trial.channel.forget(exchange)
 
@@ -163,20 +165,20 @@ def wrong_arguments(tool: Tool) -> dict[str, object]:
     "tool-wrong-arguments",
     Level.MUST,
     "A call with wrong arguments MUST be refused without a 5xx",
-    why="policies write wrong arguments in every batch; a 5xx costs the agent its cookie, and so the session.",
+    why="policies write wrong arguments in every batch; a 5xx costs the agent its cookie, and with it the session.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=each_tool,
 )
 async def tool_wrong_arguments(trial: Trial, tool: Tool) -> None:
-    """Calls each tool without arguments, with an unknown one, and with null, an object or odd text for each of its own.
+    """Calls each tool with no arguments, with an unknown one, and with null, an object or odd text for each of its own.
 
-    Any status below 500 is fine: a tool may take them, refuse them with 422, or answer 200 with an error for the policy.
-    Source: simple_agent/app.py (0.4.0) replaces its cookies with those of the reply; a 5xx from an exception has none.
+    Any status below 500 is fine: the tool may accept them, refuse them with 422, or answer 200 with an error text.
+    Source: simple_agent/app.py (0.4.0) replaces its cookies with the reply's; a 5xx from an exception carries none.
     """
     session = await trial.open(habit=CookieHabit.KEEPING)
     for name, arguments in wrong_arguments(tool).items():
         exchange = await session.call(Call(tool.name, arguments))
-        hint = "The tool's function raises: catch it and return the error as the tool's output, with 200 or 4xx."
+        hint = "The tool's function raises; catch the exception and return it as the tool's output, with 200 or a 4xx."
         expect_no_crash(reply_of(exchange), given=name, hint=hint)
         trial.channel.forget(exchange)
 
@@ -184,17 +186,17 @@ async def tool_wrong_arguments(trial: Trial, tool: Tool) -> None:
 @check(
     "tool-undeclared",
     Level.MUST,
-    "A call of an undeclared tool MUST NOT give a 5xx",
-    why="policies invent tools; a 5xx costs the agent its cookie, and so the session.",
+    "A call of an undeclared tool MUST NOT cause a 5xx",
+    why="policies invent tools; a 5xx costs the agent its cookie, and with it the session.",
     needs=[RESOURCES_SERVER],
 )
 async def tool_undeclared(trial: Trial, _: object) -> None:
-    """Calls two tools that nobody serves, one with a name as a confused policy writes it.
+    """Calls two tools that do not exist, one under a name such as a confused policy writes.
 
-    404 is usual; a catch-all answers 200 with an error in the body.
-    Source: an UnboundLocalError for an unknown tool shipped in a real environment.
+    A 404 is usual; a catch-all server answers 200 with an error in the body.
+    Source: simple_agent/app.py (0.4.0) posts to whatever name the policy writes.
     """
-    hint = "The catch-all route looks the tool up without asking whether it is there."
+    hint = "The catch-all route looks the tool up without checking that it exists."
     for name in (NO_SUCH_TOOL, "functions.no_such tool"):
         session = await trial.open()
         expect_no_crash(await trial.call(session, Call(name, {"a": 1})), hint)
@@ -204,16 +206,16 @@ async def tool_undeclared(trial: Trial, _: object) -> None:
     "tool-refused-call",
     Level.MUST,
     "A refused call MUST leave the session as it was",
-    why="the policy may repair its call and go on; if the refused one left traces, it is scored on another state.",
+    why="the policy may fix its call and go on; if the refused call left traces, the rollout is scored on the wrong state.",
     needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],
 )
 async def tool_refused_call(trial: Trial, _: object) -> None:
-    """Replays a recorded rollout with refused calls before each step, and compares with a plain replay.
+    """Replays a recorded rollout with refused calls before each step, and compares it with a plain replay.
 
-    They are an unknown tool, a malformed call, and recorded calls with one argument spoilt, as far as the server refuses
-    them (4xx): what it answers with 200 it has taken, and may have ended the episode for it.
-    What differs already between two plain replays is not compared.
-    Source: simple_agent/app.py (0.4.0) goes on after any error reply.
+    The refused calls are an unknown tool, a malformed call, and recorded calls with one argument spoilt, where the server
+    refuses them (4xx). A call answered with 200 was accepted and may rightly change the state, so it is left out.
+    Whatever differs between two plain replays is not compared.
+    Source: simple_agent/app.py (0.4.0) continues after any error reply.
     """
     calls = trial.gym.recorded_calls[0][1]
     disturb = await _refused(trial, [Call(NO_SUCH_TOOL, {}), Call(calls[0].name, [1, 2]), *_spoilt(calls)])
@@ -231,9 +233,9 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
     ):
         expected, came = found
         raise Violation(
-            f"as without the refused calls: {expected}",
+            f"the same the same the same as without the refused calls: {expected}",
             came,
-            "The tool changes its state before it has checked its arguments.",
+            "The tool changes state before it has checked its arguments.",
         )
 
 
@@ -257,7 +259,7 @@ async def _refused(trial: Trial, calls: Iterable[Call]) -> tuple[Call, ...]:
     "tool-reply-text",
     Level.MUST,
     "A tool's reply MUST be UTF-8 text",
-    why="the agent decodes it: bytes that are not UTF-8 end the rollout with an exception.",
+    why="the agent decodes it; bytes that are not UTF-8 end the rollout with an exception.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=each_tool,
 )
@@ -274,7 +276,7 @@ async def tool_reply_text(trial: Trial, tool: Tool) -> None:
         raise Violation(
             "UTF-8 text",
             f"{error.reason} at byte {error.start}: {reply.body[:60]!r}",
-            "The tool returns raw bytes: encode them.",
+            "The tool returns raw bytes; encode them as text.",
         ) from None
 
 
@@ -282,14 +284,15 @@ async def tool_reply_text(trial: Trial, tool: Tool) -> None:
     "tool-name-legal",
     Level.MUST,
     "A tool's name MUST be legal and not reserved",
-    why="model servers refuse the whole request, or the call reaches the framework's own endpoint instead of the tool.",
+    why="model servers refuse the whole request, or the call reaches one of the framework's endpoints instead of the tool.",
     needs=[TOOLS],
     subjects=each_tool,
 )
 async def tool_name_legal(trial: Trial, tool: Tool) -> None:
-    """Holds each declared name to `[A-Za-z0-9_-]{1,64}`, and, where tools are executed, apart from the framework's endpoints.
+    """Checks each declared name against `[A-Za-z0-9_-]{1,64}` and, where tools are executed, the framework's endpoints.
 
-    Source: the OpenAI API's function names; `RESERVED_MCP_TOOL_NAMES` in nemo_gym/base_resources_server.py (0.4.0).
+    Source: https://platform.openai.com/docs/api-reference/chat/create for function names; `RESERVED_MCP_TOOL_NAMES` in
+    nemo_gym/base_resources_server.py (0.4.0).
     """
     if not TOOL_NAME.fullmatch(tool.name):
         raise Violation("letters, digits, _ and -, 1 to 64 of them", json.dumps(tool.name), "Rename the tool.")
@@ -303,7 +306,7 @@ async def tool_name_legal(trial: Trial, tool: Tool) -> None:
     "tool-served-declared",
     Level.NOTE,
     "Some routes are declared as a tool by no row",
-    why="a tool that no row shows is never called: dead code, or a dataset that lags behind.",
+    why="a tool that no row offers is never called: it is dead code, or the dataset is out of date.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
 )
 async def tool_served_declared(trial: Trial, _: object) -> None:
@@ -320,5 +323,5 @@ async def tool_served_declared(trial: Trial, _: object) -> None:
         raise Violation(
             "routes that some row declares",
             ", ".join(unused),
-            "The rows were made for another version of the server.",
+            "The rows were made for another version of the server, or the route is not meant as a tool.",
         )

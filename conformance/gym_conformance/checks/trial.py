@@ -152,7 +152,7 @@ def refuse_made_up(row: Row, reply: Reply) -> None:
         Untestable: it refused the made-up row, as it should.
     """
     if row is BARE_ROW and is_refusal(reply.status):
-        raise Untestable(f"dataset rows (--gym-data); to a made-up one the server answers {reply.status}")
+        raise Untestable(f"dataset rows (--gym-data); the server answers {reply.status} to a made-up row")
 
 
 def expect_object(reply: Reply, hint: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ _ODD_IDS: Final[dict[str, str]] = {
     "3,000 characters": "x" * 3000,
 }
 
-_BOUND = "Keep the episode beside the session's id, and refuse another's: state is looked up by the id alone."
+_BOUND = "State is looked up by the id alone; keep the episode beside the id, and refuse another episode."
 
 
 def typed_session(trial: Trial, row: Row | None = None) -> TypedSession:
@@ -136,20 +136,24 @@ async def left_behind(trial: Trial, session: TypedSession) -> Difference | None:
 @check(
     "typed-seed",
     Level.MUST,
-    "A typed seed MUST be answered with its session's id and a cookie",
-    why="an environment server gives the episode up: none of its rollouts comes back.",
+    "A typed seed MUST return its session's id and a cookie",
+    why="an environment server gives the episode up, and none of its rollouts comes back.",
     needs=[RESOURCES_SERVER, TYPED],
     subjects=each_row,
 )
 async def typed_seed(trial: Trial, row: Row) -> None:
-    """Seeds each row as an environment server does: status 200, the id that was sent, and a session cookie.
+    """Seeds each row as an environment server does and expects status 200, the id that was sent, and a session cookie.
 
-    Source: `run` in environment_servers/single_agent_turn/app.py (0.7.0) raises where one of them is missing.
+    Source: `run` in environment_servers/single_agent_turn/app.py (0.7.0) raises if one of them is missing.
     """
     session = typed_session(trial, row)
     reply = reply_of(await session.seed())
     refuse_made_up(row, reply)
-    expect_id(reply, session, "seed_session returns no ResourcesSeedSessionResponse to a ResourcesSeedSessionRequest.")
+    expect_id(
+        reply,
+        session,
+        "seed_session does not answer a ResourcesSeedSessionRequest with a ResourcesSeedSessionResponse.",
+    )
     if not session.cookies:
         hint = "setup_webserver() does not call setup_session_middleware(app), or a proxy strips the header."
         raise Violation("a Set-Cookie header", f"Set-Cookie {list(reply.set_cookies)}", hint)
@@ -158,20 +162,20 @@ async def typed_seed(trial: Trial, row: Row) -> None:
 @check(
     "typed-seed-repeat",
     Level.MUST,
-    "A repeated typed seed MUST find the session as it is",
-    why="clients send a seed again when its reply is lost: what the policy did by then is undone.",
+    "A repeated typed seed MUST return the existing session unchanged",
+    why="clients resend a seed when its reply is lost; what the policy has done by then must not be undone.",
     needs=TYPED_SESSION,
 )
 async def typed_seed_repeat(trial: Trial, _: object) -> None:
-    """Seeds twice before the recorded calls, the second time without a cookie, and once in the middle of them.
+    """Seeds twice before the recorded calls, the second time without a cookie, and once more in the middle of them.
 
-    Each time status 200 and the same id; replies and reward are as with one seed.
+    Each seed must answer 200 with the same id; replies and reward must be as with one seed.
 
     Source: "Repeating the same identifier and episode must return the existing session" (0.7.0).
     """
     typed = under_typed(trial)
     trajectory = recorded_trajectory(trial)
-    hint = "seed_session makes the state anew, or refuses a session that it knows: return the one that is there."
+    hint = "seed_session creates the state again, or refuses a session that it knows; return the existing one."
 
     async def seeded_again(channel: Channel) -> Outcome:
         rollout = Rollout(typed.gym, channel, trajectory)
@@ -195,16 +199,16 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
 @check(
     "typed-seed-foreign",
     Level.MUST,
-    "A session's id MUST NOT let another episode into it",
-    why="two rollouts share a state: both rewards are noise.",
+    "A session's id MUST NOT let another episode into the session",
+    why="two rollouts would share one state, and both rewards would be noise.",
     needs=TYPED_SESSION,
 )
 async def typed_seed_foreign(trial: Trial, _: object) -> None:
-    """Makes the recorded calls, and seeds the same id for another episode.
+    """Makes the recorded calls, then seeds the same id for another episode.
 
-    It is refused; or nothing is kept by the id, so that the other episode's calls come to what they do alone.
+    The seed is refused, or the other episode's calls get what they get in a fresh session, because the id keeps nothing.
 
-    Source: nemo-gym's own example_single_tool_call refuses it (0.7.0). That a server may keep nothing is the default.
+    Source: resources_servers/example_single_tool_call/app.py (0.7.0) refuses it. By default a server keeps nothing by id.
     """
     typed = under_typed(trial)
     trajectory = recorded_trajectory(trial)
@@ -224,41 +228,41 @@ async def typed_seed_foreign(trial: Trial, _: object) -> None:
             f"not {difference.expected!r} as in a fresh session",
             _BOUND,
         )
-    trial.note = "taken: nothing is kept by the id, as far as its tools tell"
+    trial.note = "accepted: nothing is kept by the id, as far as its tools show"
 
 
 @check(
     "typed-refusal-status",
     Level.SHOULD,
     "A refused typed seed SHOULD have a 4xx status",
-    why="clients take a 5xx for a passing fault, and send the seed again and again.",
+    why="clients take a 5xx for a passing fault and keep resending the seed.",
     needs=TYPED_SESSION,
 )
 async def typed_refusal_status(trial: Trial, _: object) -> None:
-    """Seeds an id that is another episode's, where that is refused at all.
+    """Seeds an id that belongs to another episode, if that is refused at all.
 
     Source: `_is_retryable_dependency_error` in environment_servers/single_agent_turn/app.py (0.7.0).
     """
     _, reply = await other_episode(await opened(trial))
     if not is_error(reply.status):
-        raise NotApplicable("it refuses no other episode: nothing is kept by the id")
+        raise NotApplicable("it does not refuse another episode; nothing is kept by the id")
     expect_no_crash(reply, "raise HTTPException(409) instead of ValueError.", "another episode's seed")
 
 
 @check(
     "typed-seed-race",
     Level.MUST,
-    "Seeds of one id at once MUST agree on whose it is",
-    why="a retry overtakes what it repeats: the rollout then has two sessions, or two rollouts have one.",
+    "Concurrent seeds of one id MUST NOT open it twice",
+    why="a retry may overtake the original; the rollout would then have two sessions, or two rollouts would share one.",
     needs=TYPED_SESSION,
 )
 async def typed_seed_race(trial: Trial, _: object) -> None:
-    """Sends two seeds of one id at once: for one episode both are taken; for two, where an id is bound, one of them.
+    """Sends two concurrent seeds of one id: both must succeed for one episode, and only one for two, if ids are bound.
 
     Source: "Idempotently initialize resources state under a caller-assigned identifier" (0.7.0).
     """
     binds = await refuses_others(trial)
-    hint = "The handler awaits between the look for the session and its creation: hold a lock, or create it first."
+    hint = "The handler awaits between looking for the session and creating it; hold a lock, or create it first."
     for _try in range(TRIES):
         trial.channel.exchanges.clear()
         one = typed_session(trial)
@@ -275,19 +279,19 @@ async def typed_seed_race(trial: Trial, _: object) -> None:
     "typed-seed-strict",
     Level.SHOULD,
     "A typed seed with an unknown key SHOULD NOT open a typed session",
-    why="a field that the server does not know is lost without a word.",
+    why="a field that the server does not know would be dropped silently.",
     needs=TYPED_SESSION,
 )
 async def typed_seed_strict(trial: Trial, _: object) -> None:
-    """Sends a typed seed with one key more: it is refused, or taken for a seed of the older form, without an id.
+    """Sends a typed seed with one extra key; it must be refused, or treated as an untyped seed, which has no id.
 
-    Source: `extra="forbid"` of `ResourcesSeedSessionRequest` (0.7.0). Beside the older form in a union, nemo-gym's own
-    servers take such a body for that.
+    Source: `extra="forbid"` of `ResourcesSeedSessionRequest` (0.7.0). In a union with the untyped request, nemo-gym's
+    own servers treat such a body as that.
     """
     session = typed_session(trial)
     body = session.identity.seed(session.row.data) | {"conformance_unknown": 1}
     reply = await trial.send(post(SEED_SESSION, body))
-    hint = 'Let the request model forbid what it does not name: model_config = ConfigDict(extra="forbid").'
+    hint = 'Let the request model forbid unknown fields: model_config = ConfigDict(extra="forbid").'
     expect_no_crash(reply, hint)
     said = reply.said
     if reply.status == HTTPStatus.OK and isinstance(said, dict) and said.get(SESSION_ID) == session.id:
@@ -297,39 +301,39 @@ async def typed_seed_strict(trial: Trial, _: object) -> None:
 @check(
     "typed-odd-ids",
     Level.SHOULD,
-    "Any text SHOULD do as a session's id",
-    why="the caller names sessions as it likes: one that is renamed, or crashes, is one that cannot be closed.",
+    "A session's id SHOULD be accepted whatever text it is",
+    why="the caller chooses the ids; a session whose id is changed, or crashes the server, can never be closed.",
     needs=TYPED_SESSION,
     subjects=lambda _: _ODD_IDS,
 )
 async def typed_odd_ids(trial: Trial, odd: str) -> None:
-    """Seeds and closes a session with an odd id: the id comes back as it is, or is refused with a 4xx.
+    """Seeds and closes a session with an odd id, which must come back unchanged or be refused with a 4xx.
 
-    Source: `resources_session_id: str = Field(min_length=1)` (0.7.0).
+    Source: `resources_session_id: str = Field(min_length=1)` in nemo_gym/base_resources_server.py (0.7.0).
     """
     session = typed_session(trial).again(session_id=_ODD_IDS[odd] + typed_session(trial).identity.session_id)
     for reply in (reply_of(await session.seed()), reply_of(await session.close())):
-        expect_no_crash(reply, "The id is used as a path, a key or a header without a look.", f"an id with {odd}")
+        expect_no_crash(reply, "The id is used as a path, a key or a header without validation.", f"an id with {odd}")
         if not is_error(reply.status):
-            expect_id(reply, session, "The id is changed on its way: trimmed, cut, or decoded.")
+            expect_id(reply, session, "The id is changed along the way: trimmed, cut, or decoded.")
 
 
 @property_check(
     "typed-isolation",
     Level.MUST,
     "Typed sessions MUST NOT see each other",
-    why="rollouts of one batch write into each other's state: the rewards are noise, and training goes on silently.",
+    why="rollouts of one batch overwrite each other's state; the rewards are noise, and nothing reports it.",
     needs=[*TYPED_SESSION, SCORE],
     examples=interleaved,
     first=side_by_side,
     together=False,
 )
 async def typed_isolation(trial: Trial, schedule: Schedule) -> None:
-    """Runs two or three trajectories alone, and then with their steps interleaved, each in a typed session of its own.
+    """Runs two or three trajectories alone, and then with their steps interleaved, each in its own typed session.
 
-    Every reply and reward is as it is alone. What differs already between two runs alone is not compared.
+    Every reply and reward must be as it is alone. Whatever differs between two runs alone is not compared.
 
-    Source: `resources_session_id` names one session (0.7.0).
+    Source: `resources_session_id` names one session (nemo_gym/base_resources_server.py, 0.7.0).
     """
     await expect_isolated(under_typed(trial), schedule)
 
@@ -337,18 +341,18 @@ async def typed_isolation(trial: Trial, schedule: Schedule) -> None:
 @property_check(
     "typed-like-cookie",
     Level.SHOULD,
-    "A trajectory SHOULD come to the same in a typed session as in one of the older form",
-    why="what was measured with an agent's /run does not hold for an environment server.",
+    "A trajectory SHOULD have the same result in a typed session as in an untyped one",
+    why="what was measured through an agent's /run would not hold for an environment server.",
     needs=[*TYPED_SESSION, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory under both contracts, where a server takes both: replies and reward are the same.
+    """Runs a trajectory under both contracts, if the server supports both, and compares replies and reward.
 
     Our inference: the row is the same, and so are the tools.
     """
     if trial.gym.contract.name == TypedContract.name:
-        raise NotApplicable("only typed seeds are taken")
+        raise NotApplicable("the server accepts only typed seeds")
     trajectory = schedule.trajectories[0]
     gym = under_typed(trial).gym
 
@@ -357,7 +361,7 @@ async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
 
     if difference := await Solo(trial, trajectory).beyond_chance(await typed(trial.channel), typed):
         raise Violation(
-            f"{difference.step} answers {difference.expected!r}, as in a session of the older form",
+            f"{difference.step} answers {difference.expected!r}, as in an untyped session",
             f"{difference.actual!r}",
-            "The typed seed leaves out what the older one does with the row: both should build the same state.",
+            "The typed seed skips something that the untyped one does with the row; both should build the same state.",
         )

@@ -26,40 +26,39 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.typed_sessions import TypedSession
 from gym_conformance.trajectories.execute import Rollout
 
-_CLOSED = "Remember the ids that were closed, and refuse them."
+_CLOSED = "Remember the ids that were closed and refuse them."
 
 
 @check(
     "typed-close",
     Level.MUST,
-    "A close MUST succeed, again too, and for what was never seeded",
-    why="an environment server closes whatever may be open: each refusal is an error at the end of a good rollout.",
+    "A close MUST succeed, even when repeated or for a session that was never seeded",
+    why="an environment server closes whatever may be open; each refusal is an error at the end of a good rollout.",
     needs=TYPED_SESSION,
 )
 async def typed_close(trial: Trial, _: object) -> None:
-    """Closes a session twice, and one that was never seeded: status 200 and the id each time.
+    """Closes a session twice, and one that was never seeded, and expects status 200 and the id each time.
 
     Source: "succeed when the session is already closed or was never seeded" (0.7.0).
     """
     session = await opened(trial)
     for _again in range(2):
-        expect_id(reply_of(await session.close()), session, "close_session raises where there is nothing to release.")
+        expect_id(reply_of(await session.close()), session, "close_session raises when there is nothing to release.")
     never = typed_session(trial)
-    expect_id(reply_of(await never.close()), never, "close_session looks up a session that is not there.")
+    expect_id(reply_of(await never.close()), never, "close_session looks up a session that does not exist.")
 
 
 @check(
     "typed-close-final",
     Level.MUST,
-    "A seed after the close MUST NOT bring the session back",
-    why="a seed that comes late, after its rollout was given up, opens what nobody closes: sandboxes pile up.",
+    "A seed after the close MUST NOT recreate the session",
+    why="a seed that arrives after its rollout was given up opens a session that nobody closes, and sandboxes pile up.",
     needs=TYPED_SESSION,
 )
 async def typed_close_final(trial: Trial, _: object) -> None:
     """Seeds a session that was closed, and one that was closed before it was ever seeded.
 
-    Asked of servers that bind an id to its episode, and so keep something by it; of others only that what the session
-    held is gone.
+    Servers that bind an id to its episode must refuse; of others it is only asked that what the session held is gone.
 
     Source: "keep a seed that arrives after the close from creating the session again"; `keeps_state` in
     nemo_gym/testing/session_conformance.py (0.7.0).
@@ -85,18 +84,18 @@ async def typed_close_final(trial: Trial, _: object) -> None:
                 f"{difference.actual!r}",
                 "close_session releases nothing.",
             )
-    trial.note = "" if keeps else "taken again: nothing is kept by the id"
+    trial.note = "" if keeps else "accepted again: nothing is kept by the id"
 
 
 @check(
     "typed-close-busy",
     Level.MUST,
     "A close MUST succeed while a tool call runs",
-    why="rollouts are given up in the middle of a call: a close that waits for ever, or fails, leaks the session.",
+    why="rollouts are given up in the middle of a call; a close that hangs or fails leaks the session.",
     needs=TYPED_SESSION,
 )
 async def typed_close_busy(trial: Trial, _: object) -> None:
-    """Makes the first recorded call and closes at once: both are answered, the close with 200.
+    """Makes the first recorded call and closes at the same time; both must be answered, the close with 200.
 
     Source: `close_resources` is registered before the seed, and runs however the episode ends
     (environment_servers/single_agent_turn/app.py, 0.7.0).
@@ -104,7 +103,7 @@ async def typed_close_busy(trial: Trial, _: object) -> None:
     trajectory = recorded_trajectory(trial)
     if not trajectory.calls:
         raise NotApplicable("no tool call is recorded (example_rollouts.jsonl beside the data)")
-    hint = "close_session waits for, or trips over, the call that is under way."
+    hint = "close_session waits for the call in progress, or fails because of it."
     for _try in range(TRIES):
         trial.channel.exchanges.clear()
         session = typed_session(trial, trajectory.row)

@@ -44,17 +44,17 @@ from gym_conformance.session.exchange import Reply, reply_of
     "verify-scores-rows",
     Level.MUST,
     "verify MUST score every row",
-    why="the rollout of such a row is lost after all its tokens were paid for, and the agent raises.",
+    why="the agent raises, and the row's rollout is lost after all its tokens have been paid for.",
     needs=[RESOURCES_SERVER],
     subjects=each_row,
 )
 async def verify_scores_rows(trial: Trial, row: Row) -> None:
-    """Seeds each row and verifies a message that does nothing, and a recorded rollout's output where there is one.
+    """Seeds each row and verifies a message that does nothing, and a recorded rollout's output if there is one.
 
     The reply is 200 with a JSON object.
     Source: `SimpleAgent.run` raises for any other status (0.4.0).
     """
-    hint = "verify's request model and the dataset disagree, or the scorer fails on this row."
+    hint = "verify's request model does not match the dataset, or the scorer fails on this row."
     recorded = [response(rollout.output) for rollout in trial.gym.recorded.get(row, ())[:1]]
     for output in (DO_NOTHING.response, *recorded):
         session = await trial.open(row)
@@ -64,7 +64,7 @@ async def verify_scores_rows(trial: Trial, row: Row) -> None:
         if not _refused_by_type(reply):
             refuse_made_up(row, reply)
         expect_status(reply, [HTTPStatus.OK], hint)
-        expect_object(reply, "verify returns None, or its reply holds NaN, which JSON has not.")
+        expect_object(reply, "verify returns None, or its reply contains NaN, which is not JSON.")
 
 
 def _refused_by_type(reply: Reply) -> bool:
@@ -100,41 +100,39 @@ def _degenerate(trial: Trial) -> Iterable[Degenerate]:
 @check(
     "verify-degenerate",
     Level.MUST,
-    "verify MUST score every degenerate policy output",
-    why="early in training most outputs are degenerate: each crash loses a rollout, and biases what is learned from.",
+    "verify MUST score degenerate policy outputs",
+    why="early in training most outputs are degenerate; each crash loses a rollout and skews what the policy learns from.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=_degenerate,
 )
 async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
-    """Verifies the first row with odd outputs: empty, cut short, reasoning only, malformed calls, NUL, very long, ...
+    """Verifies the first row with odd outputs: empty, cut off, reasoning only, malformed calls, NUL, very long and more.
 
-    Each is scored with 200. Where NeMo Gym's own types cannot read an output, a 422 passes here and is reported by
-    verify-framework-types.
-    Source: outputs that crashed the verify of real environments; the types are in nemo_gym/openai_utils.py (0.4.0).
+    Each must be scored with 200. If NeMo Gym's own types cannot read an output, a 422 passes here, and
+    verify-framework-types reports it.
+    Source: the output types in nemo_gym/openai_utils.py (0.4.0) admit them, and `SimpleAgent.run` raises on any error.
     """
     session = await trial.open()
     reply = await trial.verify(session, output.response)
     if not output.stock and _refused_by_type(reply):
         raise NotApplicable("NeMo Gym's own types refuse it; see verify-framework-types")
-    expect_status(
-        reply, [HTTPStatus.OK], "The scorer takes for granted that there is a message, text, or arguments that parse."
-    )
+    expect_status(reply, [HTTPStatus.OK], "The scorer assumes that there is a message, text, or arguments that parse.")
 
 
 @check(
     "verify-malformed-calls",
     Level.MUST,
-    "verify MUST score malformed calls of every tool",
-    why="the agent survives them and goes on to verify: there the whole rollout is lost, with all its tokens.",
+    "verify MUST score malformed calls to every tool",
+    why="the agent survives them and continues to verify, where the whole rollout is lost with all its tokens.",
     needs=[RESOURCES_SERVER, TOOLS, SCORE],
     subjects=lambda trial: [row for row in trial.gym.rows if row.tools],
 )
 async def verify_malformed_calls(trial: Trial, row: Row) -> None:
-    """Verifies, for each row, calls of all its tools with arguments that are no JSON, empty, a list, null, and so on.
+    """Verifies, for each row, calls of all its tools with arguments that are empty, a list, null, not JSON, and so on.
 
-    Where that is no 200, each tool is tried alone, to name the one that matters. A row of which verify scores nothing is
-    the finding of verify-scores-rows.
-    Source: simple_agent/app.py (0.4.0) answers malformed arguments with an error for the policy, and goes on.
+    If that does not answer 200, each tool is tried alone to name the culprit. A row that verify cannot score at all
+    belongs to verify-scores-rows.
+    Source: simple_agent/app.py (0.4.0) answers malformed arguments with an error for the policy, and continues.
     """
     for slip, arguments in SLIPS.items():
         names = [tool.name for tool in row.tools]
@@ -146,7 +144,7 @@ async def verify_malformed_calls(trial: Trial, row: Row) -> None:
         raise Violation(
             f"status 200 for a call of {name} whose arguments are {slip}",
             describe(reply),
-            "verify parses the arguments, or picks a key from them, without a guard.",
+            "verify parses the arguments, or reads a key from them, without guarding against errors.",
         )
 
 
@@ -166,14 +164,14 @@ async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> 
 @check(
     "verify-framework-types",
     Level.SHOULD,
-    "verify SHOULD take hosted tools' items, lists as tool output, and unknown items",
-    why="with a policy that has hosted tools every such rollout is lost with 422.",
+    "verify SHOULD accept hosted tools' items, lists as tool output, and unknown items",
+    why="every such rollout of a policy with hosted tools is lost with a 422.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=lambda trial: [output for output in _degenerate(trial) if not output.stock],
     framework=True,
 )
 async def verify_framework_types(trial: Trial, output: Degenerate) -> None:
-    """Verifies the outputs that NeMo Gym's own types cannot read in every version.
+    """Verifies the outputs that NeMo Gym's own types cannot read in some versions.
 
     Source: `NeMoGymResponseOutputItem` in nemo_gym/openai_utils.py: in 0.4.0 every stock server refuses them.
     """
@@ -182,29 +180,30 @@ async def verify_framework_types(trial: Trial, output: Degenerate) -> None:
         raise Violation(
             "status 200",
             describe(reply),
-            "NeMo Gym's own types, not this environment: newer versions take more.",
+            "This comes from NeMo Gym's own types, not from this environment; newer versions accept more.",
         )
 
 
 @check(
     "verify-raw-surrogate",
     Level.SHOULD,
-    "verify SHOULD score a text that holds a raw lone surrogate",
-    why="models do write them, a byte at a time; the rollout is lost with a 500.",
+    "verify SHOULD score text that contains a lone surrogate",
+    why="models that write byte by byte produce them, and the rollout is lost with a 500.",
     needs=[RESOURCES_SERVER, SCORE],
     framework=True,
 )
 async def verify_raw_surrogate(trial: Trial, _: object) -> None:
-    r"""Verifies a message whose text holds "\ud800" as JSON lets it: an escape that Python reads as one character.
+    r"""Verifies a message whose text contains the JSON escape "\ud800", which Python reads as one character.
 
-    Source: in 0.4.0 every stock server answers 500, for the echo of the response cannot be encoded as UTF-8.
+    Source: in 0.4.0 every stock server answers 500: `BaseVerifyResponse` in nemo_gym/base_resources_server.py echoes the
+    response, which cannot be encoded as UTF-8.
     """
     session = await trial.open()
     reply = await trial.verify(session, RAW_SURROGATE.response)
     expect_status(
         reply,
         [HTTPStatus.OK],
-        "NeMo Gym's own echo in every stock server, not this environment: UTF-8 has no lone surrogates.",
+        "This comes from NeMo Gym's own echo, not from this environment: UTF-8 has no lone surrogates.",
     )
 
 
@@ -212,7 +211,7 @@ async def verify_raw_surrogate(trial: Trial, _: object) -> None:
     "verify-reward-finite",
     Level.MUST,
     "The reward MUST be a finite number",
-    why="NaN and null poison the whole batch's advantages; a string or a bool breaks the trainer's types.",
+    why="NaN and null poison the advantages of the whole batch; a string or a bool breaks the trainer's types.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=each_row,
 )
@@ -234,7 +233,7 @@ async def verify_reward_finite(trial: Trial, row: Row) -> None:
             raise Violation(
                 "reward: a finite number",
                 f"reward: {reward!r}" if reply.is_json else describe(reply),
-                "A division by zero or an unset score: NaN becomes null on the way.",
+                "A division by zero, or a score that was never set; NaN becomes null in JSON.",
             )
 
 
@@ -242,14 +241,14 @@ async def verify_reward_finite(trial: Trial, row: Row) -> None:
     "verify-reward-components",
     Level.MUST,
     "reward_components MUST sum to the reward and keep their keys",
-    why="multi-objective trainers normalise each component: a missing one or a wrong sum trains on another objective.",
+    why="multi-objective trainers normalise each component; a missing one or a wrong sum trains for another objective.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def verify_reward_components(trial: Trial, _: object) -> None:
-    """Verifies two outputs that do nothing and a recorded rollout, its calls made; adds the components up, compares their keys.
+    """Verifies two outputs that do nothing and a recorded rollout, and compares the components' sum and keys.
 
-    Not applicable where no reply has `reward_components`.
-    Source: verl's recipe asserts both; `reward_components` in nemo_gym/base_resources_server.py (0.7.0).
+    Not applicable if no reply has `reward_components`.
+    Source: `BaseMultiRewardVerifyResponse` in nemo_gym/base_resources_server.py (0.7.0).
     """
     row = trial.gym.row
     verdicts = [await _scored(trial, row, output) for output in (DO_NOTHING.response, response([]))]
@@ -269,13 +268,13 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
             raise Violation(
                 f"a sum of {reward}, the reward",
                 f"{components} sums to {sum(components.values())}",
-                "A component is left out, weighted after the sum, or the reward is clipped.",
+                "A component is left out or weighted after the sum, or the reward is clipped.",
             )
         if keys is not None and keys != components.keys():
             raise Violation(
                 f"the keys {sorted(keys)} each time",
                 f"{sorted(components)}",
-                "A component is left out where it is 0.",
+                "A component is left out when it is 0.",
             )
         keys = set(components)
 
@@ -284,7 +283,7 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
     "verify-without-session",
     Level.MUST,
     "verify MUST NOT crash without a session",
-    why="after a lost cookie or a restart every verify is such a one: a 5xx ends the whole collection.",
+    why="after a lost cookie or a restart, every verify arrives like this; a 5xx ends the whole collection.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=lambda _: ("no cookie, before any seed", "an unknown cookie"),
 )
@@ -292,26 +291,27 @@ async def verify_without_session(trial: Trial, subject: str) -> None:
     """Verifies the first row without a cookie, and with a cookie that the server never set.
 
     A 4xx that says so is fine.
-    Source: Unsloth's notebook calls `/verify` with no seed and no cookie.
+    Source: https://github.com/unslothai/notebooks/blob/main/nb/NeMo-Gym-Sudoku.ipynb calls `/verify` with no seed and no
+    cookie.
     """
     unknown = Cookies((("unknown", "cookie"),)) if subject == "an unknown cookie" else NO_COOKIES
     reply = await trial.verify_bare(DO_NOTHING.response, unknown)
-    expect_no_crash(reply, "verify looks its session up without asking whether it is there.")
+    expect_no_crash(reply, "verify looks up its session without checking that it exists.")
 
 
 @check(
     "verify-floor",
     Level.SHOULD,
     "Doing nothing SHOULD NOT earn what the best recorded rollout earns",
-    why="the shortest way to that reward is to do nothing: that is what the policy will learn.",
+    why="the shortest way to that reward is to do nothing, which is what the policy will learn.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
     subjects=lambda trial: list(trial.gym.recorded),
 )
 async def verify_floor(trial: Trial, row: Row) -> None:
     """Verifies an empty output and a message that does nothing, and compares with the best reward recorded for the row.
 
-    Not applicable where no recorded rollout of the row earned more than 0, or all rewards are equal by nature.
-    Our inference: a reward without work teaches none.
+    Not applicable if no recorded rollout of the row earned more than 0.
+    Our inference: a reward that takes no work teaches none.
     """
     rewards = [rollout.reward for rollout in trial.gym.recorded[row]]
     best = max(filter(is_number, rewards), default=0)
@@ -326,19 +326,19 @@ async def verify_floor(trial: Trial, row: Row) -> None:
             raise Violation(
                 f"less than {best}, the best recorded reward",
                 f"{reward} for {name}",
-                "The scorer does not look at what the policy did, or compares with a state that needs no change.",
+                "The scorer ignores what the policy did, or compares with a state that needs no change.",
             )
 
 
 @check(
     "verify-malformed",
     Level.SHOULD,
-    "verify SHOULD refuse a request that is none without a 5xx",
-    why="a 5xx is retried and hides what was wrong; a 422 names the field.",
+    "verify SHOULD refuse a malformed request without a 5xx",
+    why="a 5xx is retried and hides what was wrong, while a 422 names the field.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def verify_malformed(trial: Trial, _: object) -> None:
-    """Verifies the first row without a response, with null, and with an empty object as the response.
+    """Verifies the first row with no response, with null, and with an empty object as the response.
 
     Our inference: FastAPI answers 422 before the handler runs.
     """

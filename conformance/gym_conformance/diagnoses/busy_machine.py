@@ -23,4 +23,4 @@ class BusyMachine:
         except (ServerFault, PathHangs):
             endpoint.hangs[request.path] = hangs
             return None
-        return TryAgain("no answer came in time, and then it did, to the same: the machine was busy")
+        return TryAgain("no answer came in time at first, and then one did: the machine was busy")

@@ -12,7 +12,7 @@ from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.session.channel import PathHangs
 from gym_conformance.session.server_fault import ServerFault
 
-_NEEDS: Final = "a judge that answers in the form which it asks for: it can score nothing with what our mock says"
+_NEEDS: Final = "a judge model that answers in the form it asks for: it can score nothing with our mock's answers"
 
 
 class JudgeModelForm:

@@ -43,7 +43,7 @@ class WholeGroups:
         if not together:
             return None
         return Missing(
-            f"all rollouts of a prompt at the same time: /verify answers none alone, and {together} together; "
+            f"all rollouts of a prompt at the same time: /verify does not answer one alone, but {together} together; "
             "set its number of rollouts to 1",
             lasts=True,
         )

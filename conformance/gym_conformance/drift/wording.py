@@ -1,4 +1,4 @@
-"""What drift is called, in an env author's words."""
+"""How drift is described to an env's author."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Why a server did not start, in its author's words, and what mends it."""
+"""Why a server did not start, in terms its author knows, and how to fix it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: P
         case "SystemExit":
             return f"an app.py that does not exit ({first})"
     if bases & _NETWORK_TYPES or NETWORK.search(message):
-        return f"the network, or what it would fetch there beforehand: {kind}: {first}"
+        return f"the network, or the files that it would download: {kind}: {first}"
     return _config(kind, message, first) or f"to start: {kind}: {first}"
 
 
@@ -71,7 +71,7 @@ def _config(kind: str, message: str, first: str) -> str:
         case "ValidationError":
             fields = _MISSING_FIELD.findall(message)
             what = f"it has no {', '.join(fields)}" if fields else " ".join(message.split())[:_CUT]
-            return f"a config that its class takes: {what}"
+            return f"a config that its class accepts: {what}"
     return ""
 
 

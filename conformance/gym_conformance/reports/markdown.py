@@ -145,7 +145,7 @@ def _finding(group: Group) -> str:
         "expected": code(first.expected),
         "actual": code(first.actual),
         "needs" if first.verdict is Verdict.UNTESTABLE else "reason": prose(first.reason),
-        "it hurts": prose(first.why),
+        "why it matters": prose(first.why),
         "likely": prose(first.hint),
         "accepted": prose(first.accepted),
     }

@@ -79,7 +79,7 @@ def _finding(finding: Finding, app: str) -> dict[str, Any]:
         "expected: ": finding.expected,
         "actual: ": finding.actual,
         "untestable: needs " if untestable else "reason: ": finding.reason,
-        "it hurts: ": finding.why,
+        "why it matters: ": finding.why,
         "likely: ": finding.hint,
         "reproduce (bash):\n": script(finding),
     }

@@ -29,7 +29,7 @@ def explain(findings: Iterable[Finding]) -> Iterator[str]:
 def _text(groups: list[list[Finding]]) -> str:
     """One check: `groups` are findings that say the same, violations first."""
     first = groups[0][0]
-    rule = [first.title, *([f"It hurts: {first.why}"] if first.why else [])]
+    rule = [first.title, *([f"Why it matters: {first.why}"] if first.why else [])]
     head = ["\n".join(rule)] if first.verdict is Verdict.FAIL else []
     more = sum(len(group) for group in groups[_SHOWN:])
     rest = [f"  ... and {more} more findings of this rule; --gym-report FILE.json has all"] if more else []

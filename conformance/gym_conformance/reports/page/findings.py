@@ -105,7 +105,7 @@ def _body(first: Finding, on: list[str]) -> list[Markup]:
         ("Expected", element("code", first.expected) if first.expected else None),
         ("Actual", element("code", first.actual, class_="actual") if first.actual else None),
         ("Needs" if untestable else "Reason", text(first.reason)),
-        ("It hurts", text(first.why)),
+        ("Why it matters", text(first.why)),
         ("Likely", text(first.hint)),
         ("Accepted", text(first.accepted)),
     ]
