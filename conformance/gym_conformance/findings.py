@@ -62,7 +62,7 @@ NOT_SELECTED: Final = "it was not selected in this run"
 
 
 @dataclass(frozen=True)
-class Reading:
+class ProcessReading:
     """What the server's process held after so many sessions: memory in bytes, child processes, open files."""
 
     sessions: int
@@ -98,7 +98,7 @@ class Finding:
         cause: what it has in common with other findings, where that is known.
         not_examined: of a check that does not apply, whether an option or a file would have made it apply (`reason`).
         drift: rows for the drift report, as JSON objects (`probes.drift_row`).
-        readings: what the server's process held, where it was looked at, as JSON objects (`Reading`).
+        readings: what the server's process held, where it was looked at, as JSON objects (`ProcessReading`).
     """
 
     check: str

@@ -9,7 +9,7 @@ import pytest
 
 from gym_conformance.options import REPORTS
 from gym_conformance.reports.report import DOCS
-from gym_conformance.reports.writing import FORMS
+from gym_conformance.reports.report_files import FORMS
 from tests.gate.conftest import Run
 
 SCORING = ("-k", "verify-scores-rows or verify-floor", "--gym-data", "data")

@@ -7,7 +7,7 @@ from gym_conformance.drift.drift import Weight
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.live_answer import LiveAnswer
-from gym_conformance.reports.latency import Latency
+from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.report import Report
 
 TARGET = {

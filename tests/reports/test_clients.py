@@ -4,14 +4,14 @@ import pytest
 
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import NOT_SELECTED, Finding, Verdict
-from gym_conformance.reports.clients import CLIENTS, Client, Works, compatibilities
+from gym_conformance.reports.known_clients import CLIENTS, KnownClient, Works, compatibilities
 
 LEVELS = {check.id: check.level for check in CHECKS}
 UNSLOTH = next(client for client in CLIENTS if "Unsloth" in client.name)
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-def test_what_a_client_needs_is_a_must(client: Client) -> None:
+def test_what_a_client_needs_is_a_must(client: KnownClient) -> None:
     """What is no MUST breaks nobody."""
     assert {LEVELS[check] for check in client.needs} == {"MUST"}
 

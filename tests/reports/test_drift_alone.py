@@ -9,8 +9,8 @@ import jsonschema_rs
 import pytest
 
 from gym_conformance.drift.drift import Weight
-from gym_conformance.reports.drift_alone import html_drift, json_drift, markdown_drift
-from gym_conformance.reports.markdown import LIMIT
+from gym_conformance.reports.drift_report import html_drift, json_drift, markdown_drift
+from gym_conformance.reports.markdown_report import LIMIT
 from tests.reports.samples import ATTACKS, DRIFT, FIT, FULL, HUGE, hostile
 
 _SCHEMA = json.loads(files("gym_conformance.reports").joinpath("report.schema.json").read_text())

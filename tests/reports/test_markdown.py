@@ -6,7 +6,7 @@ import cmarkgfm
 import pytest
 from cmarkgfm.cmark import Options
 
-from gym_conformance.reports.markdown import LIMIT, markdown_report
+from gym_conformance.reports.markdown_report import LIMIT, markdown_report
 from gym_conformance.reports.report import DOCS
 from tests.reports.samples import ATTACKS, FIT, FRAMEWORK_SAID, FULL, HUGE, NOT_EXAMINED_SAID, hostile, many
 

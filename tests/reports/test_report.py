@@ -11,9 +11,9 @@ from gym_conformance.drift.drift import Certainty, Drift, Kind, Weight, Witness
 from gym_conformance.findings import NOT_SELECTED, Finding
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.live_answer import LiveAnswer
-from gym_conformance.reports.latency import Latency
-from gym_conformance.reports.report import Outcome, Report, drift_of
-from gym_conformance.reports.shown import SCRIPT, named, script
+from gym_conformance.reports.endpoint_latency import Latency
+from gym_conformance.reports.report import Conclusion, Report, drift_of
+from gym_conformance.reports.shown_text import SCRIPT, named, script
 from tests.reports.samples import (
     ACCEPTED,
     DRIFT,
@@ -35,28 +35,28 @@ LEFT_OUT = replace(SKIPPED, reason=NOT_SELECTED)
 @pytest.mark.parametrize(
     ("findings", "outcome"),
     [
-        ([PASSED, SKIPPED], Outcome.FIT),
-        ([PASSED, WARNED], Outcome.FIT),
-        ([PASSED, ACCEPTED], Outcome.FIT),
-        ([PASSED, replace(FAILED, accepted="known")], Outcome.FIT),
-        ([PASSED, LEFT_OUT], Outcome.PARTLY),
-        ([PASSED, FAILED], Outcome.UNFIT),
-        ([PASSED, UNTESTABLE], Outcome.UNTESTABLE),
-        ([LIVE, SKIPPED], Outcome.NOTHING),
-        ([LIVE, replace(PASSED, check="env-config"), SKIPPED], Outcome.NOTHING),
+        ([PASSED, SKIPPED], Conclusion.FIT),
+        ([PASSED, WARNED], Conclusion.FIT),
+        ([PASSED, ACCEPTED], Conclusion.FIT),
+        ([PASSED, replace(FAILED, accepted="known")], Conclusion.FIT),
+        ([PASSED, LEFT_OUT], Conclusion.PARTLY),
+        ([PASSED, FAILED], Conclusion.UNFIT),
+        ([PASSED, UNTESTABLE], Conclusion.UNTESTABLE),
+        ([LIVE, SKIPPED], Conclusion.NOTHING),
+        ([LIVE, replace(PASSED, check="env-config"), SKIPPED], Conclusion.NOTHING),
     ],
 )
-def test_what_it_comes_to(findings: list[Finding], outcome: Outcome) -> None:
-    assert Report(TARGET, tuple(findings)).outcome is outcome
+def test_what_it_comes_to(findings: list[Finding], outcome: Conclusion) -> None:
+    assert Report(TARGET, tuple(findings)).conclusion is outcome
 
 
 def test_a_should_fails_a_strict_run() -> None:
-    assert Report(TARGET, (PASSED, WARNED), strict=True).outcome is Outcome.UNFIT
+    assert Report(TARGET, (PASSED, WARNED), strict=True).conclusion is Conclusion.UNFIT
 
 
 def test_a_stale_entry_is_not_fit() -> None:
     fit = Report(TARGET, (PASSED,))
-    assert replace(fit, stale=FULL.stale).outcome is Outcome.STALE
+    assert replace(fit, stale=FULL.stale).conclusion is Conclusion.STALE
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_the_gravest_come_first() -> None:
 
 def test_a_note_and_the_frameworks_own_are_nothing_to_mend() -> None:
     report = Report(TARGET, (PASSED, NOTED, FRAMEWORK), strict=True)
-    assert (report.outcome, report.groups) == (Outcome.FIT, ())
+    assert (report.conclusion, report.groups) == (Conclusion.FIT, ())
     assert [group.label for group in report.notes] == ["note"]
     assert report.framework == {"verify-raw-surrogate": 1}
 

@@ -13,7 +13,7 @@ import jsonschema_rs
 import pytest
 
 from gym_conformance.reports.report import Report
-from gym_conformance.reports.sarif import sarif_report
+from gym_conformance.reports.sarif_report import sarif_report
 from tests.reports.samples import (
     ATTACKS,
     FAILED,

@@ -2,7 +2,7 @@
 
 import json
 
-from gym_conformance.reports.latency import Latency
+from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.session.latencies import ENDPOINTS, KEPT, OTHERS, Latencies, Samples
 
 

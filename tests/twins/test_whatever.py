@@ -14,7 +14,7 @@ import pytest
 from gym_conformance.findings import Verdict, worst
 from gym_conformance.reports.json_report import as_report
 from gym_conformance.reports.report import Report
-from gym_conformance.reports.text import explain
+from gym_conformance.reports.terminal_text import explain
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.serving import Host, serve
 from tests.twins import cookies, whatever

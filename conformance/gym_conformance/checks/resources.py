@@ -19,7 +19,7 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import LIVENESS, VERIFY
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import degenerate_outputs, response
-from gym_conformance.findings import Reading
+from gym_conformance.findings import ProcessReading
 from gym_conformance.gym import NO_SUCH_TOOL
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Request
@@ -184,15 +184,15 @@ async def _as_many_as_fit(session: Callable[[int], Awaitable[None]]) -> int:
     return sessions
 
 
-def _look(pid: int, sessions: int) -> Reading:
+def _look(pid: int, sessions: int) -> ProcessReading:
     try:
         found = census(pid)
     except ProcessLookupError as error:
         raise Untestable(f"the process of --gym-pid: {error}") from None
-    return Reading(sessions, found.memory, found.children, found.files)
+    return ProcessReading(sessions, found.memory, found.children, found.files)
 
 
-def _judge_growth(readings: list[Reading]) -> str:
+def _judge_growth(readings: list[ProcessReading]) -> str:
     """What was seen; the first reading is of a server that is warm."""
     sessions = readings[-1].sessions - readings[0].sessions
     steps = list(pairwise(readings))

@@ -11,7 +11,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.statuses import is_crash, is_refusal
-from gym_conformance.findings import Reading
+from gym_conformance.findings import ProcessReading
 from gym_conformance.gym import BARE_ROW, Gym
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.session.channel import Channel
@@ -40,7 +40,7 @@ class Trial:
         self.dismissed: list[str] = []
         self.schedule: Schedule | None = None
         self.drift: list[DriftRow] = []
-        self.readings: list[Reading] = []
+        self.readings: list[ProcessReading] = []
         self._asked = self._times_asked()
 
     @property

@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from gym_conformance.plugin.summary import Tally, write_baseline_end
-from gym_conformance.reports.fleet import Line, ordered
-from gym_conformance.reports.report import Outcome
+from gym_conformance.reports.fleet_table import FleetRow, ordered
+from gym_conformance.reports.report import Conclusion
 
 #: Characters of a finding that are shown as soon as its target is done.
 _FIRST = 80
 
 _COLOURS = {
-    Outcome.UNFIT: "red",
-    Outcome.UNTESTABLE: "red",
-    Outcome.STALE: "red",
-    Outcome.NOTHING: "yellow",
-    Outcome.PARTLY: "green",
-    Outcome.FIT: "green",
+    Conclusion.UNFIT: "red",
+    Conclusion.UNTESTABLE: "red",
+    Conclusion.STALE: "red",
+    Conclusion.NOTHING: "yellow",
+    Conclusion.PARTLY: "green",
+    Conclusion.FIT: "green",
 }
 
 
@@ -36,16 +36,16 @@ class Course:
             self._done.add(before)
             self._running = {one: name for one, name in self._running.items() if name != before}
             if terminal is not None and terminal.verbosity >= 0:
-                self._write(terminal, Line(before, self._tallies[before].so_far()))
+                self._write(terminal, FleetRow(before, self._tallies[before].so_far()))
 
-    def _write(self, terminal: Any, line: Line) -> None:
+    def _write(self, terminal: Any, line: FleetRow) -> None:
         found = "; ".join(filter(None, (line.said, line.counts, line.first[:_FIRST])))
         running = ", ".join(dict.fromkeys(self._running.values()))
         course = f"{len(self._done)} of {len(self._tallies)} done; running: {running}"
         terminal.ensure_newline()
         if terminal._tw.width_of_current_line:  # noqa: SLF001 - xdist's dots are on no line that pytest knows of
             terminal.write_line("")
-        terminal.write_line(f"{line.name}: {found} ({course})", **{_COLOURS[line.report.outcome]: True})
+        terminal.write_line(f"{line.name}: {found} ({course})", **{_COLOURS[line.report.conclusion]: True})
 
 
 def write_fleet(terminal: Any, tallies: Mapping[str, Tally]) -> None:
@@ -59,7 +59,7 @@ def write_fleet(terminal: Any, tallies: Mapping[str, Tally]) -> None:
         for line in lines:
             cells = [cell.ljust(width) for cell, width in zip(_cells(line), widths, strict=True)]
             said = line.first if len(line.first) <= room else line.first[: room - 1] + "…"
-            terminal.write_line("  ".join([*cells, said]).rstrip(), **{_COLOURS[line.report.outcome]: True})
+            terminal.write_line("  ".join([*cells, said]).rstrip(), **{_COLOURS[line.report.conclusion]: True})
         write_baseline_end(terminal, tallies.values())
         requests = sum(count for tally in tallies.values() for count, _ in tally.effort.values())
         seconds = sum(spent for tally in tallies.values() for _, spent in tally.effort.values())
@@ -76,15 +76,15 @@ def write_fleet(terminal: Any, tallies: Mapping[str, Tally]) -> None:
             terminal.write_line(message, red=True, bold=True)
 
 
-def _cells(line: Line) -> tuple[str, ...]:
+def _cells(line: FleetRow) -> tuple[str, ...]:
     return line.name, line.said, line.kind, line.counts
 
 
-def _write_verdict(terminal: Any, tallies: Mapping[str, Tally], lines: list[Line]) -> None:
+def _write_verdict(terminal: Any, tallies: Mapping[str, Tally], lines: list[FleetRow]) -> None:
     if any(tally.own_fault for tally in tallies.values()):
         terminal.write_line("gym-conformance itself failed: no verdict. Please report it.", bold=True, red=True)
         return
     said = [line.said for line in lines]
     counts = ", ".join(f"{said.count(each)} {each}" for each in dict.fromkeys(said))
-    red = any(_COLOURS[line.report.outcome] == "red" for line in lines)
+    red = any(_COLOURS[line.report.conclusion] == "red" for line in lines)
     terminal.write_line(f"{counts}.", bold=True, **{"red" if red else "green": True})

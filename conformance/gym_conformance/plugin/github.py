@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_conformance.reports.annotations import annotations
-from gym_conformance.reports.markdown import markdown_report, markdown_reports
+from gym_conformance.reports.markdown_report import markdown_report, markdown_reports
 from gym_conformance.reports.report import Report
 
 

@@ -15,7 +15,7 @@ from gym_conformance.plugin.run import secrets_of
 from gym_conformance.plugin.target import Target
 from gym_conformance.printable import printable_lines
 from gym_conformance.reports.report import DOCS
-from gym_conformance.reports.text import explain
+from gym_conformance.reports.terminal_text import explain
 from gym_conformance.trajectories.trajectory import Schedule
 
 

@@ -7,7 +7,7 @@ from gym_conformance.baseline_toml import write_baseline
 from gym_conformance.options import Options
 from gym_conformance.plugin.run import Unreachable
 from gym_conformance.plugin.summary import Tally
-from gym_conformance.reports.writing import write_drifts, write_reports
+from gym_conformance.reports.report_files import write_drifts, write_reports
 
 
 def write_outputs(options: Options, tallies: Mapping[str, Tally], baseline: str) -> list[str]:

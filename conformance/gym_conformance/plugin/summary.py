@@ -9,9 +9,9 @@ from gym_conformance.checks.check import Check
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import NOT_SELECTED, Finding, Verdict
 from gym_conformance.options import Options
-from gym_conformance.reports.clients import Compatibility, Works, compatibilities
-from gym_conformance.reports.groups import alike
-from gym_conformance.reports.latency import Latency
+from gym_conformance.reports.endpoint_latency import Latency
+from gym_conformance.reports.finding_groups import alike
+from gym_conformance.reports.known_clients import Compatibility, Works, compatibilities
 from gym_conformance.reports.report import (
     Report,
     about_training,
@@ -20,8 +20,8 @@ from gym_conformance.reports.report import (
     framework_of,
     not_examined_of,
 )
-from gym_conformance.reports.shown import named
-from gym_conformance.reports.text import explain, framework_line, not_examined_lines
+from gym_conformance.reports.shown_text import named
+from gym_conformance.reports.terminal_text import explain, framework_line, not_examined_lines
 from gym_conformance.session.latencies import Latencies
 
 

@@ -28,7 +28,7 @@ from gym_conformance.plugin.progress import Progress
 from gym_conformance.plugin.resuming import Earlier
 from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_endpoint
 from gym_conformance.redaction import NO_SECRETS, Secrets
-from gym_conformance.reports.place import relative
+from gym_conformance.reports.repo_paths import relative
 from gym_conformance.trajectories.trajectory import Schedule
 
 _NOTHING = Effort(0, 0.0)

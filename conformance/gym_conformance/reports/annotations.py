@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from gym_conformance.reports.groups import Group
-from gym_conformance.reports.place import relative
+from gym_conformance.reports.finding_groups import Group
+from gym_conformance.reports.repo_paths import relative
 from gym_conformance.reports.report import Report
-from gym_conformance.reports.shown import named, shown
-from gym_conformance.reports.text import framework_line
+from gym_conformance.reports.shown_text import named, shown
+from gym_conformance.reports.terminal_text import framework_line
 
 _COMMANDS: Final = {"MUST": "error", "untestable": "error", "SHOULD": "warning", "note": "notice"}
 

@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from typing import Final
 
-from gym_conformance.reports.fleet import Line
+from gym_conformance.reports.fleet_table import FleetRow
 from gym_conformance.reports.page.markup import Markup, element
-from gym_conformance.reports.report import Outcome, Report
+from gym_conformance.reports.report import Conclusion, Report
 
 _LABEL: Final = "gym conformance"
 _GREY, _GREEN, _RED, _ORANGE = "#555", "#2b7d32", "#b3261e", "#9a5b00"  # white on each: a contrast of 5 and more
 _COLOURS: Final = {
-    Outcome.FIT: _GREEN,
-    Outcome.PARTLY: _GREEN,
-    Outcome.UNFIT: _RED,
-    Outcome.STALE: _RED,
-    Outcome.UNTESTABLE: _ORANGE,
-    Outcome.NOTHING: _GREY,
+    Conclusion.FIT: _GREEN,
+    Conclusion.PARTLY: _GREEN,
+    Conclusion.UNFIT: _RED,
+    Conclusion.STALE: _RED,
+    Conclusion.UNTESTABLE: _ORANGE,
+    Conclusion.NOTHING: _GREY,
 }
 
 #: Pixels: the usual height of a badge, the room beside a text, and letters of 11 px, narrow, wide and usual ones.
@@ -25,12 +25,12 @@ _NARROW, _WIDE, _USUAL = 4.2, 10.4, 6.9
 
 def badge_report(report: Report) -> str:
     """The badge of one server, such as `gym conformance | fit`."""
-    return _badge(Line("", report).said, _COLOURS[report.outcome])
+    return _badge(FleetRow("", report).said, _COLOURS[report.conclusion])
 
 
 def badge_reports(reports: Mapping[str, Report]) -> str:
     """The badge of several: how many of them are fit, red where one is not, orange where one could not be tested."""
-    outcomes = [report.outcome for report in reports.values()]
+    outcomes = [report.conclusion for report in reports.values()]
     fit = sum(_COLOURS[outcome] == _GREEN for outcome in outcomes)
     worst = next((colour for colour in (_RED, _ORANGE) if colour in {_COLOURS[one] for one in outcomes}), _GREEN)
     return _badge(f"{fit} of {len(outcomes)} fit", worst)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gym_conformance import __version__
 from gym_conformance.findings import Verdict
-from gym_conformance.reports.fleet import ordered
+from gym_conformance.reports.fleet_table import ordered
 from gym_conformance.reports.report import Report
 
 SCHEMA: Final = "gym-conformance/2"
@@ -46,7 +46,7 @@ def json_report(report: Report) -> str:
 def json_reports(reports: Mapping[str, Report]) -> str:
     """Several targets as JSON text, each with its own report."""
     servers = [
-        {"name": line.name, "outcome": line.report.outcome.value, "report": as_report(line.report)}
+        {"name": line.name, "outcome": line.report.conclusion.value, "report": as_report(line.report)}
         for line in ordered(reports)
     ]
     return json.dumps({"schema": FLEET_SCHEMA, "servers": servers}, indent=2) + "\n"

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from gym_conformance.baseline import Stale
 from gym_conformance.drift.drift import Weight
-from gym_conformance.findings import NOT_SELECTED, Finding, Reading, Verdict, worst
+from gym_conformance.findings import NOT_SELECTED, Finding, ProcessReading, Verdict, worst
 from gym_conformance.probes.drift_row import DriftRow
-from gym_conformance.reports.clients import Compatibility, compatibilities
-from gym_conformance.reports.groups import Group, alike
-from gym_conformance.reports.latency import Latency
+from gym_conformance.reports.endpoint_latency import Latency
+from gym_conformance.reports.finding_groups import Group, alike
+from gym_conformance.reports.known_clients import Compatibility, compatibilities
 
 #: Our home, and where each check is documented, its id as the anchor.
 HOME: Final = "https://github.com/gym-conformance/gym-conformance"
@@ -23,7 +23,7 @@ DOCS: Final = f"{HOME}/blob/main/docs/checks.md"
 _COLD: Final = 2
 
 
-class Outcome(StrEnum):
+class Conclusion(StrEnum):
     """What a run says of a gym."""
 
     FIT = "Fit to train on"
@@ -120,19 +120,19 @@ class Report:
         return not_examined_of(self.findings)
 
     @cached_property
-    def outcome(self) -> Outcome:
+    def conclusion(self) -> Conclusion:
         """What it comes to."""
         breaking = {finding.verdict for finding in self.findings if finding.breaks(strict=self.strict)}
         if Verdict.FAIL in breaking:
-            return Outcome.UNFIT
+            return Conclusion.UNFIT
         if breaking:
-            return Outcome.UNTESTABLE
+            return Conclusion.UNTESTABLE
         if self.stale:
-            return Outcome.STALE
+            return Conclusion.STALE
         judged = any(about_training(finding) for finding in self.findings)
         if not judged:
-            return Outcome.NOTHING
-        return Outcome.FIT if all(check.selected for check in self.checks) else Outcome.PARTLY
+            return Conclusion.NOTHING
+        return Conclusion.FIT if all(check.selected for check in self.checks) else Conclusion.PARTLY
 
     @cached_property
     def clients(self) -> tuple[Compatibility, ...]:
@@ -140,13 +140,13 @@ class Report:
         return compatibilities(self.findings)
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[ProcessReading, ...]:
         """Of the server's process; () where it was not looked at."""
         found = (finding.readings for finding in self.findings if len(finding.readings) > _COLD)
-        return tuple(Reading(**reading) for reading in next(found, ()))
+        return tuple(ProcessReading(**reading) for reading in next(found, ()))
 
     @property
-    def drift_outcome(self) -> str:
+    def drift_conclusion(self) -> str:
         """What the comparison of rows and server comes to, in a few words."""
         if self.drift is None:
             return "Rows and server were not compared"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.reports.html import html_report
+from gym_conformance.reports.html_report import html_report
 from gym_conformance.reports.report import Report
 from tests.reports.browser.chromium import Chromium, find_chromium
 from tests.reports.browser.page import Page

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Final
 
-from gym_conformance.reports.shown import TEXT, shown
+from gym_conformance.reports.shown_text import TEXT, shown
 
 
 class Markup(str):

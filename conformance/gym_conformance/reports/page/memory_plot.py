@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gym_conformance.findings import Reading
+from gym_conformance.findings import ProcessReading
 from gym_conformance.reports.page.markup import Markup, element
 
 _WIDTH: Final = 720
@@ -13,7 +13,7 @@ _MARGIN: Final = 14
 _MIB: Final = 2**20
 
 
-def memory(readings: Sequence[Reading]) -> Markup:
+def memory(readings: Sequence[ProcessReading]) -> Markup:
     """The section of the page: a plot, and its numbers as a table."""
     heads = ("Sessions", "Memory", "Child processes", "Open files")
     rows = [
@@ -35,25 +35,25 @@ def memory(readings: Sequence[Reading]) -> Markup:
     )
 
 
-def _said(readings: Sequence[Reading]) -> str:
+def _said(readings: Sequence[ProcessReading]) -> str:
     first, last = readings[1], readings[-1]  # before the first the server was cold
     sessions = last.sessions - first.sessions
     slope = (last.memory - first.memory) / sessions / 1024
     return f"{slope:+,.1f} KiB for each of {sessions} sessions, every second of them abandoned."
 
 
-def _cells(reading: Reading, first: Reading) -> tuple[str, ...]:
+def _cells(reading: ProcessReading, first: ProcessReading) -> tuple[str, ...]:
     grown = (reading.memory - first.memory) / _MIB
     size = f"{reading.memory / _MIB:,.1f} MiB ({grown:+.1f})"
     return f"{reading.sessions:,}", size, f"{reading.children:,}", f"{reading.files:,}"
 
 
-def _plot(readings: Sequence[Reading]) -> Markup:
+def _plot(readings: Sequence[ProcessReading]) -> Markup:
     """From nothing to the most that was held, so that a slope that hardly matters looks flat."""
     start, end = readings[0].sessions, readings[-1].sessions
     most = max(reading.memory for reading in readings)
 
-    def at(reading: Reading) -> tuple[float, float]:
+    def at(reading: ProcessReading) -> tuple[float, float]:
         x = _MARGIN + (reading.sessions - start) / (end - start) * (_WIDTH - 2 * _MARGIN)
         y = _HEIGHT - _MARGIN - reading.memory / most * (_HEIGHT - 2 * _MARGIN)
         return round(x, 1), round(y, 1)

@@ -4,7 +4,7 @@ import os.path
 from pathlib import Path
 from typing import Final
 
-from gym_conformance.reports.shown import shown
+from gym_conformance.reports.shown_text import shown
 
 #: Characters of a path; a longer one is cut.
 _LENGTH: Final = 1_000

@@ -9,7 +9,7 @@ from typing import Any, Final
 from gym_conformance.drift.drift import Certainty
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.page.markup import Markup, element, text
-from gym_conformance.reports.shown import named, shown
+from gym_conformance.reports.shown_text import named, shown
 
 #: Lines of a schema that are shown and compared.
 _LINES: Final = 300

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from gym_conformance.reports.clients import Compatibility, Works
+from gym_conformance.reports.known_clients import Compatibility, Works
 from gym_conformance.reports.page.markup import Markup, element, join
 
 _CLASSES: Final = {Works.YES: "pass", Works.NO: "must"}

@@ -81,7 +81,7 @@ def _sign(name: str) -> Markup:
 def _all(checks: tuple[Judged, ...]) -> Markup:
     """Every check in words: where a chip without findings leads to."""
     head = element(
-        "tr", *(element("th", name, scope="col") for name in ("Check", "Rule", "Level", "Outcome", "Subjects"))
+        "tr", *(element("th", name, scope="col") for name in ("Check", "Rule", "Level", "Conclusion", "Subjects"))
     )
     rows = [_row(check) for check in checks]
     return element(

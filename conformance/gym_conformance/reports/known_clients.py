@@ -18,7 +18,7 @@ class Works(StrEnum):
 
 
 @dataclass(frozen=True)
-class Client:
+class KnownClient:
     """A real client, and the checks of what it depends on; its source says that it does."""
 
     name: str
@@ -52,20 +52,20 @@ _AGENT: Final = (
 #: environment_servers/single_agent_turn/app.py (0.7.0); responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0);
 #: nemo_gym/rollout_collection.py (0.7.0).
 CLIENTS: Final = (
-    Client("nemo-gym's simple_agent (0.2.1 to 0.7.0)", _AGENT),
-    Client("gym eval run (0.3.0 to 0.7.0)", (*_AGENT, "metrics-shape", "metrics-empty")),
-    Client("NeMo RL and verl", (*_AGENT, "verify-echoes", "verify-echoes-tokens", "verify-reward-components")),
-    Client(
+    KnownClient("nemo-gym's simple_agent (0.2.1 to 0.7.0)", _AGENT),
+    KnownClient("gym eval run (0.3.0 to 0.7.0)", (*_AGENT, "metrics-shape", "metrics-empty")),
+    KnownClient("NeMo RL and verl", (*_AGENT, "verify-echoes", "verify-echoes-tokens", "verify-reward-components")),
+    KnownClient(
         "Verifiers' taskset (0.3.0, 0.4.0)",
         (
             *("live-root", "seed-accepts-rows", "seed-replies-object", "seed-sets-cookie", "seed-no-redirects"),
             *("cookie-keeping-client", "tool-routed", "verify-scores-rows", "verify-reward-finite"),
         ),
     ),
-    Client("Unsloth's notebook", ("live-root", "verify-without-session", "verify-scores-rows")),
-    Client("environment servers (0.7.0)", ("typed-seed", "typed-seed-repeat", "typed-close", "typed-close-busy")),
-    Client("gymnasium_agent (0.4.0 to 0.7.0)", ("step-resets", "step-answers")),
-    Client("gym eval run, of environment servers (0.7.0)", ("run-answers", "run-rewards", "run-aggregates")),
+    KnownClient("Unsloth's notebook", ("live-root", "verify-without-session", "verify-scores-rows")),
+    KnownClient("environment servers (0.7.0)", ("typed-seed", "typed-seed-repeat", "typed-close", "typed-close-busy")),
+    KnownClient("gymnasium_agent (0.4.0 to 0.7.0)", ("step-resets", "step-answers")),
+    KnownClient("gym eval run, of environment servers (0.7.0)", ("run-answers", "run-rewards", "run-aggregates")),
 )
 
 
@@ -79,7 +79,7 @@ def compatibilities(findings: Iterable[Finding]) -> tuple[Compatibility, ...]:
     return tuple(_compatible(client, verdicts) for client in CLIENTS)
 
 
-def _compatible(client: Client, verdicts: Mapping[str, Verdict]) -> Compatibility:
+def _compatible(client: KnownClient, verdicts: Mapping[str, Verdict]) -> Compatibility:
     def ended(verdict: Verdict) -> tuple[str, ...]:
         return tuple(check for check in client.needs if verdicts.get(check, Verdict.UNTESTABLE) is verdict)
 

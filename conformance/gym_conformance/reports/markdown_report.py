@@ -11,25 +11,25 @@ from typing import Final
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import Verdict
 from gym_conformance.probes.drift_row import DriftRow
-from gym_conformance.reports.clients import Compatibility
-from gym_conformance.reports.fleet import ordered
-from gym_conformance.reports.groups import Group
-from gym_conformance.reports.latency import Latency
-from gym_conformance.reports.marks import code, fenced, prose
-from gym_conformance.reports.report import DOCS, Outcome, Report
-from gym_conformance.reports.shown import named, script
-from gym_conformance.reports.text import framework_line, not_examined_lines
+from gym_conformance.reports.endpoint_latency import Latency
+from gym_conformance.reports.finding_groups import Group
+from gym_conformance.reports.fleet_table import ordered
+from gym_conformance.reports.known_clients import Compatibility
+from gym_conformance.reports.markdown_escapes import code, fenced, prose
+from gym_conformance.reports.report import DOCS, Conclusion, Report
+from gym_conformance.reports.shown_text import named, script
+from gym_conformance.reports.terminal_text import framework_line, not_examined_lines
 
 #: Characters: GitHub takes 65,536 in a comment.
 LIMIT: Final = 60_000
 
 _SIGNS: Final = {
-    Outcome.FIT: "✅",
-    Outcome.PARTLY: "☑️",
-    Outcome.UNFIT: "❌",
-    Outcome.STALE: "❌",
-    Outcome.UNTESTABLE: "❌",
-    Outcome.NOTHING: "⚪",
+    Conclusion.FIT: "✅",
+    Conclusion.PARTLY: "☑️",
+    Conclusion.UNFIT: "❌",
+    Conclusion.STALE: "❌",
+    Conclusion.UNTESTABLE: "❌",
+    Conclusion.NOTHING: "⚪",
 }
 _LABELS: Final = {"MUST": "🔴", "untestable": "🟣", "SHOULD": "🟡", "note": "🔵", "accepted": "⚪"}
 
@@ -61,7 +61,7 @@ def markdown_reports(reports: Mapping[str, Report]) -> str:
     """Several targets: a table, and below it the reports of those that are not fit, as far as there is room."""
     lines = ordered(reports)
     rows = [
-        f"| {_SIGNS[line.report.outcome]} {prose(line.name)} | {line.said} | {prose(line.kind)} | {line.counts} "
+        f"| {_SIGNS[line.report.conclusion]} {prose(line.name)} | {line.said} | {prose(line.kind)} | {line.counts} "
         f"| {prose(line.first)} |"
         for line in lines
     ]
@@ -75,7 +75,7 @@ def markdown_reports(reports: Mapping[str, Report]) -> str:
 
 def _blocks(report: Report) -> Iterator[str]:
     """Paragraphs, each whole: what does not fit is left out from the end."""
-    yield f"## {_SIGNS[report.outcome]} {report.outcome}"
+    yield f"## {_SIGNS[report.conclusion]} {report.conclusion}"
     yield _target(report)
     breaking = [group for group in report.groups if report.breaks(group)]
     if breaking:

@@ -6,13 +6,13 @@ from difflib import unified_diff
 from typing import Any, Final
 
 from gym_conformance.probes.drift_row import DriftRow
-from gym_conformance.reports.html import document, table_page
-from gym_conformance.reports.markdown import LIMIT, within
-from gym_conformance.reports.marks import code, fenced, prose
-from gym_conformance.reports.page.drift import drift
+from gym_conformance.reports.html_report import document, table_page
+from gym_conformance.reports.markdown_escapes import code, fenced, prose
+from gym_conformance.reports.markdown_report import LIMIT, within
+from gym_conformance.reports.page.drift_section import drift
 from gym_conformance.reports.page.markup import element
 from gym_conformance.reports.report import Report
-from gym_conformance.reports.shown import named, shown
+from gym_conformance.reports.shown_text import named, shown
 
 #: The form of the JSON: the target, and `drift` as in the whole report (`report.schema.json`).
 SCHEMA: Final = "gym-conformance/drift/1"
@@ -35,11 +35,11 @@ def html_drift(report: Report) -> str:
     header = element(
         "header",
         element("p", "gym conformance: drift", class_="kicker"),
-        element("h1", report.drift_outcome),
+        element("h1", report.drift_conclusion),
         element("p", element("code", str(report.target["url"]))),
         class_=_class(report),
     )
-    title = f"{report.drift_outcome}: {report.target['url']}"
+    title = f"{report.drift_conclusion}: {report.target['url']}"
     return document(title, header, element("main", None if report.drift is None else drift(report.drift)))
 
 
@@ -51,7 +51,7 @@ def json_drifts(reports: Mapping[str, Report]) -> str:
 
 def html_drifts(reports: Mapping[str, Report], folder: str) -> str:
     """The drift of several servers as one page, which links to each one's own, `folder/NAME.html`."""
-    rows = [(name, (report.drift_outcome,), _class(report)) for name, report in _apart_first(reports)]
+    rows = [(name, (report.drift_conclusion,), _class(report)) for name, report in _apart_first(reports)]
     return table_page("gym conformance: drift", ("",), rows, folder)
 
 
@@ -79,7 +79,7 @@ def markdown_drift(report: Report) -> str:
 
 def _blocks(report: Report) -> Iterator[str]:
     sign = "❌" if _apart(report) else "⚪" if report.drift is None else "✅"
-    yield f"## {sign} {report.drift_outcome}"
+    yield f"## {sign} {report.drift_conclusion}"
     yield code(report.target["url"])
     for row in report.drift or ():
         yield _row(row)

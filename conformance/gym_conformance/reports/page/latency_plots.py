@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import floor, log10
 from typing import Final
 
-from gym_conformance.reports.latency import Latency
+from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.page.markup import Markup, element
 
 _WIDTH: Final = 720

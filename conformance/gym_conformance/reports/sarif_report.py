@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from gym_conformance import __version__
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.reports.place import relative
+from gym_conformance.reports.repo_paths import relative
 from gym_conformance.reports.report import DOCS, HOME, Report
-from gym_conformance.reports.shown import script, shown
-from gym_conformance.reports.text import framework_line, not_examined_lines
+from gym_conformance.reports.shown_text import script, shown
+from gym_conformance.reports.terminal_text import framework_line, not_examined_lines
 
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS: Final = {"MUST": "error", "SHOULD": "warning", "NOTE": "note"}

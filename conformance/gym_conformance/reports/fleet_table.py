@@ -7,20 +7,20 @@ from functools import cached_property
 from typing import Final
 
 from gym_conformance.findings import Verdict
-from gym_conformance.reports.report import Outcome, Report
+from gym_conformance.reports.report import Conclusion, Report
 
 _SHORT: Final = {
-    Outcome.UNFIT: "not fit",
-    Outcome.UNTESTABLE: "not testable",
-    Outcome.STALE: "stale baseline",
-    Outcome.NOTHING: "nothing to judge",
-    Outcome.PARTLY: "no rule broken",
-    Outcome.FIT: "fit",
+    Conclusion.UNFIT: "not fit",
+    Conclusion.UNTESTABLE: "not testable",
+    Conclusion.STALE: "stale baseline",
+    Conclusion.NOTHING: "nothing to judge",
+    Conclusion.PARTLY: "no rule broken",
+    Conclusion.FIT: "fit",
 }
 
 
 @dataclass(frozen=True)
-class Line:
+class FleetRow:
     """One target in a table: its name and all that was found."""
 
     name: str
@@ -29,8 +29,8 @@ class Line:
     @property
     def said(self) -> str:
         """The outcome in a word or two; of a fit server, whether to be cautious."""
-        caution = self.report.outcome in (Outcome.FIT, Outcome.PARTLY) and self.report.cautions
-        return _SHORT[self.report.outcome] + (", with caution" if caution else "")
+        caution = self.report.conclusion in (Conclusion.FIT, Conclusion.PARTLY) and self.report.cautions
+        return _SHORT[self.report.conclusion] + (", with caution" if caution else "")
 
     @property
     def kind(self) -> str:
@@ -59,12 +59,12 @@ class Line:
         return f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else f"{first.check}: {first.actual}"
 
 
-def ordered(reports: Mapping[str, Report]) -> list[Line]:
+def ordered(reports: Mapping[str, Report]) -> list[FleetRow]:
     """The targets: those not fit to train on first, the fit ones last; of alike ones that with the most violations."""
     order = list(_SHORT)
 
-    def weight(line: Line) -> tuple[int, int, int, str]:
+    def weight(line: FleetRow) -> tuple[int, int, int, str]:
         must, should = (-line.violations.get(level, 0) for level in ("MUST", "SHOULD"))
-        return order.index(line.report.outcome), must, should, line.name
+        return order.index(line.report.conclusion), must, should, line.name
 
-    return sorted((Line(name, report) for name, report in reports.items()), key=weight)
+    return sorted((FleetRow(name, report) for name, report in reports.items()), key=weight)

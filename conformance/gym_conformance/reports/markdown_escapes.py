@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from gym_conformance.reports.shown import shown
+from gym_conformance.reports.shown_text import shown
 
 _PUNCTUATION: Final = re.compile(r"[!-/:-@\[-`{-~]")
 

@@ -10,25 +10,25 @@ from urllib.parse import quote
 from gym_conformance import __version__
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import Verdict
-from gym_conformance.reports.fleet import ordered
-from gym_conformance.reports.page.clients import clients
-from gym_conformance.reports.page.drift import drift
-from gym_conformance.reports.page.findings import findings
-from gym_conformance.reports.page.latency import latency
+from gym_conformance.reports.fleet_table import ordered
+from gym_conformance.reports.page.check_matrix import counts, matrix
+from gym_conformance.reports.page.client_table import clients
+from gym_conformance.reports.page.drift_section import drift
+from gym_conformance.reports.page.finding_list import findings
+from gym_conformance.reports.page.latency_plots import latency
 from gym_conformance.reports.page.markup import Markup, element, join, text
-from gym_conformance.reports.page.matrix import counts, matrix
-from gym_conformance.reports.page.memory import memory
-from gym_conformance.reports.report import HOME, Outcome, Report
-from gym_conformance.reports.text import framework_line, not_examined_lines
+from gym_conformance.reports.page.memory_plot import memory
+from gym_conformance.reports.report import HOME, Conclusion, Report
+from gym_conformance.reports.terminal_text import framework_line, not_examined_lines
 
 _PAGE: Final = files("gym_conformance.reports.page")
 _CLASSES: Final = {
-    Outcome.FIT: "fit",
-    Outcome.PARTLY: "fit",
-    Outcome.UNFIT: "unfit",
-    Outcome.STALE: "unfit",
-    Outcome.UNTESTABLE: "unfit",
-    Outcome.NOTHING: "neutral",
+    Conclusion.FIT: "fit",
+    Conclusion.PARTLY: "fit",
+    Conclusion.UNFIT: "unfit",
+    Conclusion.STALE: "unfit",
+    Conclusion.UNTESTABLE: "unfit",
+    Conclusion.NOTHING: "neutral",
 }
 
 #: Of the findings that fail the run, so many stand at the top.
@@ -46,13 +46,13 @@ def html_report(report: Report) -> str:
     if report.readings:
         parts.append(memory(report.readings))
     skip = element("a", "Skip to the findings", href="#findings", class_="skip")
-    return document(f"{report.outcome}: {report.target['url']}", skip, _verdict(report), element("main", *parts))
+    return document(f"{report.conclusion}: {report.target['url']}", skip, _verdict(report), element("main", *parts))
 
 
 def html_reports(reports: Mapping[str, Report], folder: str) -> str:
     """Several targets as one page, which links to each one's own, `folder/NAME.html`."""
     rows = [
-        (line.name, (line.said, line.kind, line.counts, line.first), _CLASSES[line.report.outcome])
+        (line.name, (line.said, line.kind, line.counts, line.first), _CLASSES[line.report.conclusion])
         for line in ordered(reports)
     ]
     return table_page("gym conformance", ("", "kind", "violations", "mend first"), rows, folder)
@@ -123,7 +123,7 @@ def _verdict(report: Report) -> Markup:
     return element(
         "header",
         element("p", "gym conformance", class_="kicker"),
-        element("h1", report.outcome),
+        element("h1", report.conclusion),
         element("p", element("code", str(target["url"])), *map(str, what), rows),
         element("ul", counts(report.checks), class_="counts", aria_label="Checks by outcome"),
         _mend_first(report),
@@ -131,7 +131,7 @@ def _verdict(report: Report) -> Markup:
         _stale(report),
         *(element("p", line, class_="aside") for line in not_examined_lines(report.not_examined)),
         element("p", own, class_="aside") if (own := framework_line(report.framework)) else None,
-        class_=_CLASSES[report.outcome],
+        class_=_CLASSES[report.conclusion],
     )
 
 

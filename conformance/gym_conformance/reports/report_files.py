@@ -6,7 +6,7 @@ from typing import Final
 
 from gym_conformance.documents import own_folder, write_whole
 from gym_conformance.reports.badge import badge_report, badge_reports
-from gym_conformance.reports.drift_alone import (
+from gym_conformance.reports.drift_report import (
     html_drift,
     html_drifts,
     json_drift,
@@ -14,11 +14,11 @@ from gym_conformance.reports.drift_alone import (
     markdown_drift,
     markdown_drifts,
 )
-from gym_conformance.reports.html import html_report, html_reports
+from gym_conformance.reports.html_report import html_report, html_reports
 from gym_conformance.reports.json_report import json_report, json_reports
-from gym_conformance.reports.markdown import markdown_report, markdown_reports
+from gym_conformance.reports.markdown_report import markdown_report, markdown_reports
 from gym_conformance.reports.report import Report
-from gym_conformance.reports.sarif import sarif_report, sarif_reports
+from gym_conformance.reports.sarif_report import sarif_report, sarif_reports
 
 #: By suffix; `.xml` is not among them: it is pytest's own JUnit.
 FORMS: Final[Mapping[str, Callable[[Report], str]]] = {

@@ -4,10 +4,10 @@ from collections import Counter
 from typing import Final
 
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.reports.groups import Group
+from gym_conformance.reports.finding_groups import Group
 from gym_conformance.reports.page.markup import Markup, element, preformatted, text
 from gym_conformance.reports.report import DOCS, Report
-from gym_conformance.reports.shown import named, script
+from gym_conformance.reports.shown_text import named, script
 
 #: So many findings are open from the start.
 _OPEN: Final = 3
