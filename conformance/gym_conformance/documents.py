@@ -137,6 +137,22 @@ def read_yaml(path: Path) -> Any:
     return value
 
 
+def too_deep(value: Any) -> bool:
+    """Whether a JSON value has more than `DEEPEST` levels."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
 def flaw(value: Any, most: int | None = None) -> str:
     """Why a value cannot be walked or sent: too deep, in a circle, a number that JSON has not, or too much; '' if it can."""
     inside: list[tuple[int, Any]] = [(0, value)]

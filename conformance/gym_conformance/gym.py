@@ -19,7 +19,7 @@ from gym_conformance.drift.drift import Kind as DriftKind
 from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import Served, catch_all, served_tools
 from gym_conformance.drift.survey import survey
-from gym_conformance.session.channel import Channel, Endpoint, PathHangs
+from gym_conformance.session.channel import Channel, Endpoint, NotSent
 from gym_conformance.session.contracts import CookieContract, SessionContract, post
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.server_fault import Fault, ServerFault
@@ -199,7 +199,7 @@ async def recognise(
     try:
         api = await _read_api(endpoint)
         kind, evidence = (api.kind, _describe(api)) if api.known else await _probe(endpoint, rows)
-    except (ServerFault, PathHangs) as fault:
+    except (ServerFault, NotSent) as fault:
         kind, evidence = ServerKind.OTHER, f"it does not answer: {fault}"
     typed = TypedContract() if contract == "typed" or (contract == AUTO and api.typed) else None
     usual = typed if typed and (contract == "typed" or api.typed_only) else CookieContract()

@@ -11,7 +11,7 @@ from gym_conformance.diagnoses.all_diagnoses import Diagnoses
 from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym import Gym
-from gym_conformance.session.channel import PathHangs
+from gym_conformance.session.channel import NotSent, OutOfTime, PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.server_fault import Fault, ServerFault
@@ -46,6 +46,10 @@ class Judge:
 
     async def judge(self, check: Check) -> list[Finding]:
         """One finding for each subject of the check, at least one in all."""
+        try:
+            self.gym.endpoint.ensure_time()
+        except OutOfTime as over:
+            return [self._finding(check, "server", Verdict.UNTESTABLE, str(over))]
         if unmet := await self._unmet(check):
             return [unmet]
         findings = []
@@ -76,7 +80,7 @@ class Judge:
             await need.ask(Trial(self.bench))
         except NotApplicable as reason:
             return Verdict.NOT_APPLICABLE, str(reason), isinstance(reason, NotExamined)
-        except (Untestable, PathHangs, ServerFault) as missing:
+        except (Untestable, NotSent, ServerFault) as missing:
             return Verdict.UNTESTABLE, self.diagnoses.needs or str(missing), False
         return None
 
@@ -111,7 +115,7 @@ class Judge:
         except NotApplicable as reason:
             found = self._finding(check, subject, Verdict.NOT_APPLICABLE, str(reason))
             return replace(found, not_examined=isinstance(reason, NotExamined))
-        except (Untestable, PathHangs) as missing:
+        except (Untestable, NotSent) as missing:
             hangs = isinstance(missing, PathHangs) and self.diagnoses.needs
             return self._finding(check, subject, Verdict.UNTESTABLE, hangs or str(missing))
         except ServerFault as fault:
@@ -146,7 +150,9 @@ class Judge:
         except ServerFault as fault:
             self.silent = f"it stopped answering in {check.id}"
             return [self._violation(check, "server, afterwards", self._as_violation(fault), trial)]
-        except PathHangs as hangs:
+        except OutOfTime:
+            return []  # the next check says so
+        except NotSent as hangs:
             self.silent = str(hangs)
         return []
 

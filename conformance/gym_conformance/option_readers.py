@@ -56,14 +56,14 @@ def read_count(option: str, given: str, least: int) -> int:
     return int(given)
 
 
-def read_seconds(option: str, given: str) -> float:
-    """A time of at most an hour."""
+def read_seconds(option: str, given: str, most: float = 3600) -> float:
+    """A time, of at most an hour unless more is said."""
     try:
         seconds = float(given)
     except ValueError:
         raise BadOption(f"{option} {given!r}: not a number; give seconds, such as 30") from None
-    if not 0 < seconds <= 3600:  # noqa: PLR2004 - an hour
-        raise BadOption(f"{option} {given!r}: out of range; give seconds above 0 and up to 3600")
+    if not 0 < seconds <= most:
+        raise BadOption(f"{option} {given!r}: out of range; give seconds above 0 and up to {most:g}")
     return seconds
 
 

@@ -38,6 +38,11 @@ if TYPE_CHECKING:  # PyYAML is heavy
 #: Seconds a request may take: what the most impatient known client (Unsloth's notebook) grants a verify.
 TIMEOUT: Final = 30.0
 
+#: Seconds that judging one server may take: the fixed checks, and so many times the seconds of the profile for searches.
+MAX_TIME, MAX_TIME_SEARCHES = 900.0, 60.0
+
+_WEEK: Final = 7 * 24 * 3600.0
+
 #: Requests in flight at once, to this machine and to any other, which may be shared.
 IN_FLIGHT_HERE, IN_FLIGHT_ELSEWHERE = 256, 4
 
@@ -217,6 +222,12 @@ class Options:
         read_seconds,
         default=TIMEOUT,
     )
+    max_time: float | None = _option(
+        "--gym-max-time SECONDS",
+        "how long judging one server may take; what is not judged by then is untestable "
+        f"(default: {MAX_TIME:g}, and {MAX_TIME_SEARCHES:g} times the profile's seconds)",
+        partial(read_seconds, most=_WEEK),
+    )
     headers: Mapping[str, str] = _option(
         "--gym-header 'NAME: VALUE'",
         "a header for every request; its value is never shown (repeatable)",
@@ -279,6 +290,11 @@ class Options:
         paths=True,
     )
     lock_update: bool = _option("--gym-lock-update", "write the lock file anew", ini=False)
+
+    @property
+    def bound(self) -> float:
+        """Seconds that judging one server may take."""
+        return self.max_time or MAX_TIME + MAX_TIME_SEARCHES * self.profile.seconds
 
     @property
     def real(self) -> bool:

@@ -18,7 +18,7 @@ from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
 from gym_conformance.mcp.connection import McpConnection, NotSendable, connected, missing
 from gym_conformance.mcp.offer import Offer
-from gym_conformance.session.channel import PathHangs
+from gym_conformance.session.channel import NotSent
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.server_fault import ServerFault
@@ -44,7 +44,7 @@ Headers = Callable[[Mapping[str, str]], Mapping[str, str]]
 async def _block(trial: Trial) -> None:
     try:
         reply = reply_of(await trial.session().seed())
-    except (ServerFault, PathHangs) as fault:
+    except (ServerFault, NotSent) as fault:
         raise NotApplicable(f"no session opens, so nothing is said of MCP: {fault}") from None
     if reply.status != HTTPStatus.OK or not reply.is_json:
         raise NotApplicable(f"/seed_session answers {reply.status}, which says nothing of MCP")

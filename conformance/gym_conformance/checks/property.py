@@ -13,6 +13,7 @@ from hypothesis.strategies import SearchStrategy
 from gym_conformance.checks.check import Attempt, Check, Level, Need, the_server
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
+from gym_conformance.session.channel import OutOfTime
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.explore import explore
 from gym_conformance.trajectories.first import known_alone
@@ -113,6 +114,10 @@ class _Attempts:
             self.excuses[str(excuse)] += 1
         except (Violation, ServerFault) as cause:
             return Broken(cause, fresh, schedule)
+        except OutOfTime:
+            if self.certain is None:
+                raise
+            # what was found is told, if not in its shortest form
         finally:
             self.volatile |= fresh.volatile
             self.dismissed += fresh.dismissed

@@ -1,7 +1,7 @@
 """Whether a request hung because the machine was busy: sent again, alone, it is then answered."""
 
 from gym_conformance.diagnoses.diagnosis import Case, TryAgain
-from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.server_fault import ServerFault
 
 
@@ -20,7 +20,7 @@ class BusyMachine:
         hangs = endpoint.hangs.pop(request.path, 0)
         try:
             await Channel(endpoint).send(request)
-        except (ServerFault, PathHangs):
+        except (ServerFault, NotSent):
             endpoint.hangs[request.path] = hangs
             return None
         return TryAgain("no answer came in time at first, and then one did: the machine was busy")

@@ -9,7 +9,7 @@ from gym_conformance.checks.ending import Untestable
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.diagnoses.diagnosis import Case, Missing
-from gym_conformance.session.channel import PathHangs
+from gym_conformance.session.channel import NotSent
 from gym_conformance.session.server_fault import ServerFault
 
 _NEEDS: Final = "a judge model that answers in the form it asks for: it can score nothing with our mock's answers"
@@ -31,7 +31,7 @@ class JudgeModelForm:
         trial = Trial(case.bench)
         try:
             await trial.verify(await trial.open(), DO_NOTHING.response)
-        except (Untestable, PathHangs, ServerFault):
+        except (Untestable, NotSent, ServerFault):
             return None
         plain = Case(case.bench, trial.channel.exchanges[-1:])
         return Missing(_NEEDS, lasts=True) if trial.asked_judge_model and plain.crashed else None

@@ -13,7 +13,7 @@ from typing import Final
 from gym_conformance.contract.endpoints import ROLLOUT_INDEX, VERIFY
 from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.gym import Gym
-from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.server_fault import ServerFault
 
@@ -83,6 +83,6 @@ def _numbered(request: Request, number: int) -> Request:
 async def _answered(gym: Gym, request: Request) -> bool:
     try:
         reply = (await Channel(gym.endpoint).send(request)).reply
-    except (ServerFault, PathHangs):
+    except (ServerFault, NotSent):
         return False
     return reply is not None and reply.status == HTTPStatus.OK

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from gym_conformance.contract.statuses import is_success
-from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.exchange import Reply, Request, reply_of
 from gym_conformance.session.server_fault import ServerFault
 
@@ -61,7 +61,7 @@ class Carrier:
             reply = reply_of(await self.channel.send(request))
             if method == "POST":
                 expect_usable(reply, message.get("id"), str(message.get("method")))
-        except (ServerFault, PathHangs, NotSpoken) as failure:
+        except (ServerFault, NotSent, NotSpoken) as failure:
             self.failure = failure
             return _instead(message.get("id"))
         return reply.status, reply.header("content-type") or "", reply.body

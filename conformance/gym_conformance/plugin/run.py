@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -151,8 +152,16 @@ class Run:
 def make_endpoint(url: str, options: Options, secrets: Secrets = NO_SECRETS) -> Endpoint:
     """The endpoint of the target; to be made and used within one event loop. `secrets` are a launched server's own."""
     transport = Transport(httpx.URL(url), deadline=options.timeout)
-    known = secrets_of(options) | secrets
-    return Endpoint(url, transport, options.timeout, options.headers, options.in_flight, known=known)
+    return Endpoint(
+        url,
+        transport,
+        options.timeout,
+        options.headers,
+        options.in_flight,
+        until=time.monotonic() + options.bound,
+        bound=options.bound,
+        known=secrets_of(options) | secrets,
+    )
 
 
 def secrets_of(options: Options) -> Secrets:

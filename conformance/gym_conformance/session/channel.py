@@ -1,6 +1,7 @@
 """The endpoint of one target, and the channels to it: one for each trial, each keeping a record of its own."""
 
 import asyncio
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -27,8 +28,24 @@ _HANGS = 2
 _TOKENS = 200
 
 
-class PathHangs(Exception):
+#: Bytes of replies that a channel keeps whole; of older ones it keeps the beginning, for a reproduction needs requests.
+_REPLIES = 16 << 20
+_BEGINNING = 4096
+
+#: Bytes of requests that a channel keeps, all of them for the reproduction; it sends no more.
+_REQUESTS = 256 << 20
+
+
+class NotSent(Exception):
+    """A request was not sent; the message says what it would have needed."""
+
+
+class PathHangs(NotSent):
     """A path that hung before was to be asked again."""
+
+
+class OutOfTime(NotSent):
+    """The run has taken as long as it may."""
 
 
 @dataclass
@@ -36,7 +53,8 @@ class Endpoint:
     """What all channels to one target share.
 
     `url` has no trailing slash; `timeout` is in seconds, per request; `seconds` is how long requests were under way,
-    however many at once; `known` are secrets beside those in `headers`.
+    however many at once; nothing is sent after `until`, in time.monotonic()'s seconds, which is when the run had taken
+    `bound` seconds; `known` are secrets beside those in `headers`.
     """
 
     url: str
@@ -48,6 +66,8 @@ class Endpoint:
     requests: int = 0
     seconds: float = 0.0
     latencies: Latencies = field(default_factory=Latencies, repr=False)
+    until: float = math.inf
+    bound: float = math.inf
     known: Secrets = field(default=NO_SECRETS, repr=False)
     tokens: deque[Secrets] = field(default_factory=lambda: deque(maxlen=_TOKENS), repr=False)
 
@@ -56,6 +76,15 @@ class Endpoint:
         self._free = asyncio.Semaphore(self.in_flight)
         self._under_way = 0
         self._since = 0.0
+
+    def ensure_time(self) -> None:
+        """Go on only while the run may.
+
+        Raises:
+            OutOfTime: it has taken as long as it may.
+        """
+        if time.monotonic() > self.until:
+            raise OutOfTime(f"more time: after {self.bound:g} s the run ends (--gym-max-time)")
 
     async def carry(self, request: httpx.Request) -> httpx.Response:
         """Send a request as soon as fewer than `in_flight` others are under way, and count it."""
@@ -103,16 +132,22 @@ class Channel:
         self._extensions = {FRESH: fresh}
         self.exchanges: list[Exchange] = []
         self._sent = 0
+        self._replies = 0
+        self._requests = 0
 
     async def send(self, request: Request) -> Exchange:
         """Send one request; a redirect is not followed, an error status is no error.
 
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline; the exchange is recorded all the same.
-            PathHangs: the path has hung too often to be asked again.
+            NotSent: the path has hung too often to be asked again, the run is out of time, or the record is full.
         """
+        self.endpoint.ensure_time()
         if self.endpoint.hangs[request.path] >= _HANGS:
             raise PathHangs(f"{request.method} {request.path} hung {_HANGS} times before in this run")
+        self._requests += len(request.body or b"")
+        if self._requests > _REQUESTS:
+            raise NotSent(f"smaller rows: the requests of one trial weigh over {_REQUESTS >> 20} MB")
         self._sent += 1
         number = self._sent
         try:
@@ -126,7 +161,20 @@ class Channel:
         self.endpoint.heard(request, reply)
         exchange = Exchange(number, request, reply)
         self.exchanges.append(exchange)
+        self._replies += len(reply.body)
+        if self._replies > _REPLIES:
+            self._lighten()
         return exchange
+
+    def _lighten(self) -> None:
+        """Keep only the beginning of the oldest replies, half of the bytes."""
+        self._replies = sum(len(one.reply.body) for one in self.exchanges if one.reply)
+        for at, one in enumerate(self.exchanges[:-1]):
+            if self._replies <= _REPLIES // 2:
+                return
+            if one.reply and len(one.reply.body) > _BEGINNING:
+                self._replies -= len(one.reply.body) - _BEGINNING
+                self.exchanges[at] = replace(one, reply=replace(one.reply, body=one.reply.body[:_BEGINNING]))
 
     def adopt(self, exchange: Exchange) -> None:
         """Record an exchange of another channel, unless it is here already: it belongs to what is to be reproduced."""

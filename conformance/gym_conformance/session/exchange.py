@@ -1,11 +1,20 @@
 """One request and what came back, as a value."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies, received
+from gym_conformance.documents import too_deep
+
+#: Of a reply: far more than a sound one has.
+_VALUES = 1_000_000
+
+#: Of an integer, its sign counted.
+_DIGITS = 300
 
 
 @dataclass(frozen=True)
@@ -49,11 +58,7 @@ class Reply:
     @property
     def is_json(self) -> bool:
         """Whether the body parses as JSON (RFC 8259: no NaN, no Infinity)."""
-        try:
-            self.json()
-        except ValueError:
-            return False
-        return True
+        return not self._parsed[1]
 
     def json(self) -> Any:
         """The parsed body.
@@ -62,10 +67,23 @@ class Reply:
             ValueError: the body is not JSON, not UTF-8, nested too deep to read, or holds the NaN and Infinity that
                 JSON has not.
         """
+        value, flaw = self._parsed
+        if flaw:
+            raise ValueError(flaw)
+        return value
+
+    @cached_property
+    def _parsed(self) -> tuple[Any, str]:
+        """The value, and why there is none: each body is parsed once, however often it is looked at."""
+        if self.body.count(b",") > _VALUES:  # each may cost a hundred times its bytes
+            return None, f"more than {_VALUES:,} values"
         try:
-            return json.loads(self.body.decode(), parse_constant=_refuse_constant)
+            value = json.loads(self.body.decode(), parse_constant=_refuse_constant, parse_int=_integer)
         except RecursionError:
-            raise ValueError("nested too deep to read") from None
+            return None, "nested too deep to read"
+        except ValueError as error:
+            return None, str(error) or "not JSON"
+        return (None, "nested too deep to read") if too_deep(value) else (value, "")
 
     @property
     def said(self) -> Any:
@@ -100,6 +118,13 @@ def reply_of(exchange: Exchange) -> Reply:
     if exchange.reply is None:
         raise AssertionError(f"no reply in {exchange}")
     return exchange.reply
+
+
+def _integer(digits: str) -> int | float:
+    """The number; beyond a double's range it is what a double makes of it, as JavaScript reads it."""
+    if len(digits) <= _DIGITS:
+        return int(digits)
+    return -math.inf if digits.startswith("-") else math.inf
 
 
 def _refuse_constant(name: str) -> None:
