@@ -69,9 +69,10 @@ class Api:
         try:
             operation = self.document["paths"][path]["post"]
             schema = operation["requestBody"]["content"]["application/json"]["schema"]
-            return [self._component(form).get("properties", {}) for form in schema.get("anyOf", [schema])]
+            found = [self._component(form).get("properties", {}) for form in schema.get("anyOf", [schema])]
         except (KeyError, TypeError, AttributeError):
             return []  # a body that is not declared
+        return [fields if isinstance(fields, dict) else {} for fields in found]
 
     def _component(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         name = schema.get("$ref", "").removeprefix("#/components/schemas/")
@@ -106,5 +107,6 @@ def read_openapi(document: object) -> Api:
     paths = document.get("paths") if isinstance(document, dict) else None
     if not isinstance(paths, dict) or not isinstance(document, dict):
         return Api()
-    posts = frozenset(path for path, routes in paths.items() if isinstance(routes, dict) and "post" in routes)
+    routed = {path: routes for path, routes in paths.items() if path.startswith("/")}  # others are no paths (OpenAPI 3)
+    posts = frozenset(path for path, routes in routed.items() if isinstance(routes, dict) and "post" in routes)
     return Api(known=True, posts=posts, document=document)

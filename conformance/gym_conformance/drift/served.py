@@ -94,7 +94,8 @@ def _read(name: str, route: str, post: Mapping[str, Any], schemas: Mapping[str, 
     replies = _object(post.get("responses"))
     reply = next((_object(replies[status]) for status in _JSON_REPLY if status in replies), {})
     response = _json(_object(reply.get("content")))
-    parameters = [_object(one) for one in post.get("parameters") or ()]
+    listed = post.get("parameters")
+    parameters = [_object(one) for one in listed] if isinstance(listed, list) else []
     return Served(
         name,
         request=None if request is None else embedded(request, schemas),
