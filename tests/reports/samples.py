@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gym_conformance.baseline import Stale
 from gym_conformance.drift.drift import Weight
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.live_answer import LiveAnswer
 from gym_conformance.reports.endpoint_latency import Latency
@@ -73,6 +73,10 @@ FRAMEWORK = replace(
 CAUTIOUS = replace(PASSED, check="isolation-concurrent", caution="it tried 4 trajectories only")
 NOT_EXAMINED = replace(
     SKIPPED, check="resources-closed", reason="the server's process is not known (--gym-pid)", not_examined=True
+)
+SHARED = tuple(
+    replace(FAILED, check=check, title=f"Sessions MUST NOT see each other ({check})", cause=Cause.SHARED_STATE)
+    for check in ("isolation-interleaved", "isolation-concurrent", "cookie-replacing-client")
 )
 
 #: How reports say the last two.

@@ -10,7 +10,7 @@ from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import NOT_SELECTED, Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.reports.endpoint_latency import Latency
-from gym_conformance.reports.finding_groups import alike
+from gym_conformance.reports.finding_groups import alike, shared_causes
 from gym_conformance.reports.known_clients import Compatibility, Works, compatibilities
 from gym_conformance.reports.report import (
     Report,
@@ -21,7 +21,7 @@ from gym_conformance.reports.report import (
     not_examined_of,
 )
 from gym_conformance.reports.shown_text import named
-from gym_conformance.reports.terminal_text import explain, framework_line, not_examined_lines
+from gym_conformance.reports.terminal_text import cause_lines, explain, framework_line, not_examined_lines
 from gym_conformance.session.latencies import Latencies
 
 
@@ -151,6 +151,8 @@ def _write_warnings(terminal: Any, tally: Tally, findings: list[Finding]) -> Non
         terminal.write_line(f"Note: {first.title}{where}: {first.actual}. {first.hint}\n")
     for check, caution in cautions_of(findings):
         terminal.write_line(f"Caution: {check} passes, but {caution}\n", yellow=True, bold=True)
+    for line in cause_lines(shared_causes(findings)):
+        terminal.write_line(line + "\n", bold=True)
     if own := framework_line(framework_of(findings)):
         terminal.write_line(own)
     for line in not_examined_lines(not_examined_of(findings)):
@@ -226,8 +228,9 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
 
 
 def _what_to_mend(fatal: list[Finding]) -> str:
-    """Where to begin, given one finding of each check that fails the run: a violation, where there is any."""
-    more = f" ({len(fatal) - 1} more after it)" if len(fatal) > 1 else ""
+    """Where to begin, given one finding of each check that fails the run: a violation, if any. A cause counts once."""
+    causes = {finding.cause or finding.check for finding in fatal}
+    more = f" ({len(causes) - 1} more after it)" if len(causes) > 1 else ""
     first = next((finding for finding in fatal if finding.verdict is Verdict.FAIL), None)
     if first is None:
         return f"Not testable as it runs. Mend first: {fatal[0].check}{more}: it needs {fatal[0].reason}"

@@ -3,10 +3,11 @@
 The escapes are those of @actions/core (packages/core/src/command.ts); without them a text could give commands.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from gym_conformance.findings import Cause
 from gym_conformance.reports.finding_groups import Group
 from gym_conformance.reports.repo_paths import relative
 from gym_conformance.reports.report import Report
@@ -21,12 +22,18 @@ def annotations(report: Report, root: Path) -> Iterator[str]:
     for stale in report.stale:
         yield _command("error", "Stale baseline entry", shown(stale), _file(stale.file, root), stale.line)
     app = str(report.target.get("app", ""))
+    told: set[Cause] = set()
     for group in (*report.groups, *report.notes):
-        if not group.first.accepted:
-            first = group.first
+        first = group.first
+        if not first.accepted and first.cause not in told:
+            told |= {cause for cause in report.causes if cause is first.cause}
             command = "error" if report.breaks(group) else _COMMANDS[group.label]
             yield _command(
-                command, f"{first.check} ({group.label})", _say(group), _file(first.file or app, root), first.line
+                command,
+                f"{first.check} ({group.label})",
+                _say(group, report.causes),
+                _file(first.file or app, root),
+                first.line,
             )
     for check, caution in report.cautions:
         yield _command("warning", f"{check} (pass, with caution)", shown(caution), _file(app, root), 0)
@@ -34,8 +41,9 @@ def annotations(report: Report, root: Path) -> Iterator[str]:
         yield _command("notice", "NeMo Gym itself", own, _file(app, root), 0)
 
 
-def _say(group: Group) -> str:
+def _say(group: Group, causes: Mapping[Cause, Sequence[str]]) -> str:
     first = group.first
+    others = [check for check in causes.get(first.cause, ()) if check != first.check] if first.cause else []
     said = (
         f"expected {shown(first.expected)}, got {shown(first.actual)}"
         if first.expected
@@ -45,6 +53,7 @@ def _say(group: Group) -> str:
         first.title,
         f"{', '.join(named(group.subjects))}: {said}",
         f"Likely: {shown(first.hint)}" if first.hint else "",
+        f"{first.cause.headline}; seen by {', '.join(others)}, too" if first.cause and others else "",
     ]
     return "\n".join(filter(None, facts))
 

@@ -1,9 +1,9 @@
-"""Findings that say the same about several subjects, as one."""
+"""Findings that belong together: of one check that says the same about several subjects, or of one cause."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import Cause, Finding, Verdict
 
 
 @dataclass(frozen=True)
@@ -39,3 +39,22 @@ def alike(findings: Iterable[Finding]) -> Iterator[Group]:
         said = (finding.expected, finding.actual, finding.hint, finding.reason, finding.accepted)
         groups.setdefault((finding.check, finding.verdict, *said), []).append(finding)
     return (Group(tuple(group)) for group in groups.values())
+
+
+def shared_causes(findings: Iterable[Finding]) -> Mapping[Cause, tuple[str, ...]]:
+    """The causes that violations of several checks have in common, each with its checks; accepted ones do not count."""
+    checks: dict[Cause, dict[str, None]] = {}
+    for finding in findings:
+        if finding.cause and finding.red and not finding.accepted:
+            checks.setdefault(finding.cause, {})[finding.check] = None
+    return {cause: tuple(names) for cause, names in checks.items() if len(names) > 1}
+
+
+def together(groups: Sequence[Group]) -> tuple[Group, ...]:
+    """The groups in their order, except that those of one cause follow the first of them."""
+    places: dict[Cause, int] = {}
+    keys = []
+    for place, group in enumerate(groups):
+        cause = None if group.first.accepted else group.first.cause
+        keys.append(places.setdefault(cause, place) if cause else place)
+    return tuple(group for _, group in sorted(zip(keys, groups, strict=True), key=lambda pair: pair[0]))

@@ -6,6 +6,7 @@ marks is escaped.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Final
 
 from gym_conformance.contract.openapi import phrase
@@ -89,7 +90,7 @@ def _blocks(report: Report) -> Iterator[str]:
     if report.groups:
         yield "### What to do"
         yield _overview(report.groups)
-        yield from (_finding(group) for group in report.groups)
+        yield from _findings(report)
     if report.notes:
         yield "### Worth knowing"
         yield from (_finding(group) for group in report.notes)
@@ -101,6 +102,19 @@ def _blocks(report: Report) -> Iterator[str]:
     if report.latency:
         yield "### Latency"
         yield _latency(report.latency)
+
+
+def _findings(report: Report) -> Iterator[str]:
+    """The findings; of one cause the first whole, and the others folded below it."""
+    for cause, groups in groupby(report.groups, key=lambda group: None if group.first.accepted else group.first.cause):
+        first, *others = [_finding(group) for group in groups]
+        if cause is None or cause not in report.causes:
+            yield from (first, *others)
+            continue
+        yield f"**{prose(cause.headline)}.** Seen by {', '.join(map(code, report.causes[cause]))}."
+        yield first
+        folded = "\n\n".join(others)
+        yield f"<details><summary>{len(others)} more of this cause</summary>\n\n{folded}\n\n</details>"
 
 
 def _asides(report: Report) -> Iterator[str]:

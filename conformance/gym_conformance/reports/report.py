@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from gym_conformance.baseline import Stale
 from gym_conformance.drift.drift import Weight
-from gym_conformance.findings import NOT_SELECTED, Finding, ProcessReading, Verdict, worst
+from gym_conformance.findings import NOT_SELECTED, Cause, Finding, ProcessReading, Verdict, worst
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.endpoint_latency import Latency
-from gym_conformance.reports.finding_groups import Group, alike
+from gym_conformance.reports.finding_groups import Group, alike, shared_causes, together
 from gym_conformance.reports.known_clients import Compatibility, compatibilities
 
 #: Our home, and where each check is documented, its id as the anchor.
@@ -94,9 +94,14 @@ class Report:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """What there is to mend, the gravest first; findings that are alike share a group."""
+        """What there is to mend, the gravest first, with those of one cause together; alike findings share a group."""
         groups = alike(finding for finding in self.findings if finding.red)
-        return tuple(sorted(groups, key=lambda group: self._gravity(group.first)))
+        return together(sorted(groups, key=lambda group: self._gravity(group.first)))
+
+    @cached_property
+    def causes(self) -> Mapping[Cause, tuple[str, ...]]:
+        """The causes that several checks have in common, each with its checks, the gravest first."""
+        return shared_causes(group.first for group in self.groups)
 
     @cached_property
     def notes(self) -> tuple[Group, ...]:

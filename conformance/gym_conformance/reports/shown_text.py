@@ -22,12 +22,10 @@ def shown(text: object, limit: int = TEXT) -> str:
 
 
 def script(finding: Finding, limit: int = SCRIPT) -> str:
-    """The reproduction as shell commands, one a line; a comment where it cannot be shown, '' where there is none."""
+    """The reproduction as shell commands, one a line; a comment if it is too long to show, '' if there is none."""
     text = "\n".join(finding.reproduce[: limit + 1])
     if len(text) > limit:
         return f"# {len(finding.reproduce):,} commands, too long to show; the JSON report has them"
-    if any(shown(command, limit) != command for command in finding.reproduce):
-        return "# a command holds characters that cannot be shown; the JSON report has them all"
     return text
 
 

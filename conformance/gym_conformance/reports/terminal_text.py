@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import indent
 
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import Cause, Finding, Verdict
 
 #: More subjects than this with one and the same finding are counted, not named.
 _NAMED = 6
@@ -61,6 +61,12 @@ def _and_also(others: list[str]) -> str:
         return ""
     named = ", ".join(others[:_NAMED])
     return f"; and alike: {named}" + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
+
+
+def cause_lines(causes: Mapping[Cause, Sequence[str]]) -> Iterator[str]:
+    """Each cause that several checks have in common, with the checks under it."""
+    for cause, checks in causes.items():
+        yield f"One cause, seen by {len(checks)} checks: {cause.headline}.\n  {', '.join(checks)}"
 
 
 def framework_line(checks: Mapping[str, int]) -> str:

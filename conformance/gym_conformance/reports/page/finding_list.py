@@ -1,11 +1,12 @@
 """The findings on the page: what to mend, the gravest first."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.reports.finding_groups import Group
-from gym_conformance.reports.page.markup import Markup, element, preformatted, text
+from gym_conformance.reports.page.markup import Markup, element, join, preformatted, text
 from gym_conformance.reports.report import DOCS, Report
 from gym_conformance.reports.shown_text import named, script
 
@@ -26,7 +27,9 @@ def findings(report: Report) -> Markup:
     items = []
     for number, group in enumerate(groups):
         check = group.first.check
-        items.append(_finding(group, anchor=None if check in anchored else check, is_open=number < _OPEN))
+        items.append(
+            _finding(group, report.causes, anchor=None if check in anchored else check, is_open=number < _OPEN)
+        )
         anchored.add(check)
     return element(
         "section",
@@ -75,7 +78,7 @@ def _filter(groups: tuple[Group, ...]) -> Markup:
     )
 
 
-def _finding(group: Group, *, anchor: str | None, is_open: bool) -> Markup:
+def _finding(group: Group, causes: Mapping[Cause, Sequence[str]], *, anchor: str | None, is_open: bool) -> Markup:
     first = group.first
     on = named(group.subjects)
     summary = element(
@@ -89,7 +92,7 @@ def _finding(group: Group, *, anchor: str | None, is_open: bool) -> Markup:
     return element(
         "details",
         summary,
-        element("div", *_body(first, on), class_="body"),
+        element("div", *_body(first, on, causes), class_="body"),
         id=anchor,
         open=is_open,
         class_=f"finding {group.label.lower()}",
@@ -97,7 +100,9 @@ def _finding(group: Group, *, anchor: str | None, is_open: bool) -> Markup:
     )
 
 
-def _body(first: Finding, on: list[str]) -> list[Markup]:
+def _body(first: Finding, on: list[str], causes: Mapping[Cause, Sequence[str]]) -> list[Markup]:
+    alike = [check for check in causes.get(first.cause, ()) if check != first.check] if first.cause else []
+    links = [part for check in alike for part in (element("a", check, href=f"#{check}"), " ")]
     untestable = first.verdict is Verdict.UNTESTABLE
     facts = [
         ("On", element("ul", *(element("li", element("code", subject)) for subject in on), class_="subjects")),
@@ -107,6 +112,7 @@ def _body(first: Finding, on: list[str]) -> list[Markup]:
         ("Needs" if untestable else "Reason", text(first.reason)),
         ("Why it matters", text(first.why)),
         ("Likely", text(first.hint)),
+        ("Cause", join([f"{first.cause.headline}. Seen by ", *links, "too."]) if first.cause and alike else None),
         ("Accepted", text(first.accepted)),
     ]
     rows = [element("div", element("dt", name), element("dd", value)) for name, value in facts if value]
