@@ -27,8 +27,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 log = logging.getLogger("gym_mocks")
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+def listen(host: str, port: int, *, at_once: bool = True) -> socket.socket:
+    """A socket that listens, or that has a port and still refuses connections.
 
     Raises:
         OSError: the port is taken, or the host is none of this machine; OverflowError where it is no port.
@@ -39,12 +39,13 @@ def listen(host: str, port: int) -> socket.socket:
     # The protocol is named: asyncio turns Nagle's delay off only where it is.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if os.name == "posix":
+        if os.name == "posix" and at_once:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        else:  # there it would let two servers share a port
+        elif os.name != "posix":  # there it would let two servers share a port
             listener.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR), 1)
         listener.bind((found[0], port, *found[2:]))
-        listener.listen(BACKLOG)
+        if at_once:
+            listener.listen(BACKLOG)
     except BaseException:
         listener.close()
         raise

@@ -1,7 +1,7 @@
 """The configuration of a gym, composed of what was registered and of environments' own files."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,50 @@ class Registered:
     app: ASGIApp
     fields: Mapping[str, Any]
     since: float
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A server as a configuration declares it: `entry` is what stands at the third level."""
+
+    name: str
+    entry: Mapping[str, Any]
+
+    @property
+    def port(self) -> int:
+        """Its port; 0 where the configuration leaves that open."""
+        port = self.entry.get("port")
+        return port if isinstance(port, int) else 0
+
+    @property
+    def max_steps(self) -> int | None:
+        """After how many turns an agent stops; None: never."""
+        steps = self.entry.get("max_steps")
+        return steps if isinstance(steps, int) else None
+
+    def reference(self, key: str) -> str:
+        """The name of a server that it refers to; empty where it refers to none."""
+        found = self.entry.get(key)
+        name = found.get("name") if isinstance(found, Mapping) else None
+        return name if isinstance(name, str) else ""
+
+
+def declared(config: Mapping[str, Any], kind: ServerType) -> Iterator[Declared]:
+    """The servers of a kind that a configuration declares.
+
+    Raises:
+        ValueError: what stands in a server's place is none.
+    """
+    for name, kinds in config.items():
+        servers = kinds.get(kind) if isinstance(kinds, Mapping) else None
+        if servers is None:
+            continue
+        if not isinstance(servers, Mapping):
+            raise ValueError(f"{name}: {kind} must be a mapping of servers, not {servers!r:.100}")  # noqa: TRY004
+        for inner, entry in servers.items():
+            if not isinstance(entry, Mapping):
+                raise ValueError(f"{name}: {kind}.{inner} must be a mapping, not {entry!r:.100}")  # noqa: TRY004
+            yield Declared(name, entry)
 
 
 def compose(files: Mapping[str, Any], servers: Iterable[Registered]) -> tuple[dict[str, Any], tuple[Instance, ...]]:

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from time import time
 from types import TracebackType
@@ -12,13 +12,15 @@ from urllib.parse import urlsplit
 from gym_mocks.addresses import LOOPBACK
 from gym_mocks.agent import MockAgent
 from gym_mocks.agent.loop import Peers
-from gym_mocks.composition import Registered, compose
+from gym_mocks.composition import Declared, Registered, compose, declared
 from gym_mocks.head import Head, load_config, merged, to_yaml
 from gym_mocks.head.server import ServerType
 from gym_mocks.policy import FakePolicy
 from gym_mocks.policy.tokens import TokensBy
 from gym_mocks.resources import ResourcesServer
+from gym_mocks.rollout_faults import FaultyAgent, RolloutFault, RolloutFaults
 from gym_mocks.serving import Host
+from gym_mocks.wire import App
 from gym_mocks.wire.client import ASGIApp, LocalClient
 
 POLICY = "policy_model"  # the name that nemo-gym's own agent configurations call the policy by
@@ -36,13 +38,18 @@ class MockGym:
         rows: the rows of its environments, each with the `agent_ref` that clients need.
         head_url: the head's base URL, without a last slash.
         host: where its servers listen.
+        faults: what goes wrong with rollouts.
+        dead: the names of the agents that have died.
 
     Args:
         token_fields: whether the policy's replies carry the trainer's fields.
         tokens: what the policy's tokens are made by; see `FakePolicy`.
         policy: the policy itself, with options of its own, in the place of `token_fields` and `tokens`.
         host: where its servers listen: loopback unless another address is given.
+        head_host: where its head listens, if elsewhere.
         head_port: a port for the head; 0 for any that is free.
+        head_after: seconds for which the head refuses connections.
+        seed: of the choices that rollouts' faults make.
 
     Raises:
         ValueError: `tokens` that cannot be used.
@@ -56,11 +63,16 @@ class MockGym:
         tokens: TokensBy | None = None,
         policy: FakePolicy | None = None,
         host: str = LOOPBACK,
+        head_host: str = "",
         head_port: int = 0,
+        head_after: float = 0,
+        seed: int = 0,
     ) -> None:
         self.policy = policy or FakePolicy(token_fields=token_fields, tokens=tokens)
         self.host = host
         self.rows: list[RunnableRow] = []
+        self.faults = RolloutFaults(seed)
+        self.dead: list[str] = []
         self._client = LocalClient()
         self._files: dict[str, Any] = {}
         self._registered: dict[str, Registered] = {}
@@ -68,7 +80,7 @@ class MockGym:
         self._head = Head({})
         self._host = Host()
         try:
-            self.head_url = self._host.serve(self._head, port=head_port, host=host)
+            self.head_url = self._host.serve(self._head, port=head_port, host=head_host or host, after=head_after)
             self.add_policy(POLICY, self.policy)
         except BaseException:
             self.close()
@@ -130,6 +142,7 @@ class MockGym:
         model: str = POLICY,
         max_steps: int | None = None,
         app: ASGIApp | None = None,
+        port: int = 0,
     ) -> str:
         """Serve an agent between a resources server and a policy, both by name; its base URL.
 
@@ -139,6 +152,7 @@ class MockGym:
             model: the policy's.
             max_steps: see `MockAgent`.
             app: another agent in the mock agent's place, such as nemo-gym's own (`gym_mocks.nemo`).
+            port: 0 for any that is free.
         """
         peers = Peers(self._client, self.url(resources), self.url(model))
         refs = {
@@ -146,7 +160,7 @@ class MockGym:
             "model_server": {"type": "responses_api_models", "name": model},
         }
         agent = app or MockAgent(name, peers, max_steps=max_steps)
-        return self._add(name, "responses_api_agents", "simple_agent", agent, refs)
+        return self._add(name, "responses_api_agents", "simple_agent", agent, refs, port=port)
 
     def add_environment_server(self, name: str, app: ASGIApp, *, agent: str, resources: str) -> str:
         """Serve an environment server of nemo-gym 0.7.0 before an agent; its base URL.
@@ -160,27 +174,58 @@ class MockGym:
         return self._add(name, "environment_servers", "single_agent_turn", app, refs)
 
     def add_config(self, path: Path) -> None:
-        """Take up an env's own `configs/*.yaml`.
-
-        Its agents are served by mock agents and its models by this gym's policy, unless servers of their
-        names are there already. Its resources servers must have been added.
+        """Take up an env's own `configs/*.yaml`, as `add_servers` does.
 
         Raises:
             ValueError: the file is no configuration, or an agent needs a server that is not there.
             OSError: the file cannot be read.
         """
-        config = load_config(path)
-        servers = {name: kinds for name, kinds in config.items() if isinstance(kinds, dict)}
-        for name, kinds in servers.items():
-            if name not in self._registered and "responses_api_models" in kinds:
-                self.add_policy(name, self.policy)
-        for name, kinds in servers.items():
-            for entry in (kinds.get("responses_api_agents") or {}).values():
-                if name not in self._registered:
-                    resources, model = (entry[key]["name"] for key in ("resources_server", "model_server"))
-                    self.add_agent(name, resources=resources, model=model, max_steps=entry.get("max_steps"))
+        try:
+            self.add_servers(load_config(path))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def add_servers(self, config: Mapping[str, Any], *, stand_in: Callable[[str], ASGIApp] | None = None) -> None:
+        """Take up a global configuration.
+
+        Its agents are served by mock agents and its models by this gym's policy, unless servers of their
+        names are there already. Its resources servers must have been added.
+
+        Args:
+            config: by server name, as nemo-gym's.
+            stand_in: makes what is served in the place of a resources server that has not been added.
+
+        Raises:
+            ValueError: an agent is of no known form, or needs a server that is not there.
+            OSError: a port that it names is taken.
+        """
+        for server in declared(config, "responses_api_models"):
+            if server.name not in self._registered:
+                self._add(server.name, "responses_api_models", "mock_model", self.policy, port=server.port)
+        for server in declared(config, "resources_servers") if stand_in else ():
+            if stand_in and server.name not in self._registered:
+                self._add(server.name, "resources_servers", "mock", stand_in(server.name), port=server.port)
+        for server in declared(config, "responses_api_agents"):
+            if server.name not in self._registered:
+                self._take_up_agent(server, stand_in)
         self._files = merged(self._files, config)
         self._tell_head()
+
+    def _take_up_agent(self, server: Declared, stand_in: Callable[[str], ASGIApp] | None) -> None:
+        resources, model = server.reference("resources_server"), server.reference("model_server")
+        if stand_in is not None:
+            model = model if model in self._registered else POLICY
+            resources = resources or f"{server.name}_resources"
+            if resources not in self._registered:
+                self.add_resources(resources, stand_in(resources))
+        if not (resources and model):
+            missing = "model_server" if resources else "resources_server"
+            raise ValueError(f"agent {server.name}: {missing} must be a mapping with the name of a server")
+        self.add_agent(server.name, resources=resources, model=model, max_steps=server.max_steps, port=server.port)
+
+    def fail(self, fault: RolloutFault) -> None:
+        """Let something go wrong with rollouts from now on."""
+        self.faults.add(fault)
 
     def write_config(self, path: Path | None = None) -> Path:
         """Write the configuration as YAML; without a path, to a temporary file that goes with the gym."""
@@ -216,19 +261,49 @@ class MockGym:
         return self._registered[name]
 
     def _add(
-        self, name: str, kind: ServerType, inner: str, app: ASGIApp, fields: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        kind: ServerType,
+        inner: str,
+        app: ASGIApp,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        port: int = 0,
     ) -> str:
         if name in self._registered:
             raise ValueError(f"a server is named {name!r} already")
         same = (there.url for there in self._registered.values() if there.app is app)
-        url = next(same, None) or self._host.serve(app, host=self.host)
+        url = next(same, None) or self._serve(name, kind, app, port)
         self._client.apps[url] = app
         self._registered[name] = Registered(name, kind, inner, url, app, fields or {}, time())
         self._tell_head()
         return url
 
+    def _serve(self, name: str, kind: ServerType, app: ASGIApp, port: int) -> str:
+        served: ASGIApp = app
+        if kind == "responses_api_agents":
+            served = FaultyAgent(name, app, self.faults, lambda scope: self._drop(name, scope), self._end)
+        url = self._host.serve(served, host=self.host, port=port)
+        if isinstance(app, App):
+            app.url = url
+        return url
+
+    def _drop(self, name: str, scope: Mapping[str, Any]) -> None:
+        self._host.drop(self.url(name), scope["client"])
+
+    async def _end(self, name: str) -> None:
+        if name not in self.dead:
+            self.dead.append(name)
+            await self._host.end(self.url(name))
+
     def _tell_head(self) -> None:
         parts = urlsplit(self.head_url)
         head = {"head_server": {"host": parts.hostname, "port": parts.port}}
+        model = self._registered.get(POLICY)
+        policy = {
+            "policy_base_url": f"{model.url}/v1" if model else "",
+            "policy_api_key": "mock",
+            "policy_model_name": "mock",
+        }
         config, self._head.instances = compose(self._files, self._registered.values())
-        self._head.config = head | config
+        self._head.config = policy | head | config

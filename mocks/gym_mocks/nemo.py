@@ -5,13 +5,28 @@ clients (`RolloutCollectionHelper`, `ServerClient`) must run in another process,
 at a time.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from gym_mocks.gym import POLICY, MockGym
+from gym_mocks.policy import FakePolicy
+from gym_mocks.run_helper import AnyTools, RunHelper
 from gym_mocks.wire.client import ASGIApp
+
+__all__ = [
+    "AnyTools",
+    "RunHelper",
+    "add_environment_server",
+    "add_openai_model",
+    "add_simple_agent",
+    "add_vllm_model",
+    "asgi_app",
+    "patched_run_helper",
+]
 
 
 def add_simple_agent(
@@ -88,6 +103,43 @@ def add_vllm_model(gym: MockGym, name: str, upstream: str) -> str:
         uses_reasoning_parser=False,
     )
     return gym.add_model(name, asgi_app(VLLMModel(config=config, server_client=_client(gym))))
+
+
+@contextmanager
+def patched_run_helper() -> Iterator[type[RunHelper]]:
+    """A `RunHelper` of its own, with a policy that sends token ids, in nemo-gym's place while the block lasts.
+
+    Where nemo-gym is not installed, nothing is replaced.
+    """
+
+    class MockRunHelper(RunHelper):
+        policy = FakePolicy(token_fields=True)
+        resources: ClassVar[dict[str, ASGIApp]] = {}
+        options: ClassVar[dict[str, Any]] = {}
+        gyms: ClassVar[list[MockGym]] = []
+
+    names = ("nemo_gym.cli", "nemo_gym.cli.env")
+    modules = [vars(import_module(name)) for name in names if find_spec("nemo_gym") and _is_there(name)]
+    before = [module.get("RunHelper") for module in modules]
+    for module in modules:
+        module["RunHelper"] = MockRunHelper
+    try:
+        yield MockRunHelper
+    finally:
+        for module, own in zip(modules, before, strict=True):
+            if own is None:  # nemo_gym.cli finds it when it is asked for
+                del module["RunHelper"]
+            else:
+                module["RunHelper"] = own
+        for gym in MockRunHelper.gyms:
+            gym.close()
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # its parent is a module, no package
+        return False
 
 
 def asgi_app(server: Any) -> ASGIApp:

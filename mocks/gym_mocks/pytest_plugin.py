@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gym_mocks.gym import MockGym
     from gym_mocks.head import Head
     from gym_mocks.policy import FakePolicy
+    from gym_mocks.run_helper import RunHelper
 
 
 @pytest.fixture
@@ -23,6 +24,18 @@ def mock_gym() -> Iterator[MockGym]:
     with MockGym() as gym:
         gym.add_env(weather.server(), weather.ROWS)
         yield gym
+
+
+@pytest.fixture
+def mock_run_helper() -> Iterator[type[RunHelper]]:
+    """`gym_mocks.nemo.RunHelper` in nemo-gym's place: a trainer's own start-up code gets a mock gym.
+
+    Its `policy`, `resources` and `options` are those of the gyms that it starts, `gyms[-1]` is the last.
+    """
+    from gym_mocks.nemo import patched_run_helper  # noqa: PLC0415
+
+    with patched_run_helper() as helper:
+        yield helper
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 
@@ -25,33 +26,47 @@ class Host:
 
     def __init__(self) -> None:
         self._loop = _new_loop()
-        self._servers: list[tuple[_Server, asyncio.Task[None]]] = []
+        self._servers: dict[str, tuple[_Server, asyncio.Task[None]]] = {}
+        self._late: list[tuple[socket.socket, asyncio.Task[None]]] = []
         self._thread = threading.Thread(target=self._run, name="gym-mocks", daemon=True)
         self._thread.start()
 
-    def serve(self, app: ASGIApp, *, port: int = 0, host: str = LOOPBACK) -> str:
+    def serve(self, app: ASGIApp, *, port: int = 0, host: str = LOOPBACK, after: float = 0) -> str:
         """Serve an application and return its base URL, without a last slash, once it answers.
 
         Args:
             app: what is served; requests whose Host header is not this machine's do not reach it.
             port: 0 for any that is free.
             host: where it listens.
+            after: seconds during which connections are refused, and which are not waited for.
 
         Raises:
             OSError: the port is taken, or the host is none of this machine.
             RuntimeError: the application does not start.
         """
-        listener = listen(host, port)
+        listener = listen(host, port, at_once=not after)
+        url = base_url(host, listener.getsockname()[1])
+        starting = self._start_late if after else self._start
         try:
-            future = asyncio.run_coroutine_threadsafe(self._start(HostCheck(app, host), listener), self._loop)
-            future.result(START_SECONDS)
+            started = starting(HostCheck(app, host), listener, url, after)
+            asyncio.run_coroutine_threadsafe(started, self._loop).result(START_SECONDS)
         except BaseException:
             listener.close()
             raise
-        url = base_url(host, listener.getsockname()[1])
         if isinstance(app, App):
             app.url = url
         return url
+
+    async def end(self, url: str) -> None:
+        """End one server as a crash does, from within the event loop: what it was asked breaks off."""
+        server, task = self._servers.pop(url)
+        server.crash()
+        await asyncio.wait({task})
+
+    def drop(self, url: str, client: Any) -> None:
+        """Break one connection to a server, from within the event loop."""
+        if url in self._servers:
+            self._servers[url][0].drop(client)
 
     def close(self, *, last: Callable[[], Awaitable[None]] | None = None) -> None:
         """Stop every server; requests in flight get `GRACE_SECONDS`, then they are cancelled.
@@ -79,7 +94,14 @@ class Host:
             asyncio.set_event_loop(None)
             self._loop.close()
 
-    async def _start(self, app: ASGIApp, listener: socket.socket) -> None:
+    async def _start_late(self, app: ASGIApp, listener: socket.socket, url: str, after: float) -> None:
+        async def start() -> None:
+            await asyncio.sleep(after)
+            await self._start(app, listener, url)
+
+        self._late.append((listener, asyncio.ensure_future(start())))
+
+    async def _start(self, app: ASGIApp, listener: socket.socket, url: str, _after: float = 0) -> None:
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -96,12 +118,15 @@ class Host:
         if not server.ready.is_set():
             started.cancel()
             raise RuntimeError("the application does not start") from task.exception()
-        self._servers.append((server, task))
+        self._servers[url] = (server, task)
 
     async def _stop(self, last: Callable[[], Awaitable[None]] | None) -> None:
-        for server, _ in self._servers:
+        for listener, late in self._late:
+            late.cancel()
+            listener.close()
+        for server, _ in self._servers.values():
             server.leaving.set()
-        await asyncio.gather(*(task for _, task in self._servers), return_exceptions=True)
+        await asyncio.gather(*(task for _, task in self._servers.values()), return_exceptions=True)
         rest = asyncio.all_tasks() - {asyncio.current_task()}
         for task in rest:
             task.cancel()
@@ -125,6 +150,18 @@ class _Server(uvicorn.Server):
             await super().serve(sockets)
         except SystemExit as exit_:  # uvicorn's answer to an application that fails to start
             raise RuntimeError("the application's start-up failed") from exit_
+
+    def crash(self) -> None:
+        """Break all connections and leave."""
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        self.leaving.set()
+
+    def drop(self, client: Any) -> None:
+        """Break the connection of a client, by its address."""
+        for connection in list(self.server_state.connections):
+            if getattr(connection, "client", None) == client:
+                connection.transport.abort()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -72,9 +72,9 @@ class App:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
             return
-        request = await _read(scope, receive)
+        request = await read_request(scope, receive)
         reply = HttpReply.json({"detail": "Body too large"}, 413) if request is None else await self.answer(request)
-        await _write(reply, send)
+        await write_reply(reply, send)
 
 
 def _redirect_to(path: str) -> Handler:
@@ -91,7 +91,8 @@ async def _lifespan(receive: Receive, send: Send) -> None:
     await send({"type": "lifespan.shutdown.complete"})
 
 
-async def _read(scope: Scope, receive: Receive) -> HttpRequest | None:
+async def read_request(scope: Scope, receive: Receive) -> HttpRequest | None:
+    """A request with its body read whole; None where that is longer than `BODY_LIMIT`."""
     chunks: list[bytes] = []
     size = 0
     more = True
@@ -111,7 +112,8 @@ async def _read(scope: Scope, receive: Receive) -> HttpRequest | None:
     return HttpRequest(scope["method"], scope["path"], headers, b"".join(chunks), query=query)
 
 
-async def _write(reply: HttpReply, send: Send) -> None:
+async def write_reply(reply: HttpReply, send: Send) -> None:
+    """Send a reply."""
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
     if isinstance(reply.body, bytes):
         headers.append((b"content-length", str(len(reply.body)).encode()))
