@@ -8,10 +8,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from gym_conformance.agents import Agent
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, Tool
-from gym_conformance.contract.endpoints import AUTO, OPENAPI, RESPONSES, RUN, SEED_SESSION, tool_path
+from gym_conformance.contract.endpoints import AUTO, LIVENESS, OPENAPI, RESPONSES, RUN, SEED_SESSION
 from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
+from gym_conformance.contract.openapi_documents import DOCUMENTS, below, linked, read_document
 from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.drift import Drift
@@ -20,10 +23,11 @@ from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import Served, catch_all, served_tools
 from gym_conformance.drift.survey import survey
 from gym_conformance.session.channel import Channel, Endpoint, NotSent
-from gym_conformance.session.contracts import CookieContract, SessionContract, post
-from gym_conformance.session.exchange import Request
+from gym_conformance.session.contracts import CookieContract, CookieHabit, SessionContract, post
+from gym_conformance.session.exchange import Reply, Request, reply_of
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.typed_sessions import TypedContract
+from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
 
 #: What is seeded and verified where no `--gym-data` is given: the least that every version's types take.
 BARE_ROW = Row({"responses_create_params": {"input": [{"role": "user", "content": "Hello."}]}}, Source(Path(), 0))
@@ -32,9 +36,6 @@ BARE_ROW = Row({"responses_create_params": {"input": [{"role": "user", "content"
 COMPARED = 500
 
 _MORE = frozenset({DriftKind.ARGUMENT_WIDENED, DriftKind.ARGUMENT_UNOFFERED, DriftKind.UNNAMED_REFUSED})
-
-#: A tool that no environment serves.
-NO_SUCH_TOOL = "no_such_tool_conformance"
 
 #: Also what a server answers that knows no POST at all.
 _UNROUTED = UNROUTED | {HTTPStatus.NOT_IMPLEMENTED}
@@ -181,6 +182,16 @@ class Gym:
         source = subject.source if isinstance(subject, Row | Rollout) else None
         return source if source and source.line else None
 
+    def recorded_place(self, tool: str) -> tuple[Row, tuple[Call, ...], Call] | None:
+        """A recorded call of the tool, as early as there is one, with its row and the calls before it."""
+        found = [
+            (at, row, calls) for row, calls in self.recorded_calls for at, call in enumerate(calls) if call.name == tool
+        ]
+        if not found:
+            return None
+        at, row, calls = min(found, key=lambda each: each[0])
+        return row, calls[:at], calls[at]
+
     def example_call(self, tool: Tool) -> Call:
         """A call of the tool with recorded arguments where there are any, else with none."""
         recorded = (call for _, calls in self.recorded_calls for call in calls if call.name == tool.name)
@@ -207,15 +218,39 @@ async def recognise(
 
 
 async def _read_api(endpoint: Endpoint) -> Api:
+    """What its OpenAPI document says, wherever that is; a document elsewhere must be of a server that we know."""
+    own = await _document(endpoint, OPENAPI)
+    if own is not None:
+        return read_openapi(own)
+    home = await _get(endpoint, LIVENESS)
+    url = httpx.URL(endpoint.url)
+    host = Endpoint(str(url.copy_with(path="/")).rstrip("/"), endpoint.transport, endpoint.timeout, endpoint.headers)
+    places = [(host, path) for path in linked(home.headers if home else ())]
+    for there, path in [*places, *((endpoint, path) for path in DOCUMENTS[1:])]:
+        document = await _document(there, path)
+        api = read_openapi(below(url.path.rstrip("/"), document)) if document is not None else Api()
+        if api.known and api.kind is not ServerKind.OTHER:
+            return api
+    return Api()
+
+
+async def _document(endpoint: Endpoint, path: str) -> Mapping[str, Any] | None:
+    reply = await _get(endpoint, path)
+    return read_document(reply.text) if reply is not None and reply.status == HTTPStatus.OK else None
+
+
+async def _get(endpoint: Endpoint, path: str) -> Reply | None:
+    """The reply; None where none comes.
+
+    Raises:
+        ServerFault: the server hangs: it will not do better elsewhere.
+    """
     try:
-        reply = (await Channel(endpoint).send(Request("GET", OPENAPI))).reply
+        return (await Channel(endpoint).send(Request("GET", path))).reply
     except ServerFault as fault:
         if fault.fault is Fault.HANG:
             raise
-        return Api()
-    if reply is None or reply.status != HTTPStatus.OK or not reply.is_json:
-        return Api()
-    return read_openapi(reply.json())
+        return None
 
 
 def _describe(api: Api) -> str:
@@ -240,8 +275,7 @@ async def _probe(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[ServerKind,
     row = rows[0] if rows else BARE_ROW
 
     async def routed(path: str) -> bool:
-        reply = (await Channel(endpoint).send(post(path, {}))).reply
-        return reply is not None and reply.status not in _UNROUTED
+        return reply_of(await Channel(endpoint).send(post(path, {}))).status not in _UNROUTED
 
     if not await routed(SEED_SESSION):
         if await routed("/reset") and await routed("/step"):
@@ -252,9 +286,11 @@ async def _probe(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[ServerKind,
         if await routed(RUN) and not await routed(RESPONSES):
             return ServerKind.ENVIRONMENT, "it has no OpenAPI document and answers /run, but not /v1/responses"
         return ServerKind.OTHER, "it has no OpenAPI document and does not serve /seed_session"
-    if await routed(tool_path(NO_SUCH_TOOL)):
+    session = CookieContract().session(Channel(endpoint), row, CookieHabit.COLLECTING)
+    await session.seed()
+    if reply_of(await session.call(Call(NO_SUCH_TOOL, {}))).status not in _UNROUTED:
         return ServerKind.CATCH_ALL, "it has no OpenAPI document and answers a tool that nobody serves"
     for tool in row.tools:
-        if await routed(tool_path(tool.name)):
+        if await is_served(session, tool.name, [{}]):
             return ServerKind.TOOLS, f"it has no OpenAPI document and answers /{tool.name}"
     return ServerKind.SINGLE_TURN, "it has no OpenAPI document and answers none of its rows' tools"

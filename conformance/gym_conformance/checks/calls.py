@@ -17,8 +17,8 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.first import known_disturbed
 from gym_conformance.trajectories.generate import disturbed, trajectories
-from gym_conformance.trajectories.outcome import Outcome
-from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, without_surrogates
 
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
 
@@ -61,16 +61,25 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
     """Puts a call with one thing wrong, or with hostile values, into a trajectory; it must not cause a 5xx.
 
-    Any other answer is fine, since tools may be lenient. The framework's own 5xx for a lone surrogate does not count.
+    Any other answer is fine, since tools may be lenient. A 5xx that a lone surrogate alone gives does not count: many
+    frameworks cannot encode it in an echo. The same call with U+FFFD in its place must give a 5xx, too.
 
     Source: simple_agent/app.py (0.4.0) feeds any answer to the policy and continues; a crash sends no cookie.
     """
-    rollout = Rollout(trial.gym, trial.channel, schedule.trajectories[0])
-    await rollout.finish()
-    for step in rollout.refusals:
-        if is_crash(step.status) and "surrogates not allowed" not in str(step.body):
+    refusals = await _refusals(trial, schedule.trajectories[0])
+    if any(is_crash(step.status) for step in refusals) and has_surrogates(schedule.trajectories[0]):
+        refusals = await _refusals(trial, without_surrogates(schedule.trajectories[0]))
+    for step in refusals:
+        if is_crash(step.status):
             hint = "The tool's function raises; validate its arguments, or catch the exception and return it as the tool's output."
             raise Violation(f"{step.name} answers below 500", f"status {step.status}, body {step.body}", hint)
+
+
+async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
+    """What the calls that are there to be refused are answered, in a session of their own."""
+    rollout = Rollout(trial.gym, trial.channel, trajectory)
+    await rollout.finish()
+    return rollout.refusals
 
 
 @property_check(

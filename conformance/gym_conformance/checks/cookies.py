@@ -20,10 +20,11 @@ from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import Cookies, payload_of
 from gym_conformance.contract.statuses import is_crash
-from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.unserved import NO_SUCH_TOOL
 
 _LOST = "simple_agent replaces its cookies with those of each reply: after this one it has none and continues in a fresh session."
 

@@ -21,7 +21,7 @@ from gym_conformance.contract.policy_output import (
     response,
     with_tokens,
 )
-from gym_conformance.gym import NO_SUCH_TOOL
+from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_schemas import ABSENT, differences, same
 
 

@@ -14,10 +14,11 @@ from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
 from gym_conformance.contract.statuses import is_error
-from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.gym import Gym
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 
 #: How an error is compared: over HTTP it has a status, over MCP it has none.

@@ -20,11 +20,11 @@ from gym_conformance.contract.endpoints import LIVENESS, VERIFY
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import degenerate_outputs, response
 from gym_conformance.findings import ProcessReading
-from gym_conformance.gym import NO_SUCH_TOOL
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.process import census
 from gym_conformance.session.typed_sessions import TypedContract
+from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.trajectory import Trajectory
 

@@ -17,11 +17,12 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs, response
 from gym_conformance.contract.statuses import is_refusal
-from gym_conformance.gym import NO_SUCH_TOOL, Gym
+from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.stepping import SteppingSession
+from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences
 
 #: Steps of one episode; the agent takes ten (`max_steps`).

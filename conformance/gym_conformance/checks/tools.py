@@ -7,6 +7,7 @@ the reply's raw text is the tool's output, whatever its status.
 import json
 from collections.abc import Iterable
 from functools import partial
+from http import HTTPStatus
 
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
@@ -24,11 +25,10 @@ from gym_conformance.checks.trial import Trial, describe, expect_no_crash
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.contract.openapi import ServerKind
-from gym_conformance.contract.statuses import UNROUTED, is_refusal
+from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.drift import Drift
 from gym_conformance.drift.drift import Kind as DriftKind
-from gym_conformance.gym import NO_SUCH_TOOL
 from gym_conformance.probes.asking import NoSession
 from gym_conformance.probes.catch_all import knows_tool
 from gym_conformance.probes.drift_row import DriftRow
@@ -36,12 +36,13 @@ from gym_conformance.probes.live_answer import LiveAnswer
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
 
 #: So many tools' calls are spoilt: each is sent before every step of a replay.
 _SPOILT = 4
 
 #: Bodies that are no call, by name; None is no body at all. The policy's own arguments are always parsed JSON, so
-#: the last three come only from clients with a bug of their own.
+#: the last two come only from clients with a bug of their own. All are UTF-8, as whatever a JSON library writes.
 BAD_BODIES: dict[str, bytes | None] = {
     "a list": b"[1, 2]",
     "a string": b'"text"',
@@ -49,7 +50,6 @@ BAD_BODIES: dict[str, bytes | None] = {
     "a number": b"0",
     "no body": None,
     "broken JSON": b'{"a": ',
-    "bytes that are not UTF-8": b'{"a": "\xff\xfe"}',
 }
 
 
@@ -64,8 +64,9 @@ BAD_BODIES: dict[str, bytes | None] = {
 async def tool_routed(trial: Trial, tool: Tool) -> None:
     """Calls each declared tool in a seeded session; a tool without a route of its own must not answer 404 or 405.
 
-    A tool that has a route of its own may answer 404 for its own reasons; a catch-all's 404 means that it knows no
-    such tool, and so does an answer in the words that it has for a tool that nobody serves. A single-turn server's
+    A recorded call is made in its own row, after the calls before it. A tool may answer 404 for its own reasons: it is
+    missing where each of its answers, to that call, to none of its arguments, to a list, to a GET, is in the words that
+    a tool that nobody serves gets. A catch-all is held to these words whatever its status. A single-turn server's
     tools are graded, never executed, unless the env's YAML (`configs/` beside the data) names an agent for these rows
     that is known to post each call to this server, such as simple_agent.
     Source: responses_api_agents/simple_agent/app.py (0.4.0) feeds the 404 to the model as the tool's answer.
@@ -77,9 +78,20 @@ async def tool_routed(trial: Trial, tool: Tool) -> None:
     if gym.kind is ServerKind.SINGLE_TURN and agent is None:
         raise NotApplicable("no agent is known to execute its calls; they are graded instead")
     definition = gym.definition_of(tool.name)
-    session = await trial.open(gym.row_for(definition) if definition else None)
-    reply = await trial.call(session, gym.example_call(tool))
-    missing = reply.status in UNROUTED
+    row, before, call = gym.recorded_place(tool.name) or (
+        gym.row_for(definition) if definition else None,
+        (),
+        Call(tool.name, {}),
+    )
+    session = await trial.open(row)
+    for earlier in before:
+        await session.call(earlier)
+    reply = await trial.call(session, call)
+    missing = reply.status == HTTPStatus.METHOD_NOT_ALLOWED
+    if reply.status == HTTPStatus.NOT_FOUND:
+        asked = len(trial.channel.exchanges)
+        missing = not await is_served(session, tool.name, [call.arguments, {}])
+        del trial.channel.exchanges[asked:]
     if not missing and definition and gym.kind is ServerKind.CATCH_ALL:
         missing = not await _known(trial, definition)
     if missing:
@@ -130,7 +142,7 @@ def _each_handler(trial: Trial) -> Iterable[Tool]:
     subjects=_each_handler,
 )
 async def tool_bad_body(trial: Trial, tool: Tool) -> None:
-    """Sends each tool a list, a string, null, a number, no body, broken JSON and invalid UTF-8, in a seeded session.
+    """Sends each tool a list, a string, null, a number, no body and broken JSON, in a seeded session.
 
     A tool without arguments may ignore its body and answer 200. On a catch-all server only one tool is tried.
     Source: simple_agent/app.py (0.4.0) posts whatever JSON the policy writes, object or not; a route with a pydantic

@@ -35,9 +35,9 @@ from gym_conformance.contract.policy_output import (
     response,
 )
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
-from gym_conformance.gym import NO_SUCH_TOOL
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.unserved import NO_SUCH_TOOL
 
 
 @check(

@@ -1,6 +1,7 @@
 """A trajectory is what one rollout does; a schedule interleaves several. Both are plain values, and JSON."""
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -18,6 +19,8 @@ PLAIN_ANSWER: Final = "Done."
 
 #: The keys and indices that lead to a value in a reply.
 Path = tuple[str | int, ...]
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 #: The key of an argument that is not known before the run: a value from the reply to an earlier call.
 _REPLY: Final = "$reply"
@@ -216,6 +219,27 @@ def resolve(arguments: Any, replies: list[Any]) -> Any:
         return Reference(inner["call"], tuple(inner["path"]), inner.get("otherwise")).within(replies)
 
     return _map_references(arguments, value)
+
+
+def has_surrogates(trajectory: Trajectory) -> bool:
+    """Whether a call holds half of a surrogate pair: no text, though JSON can write it."""
+    return any(_replaced(call.arguments) != call.arguments for call in trajectory.calls)
+
+
+def without_surrogates(trajectory: Trajectory) -> Trajectory:
+    """The same with U+FFFD in the place of each half of a surrogate pair."""
+    calls = tuple(Call(call.name, _replaced(call.arguments)) for call in trajectory.calls)
+    return replace(trajectory, calls=calls)
+
+
+def _replaced(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_replaced(inner) for inner in value]
+    if isinstance(value, dict):
+        return {_replaced(key): _replaced(inner) for key, inner in value.items()}
+    return value
 
 
 def _map_references(arguments: Any, replace: Callable[[dict[str, Any]], Any]) -> Any:

@@ -1,0 +1,73 @@
+"""Whether two replies say the same, but for what one of them was asked about. Pure.
+
+A reply is compared as the words that it consists of: a name or a value that only one of the two requests had counts as
+the same word, and so do words that differ already between two replies to requests that mean the same.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gym_conformance.session.exchange import Reply
+from gym_schemas import Json, Way, differences
+
+_WORDS: Final = re.compile(r"\w+|[^\w\s]")
+
+#: Stands for what a request was about.
+_SUBJECT: Final = "\0"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A reply, and the names and values that its request had and the other requests have not."""
+
+    reply: Reply
+    about: tuple[Any, ...] = ()
+
+    @property
+    def words(self) -> Json:
+        """Status and body, each text as a list of its words, with `about` left out."""
+        hidden = sorted({text for value in self.about for text in _spellings(value)}, key=len, reverse=True)
+        pattern = re.compile("|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in hidden)) if hidden else None
+        return {"status": self.reply.status, "body": _words(self.reply.said, pattern)}
+
+
+def alike(one: Answer, other: Answer, *same: Answer) -> bool:
+    """Whether the two say the same; what differs between `other` and any of `same`, which mean the same, is left out."""
+    words = other.words
+    loose: set[Way] = {change.way for each in same for change in differences(words, each.words)}
+    return all(_within(change.way, loose) for change in differences(words, one.words))
+
+
+def _within(way: Way, loose: Iterable[Way]) -> bool:
+    return any(way[: len(place)] == place for place in loose)
+
+
+def _words(value: Any, hidden: re.Pattern[str] | None) -> Json:
+    if isinstance(value, dict):
+        return {_hide(key, hidden): _words(inner, hidden) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_words(inner, hidden) for inner in value]
+    if isinstance(value, str):
+        return list(_WORDS.findall(_hide(value, hidden)))
+    text = json.dumps(value)
+    return [_SUBJECT] if hidden is not None and hidden.fullmatch(text) else value
+
+
+def _hide(text: str, hidden: re.Pattern[str] | None) -> str:
+    return hidden.sub(_SUBJECT, text) if hidden is not None else text
+
+
+def _spellings(value: Any) -> Iterable[str]:
+    """The ways in which a server may write the value back."""
+    if isinstance(value, str):
+        yield value
+        yield json.dumps(value)[1:-1]
+    else:
+        yield json.dumps(value)
+        yield json.dumps(value, separators=(",", ":"))
+        yield repr(value)
+        if isinstance(value, dict | list):
+            yield str(json.dumps(value)).replace('"', "'")
