@@ -29,6 +29,15 @@ class WithoutDocument(ReferenceServer):
         del self.handlers["GET", "/openapi.json"]
 
 
+class Answers404Itself(WithoutDocument):
+    """No tool finds what the session's row does not know, and says so with 404; nothing else tells its routes."""
+
+    async def call(self, session_id: str, *rest: Any) -> Any:
+        if self.sessions.get(session_id) is None or "saw" in str(rest):
+            raise HttpRefusal(404, "nothing of the kind is kept here")
+        return await super().call(session_id, *rest)
+
+
 class CatchAll(ReferenceServer):
     """One route for every tool; an unknown one is an answer like any other."""
 
@@ -45,6 +54,14 @@ class CatchAll(ReferenceServer):
 
     async def _unknown(self, request: HttpRequest) -> HttpReply:
         return HttpReply.json({"error": f"no tool {unquote(request.path[1:])}"})
+
+
+class CatchesMetrics(CatchAll):
+    """What is no tool is answered with 200 and an error, /aggregate_metrics too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.handlers["POST", "/aggregate_metrics"], self.openapi["paths"]["/aggregate_metrics"]
 
 
 class EndsOnUnknown(CatchAll):
@@ -164,7 +181,9 @@ class ToolAnswers404(ReferenceServer):
 TWINS: tuple[Twin, ...] = (
     twin("as before 0.3.0", "", OldServer),
     twin("no OpenAPI document", "", WithoutDocument),
+    twin("tools answer 404 themselves, and no OpenAPI document", "", Answers404Itself, data=unrecorded()),
     twin("catch-all", "", CatchAll),
+    twin("a catch-all for metrics, too", "", CatchesMetrics),
     twin("an unknown tool ends the episode", "", EndsOnUnknown),
     twin("scores what the policy thought", "", paying(thinks_of_it, 0.5), data=thoughtful()),
     twin("single-turn", "", SingleTurn, data=unrecorded()),

@@ -12,14 +12,23 @@ from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.trial import Trial, expect_object, expect_status
 from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX, TASK_INDEX
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import post
-from gym_conformance.session.exchange import Reply
+from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.likeness import Answer, alike
+from gym_conformance.session.unserved import NO_SUCH_TOOL
 
 
 async def _aggregate(trial: Trial, verdicts: list[dict[str, Any]]) -> Reply:
-    reply = await trial.send(post(AGGREGATE_METRICS, {"verify_responses": verdicts}))
-    if reply.status == HTTPStatus.NOT_FOUND:
+    body = {"verify_responses": verdicts}
+    reply = await trial.send(post(AGGREGATE_METRICS, body))
+    unknown = reply.status == HTTPStatus.NOT_FOUND
+    if trial.gym.kind is ServerKind.CATCH_ALL:
+        stranger = reply_of(await Channel(trial.gym.endpoint).send(post(f"/{NO_SUCH_TOOL}", body)))
+        unknown = alike(Answer(reply, (AGGREGATE_METRICS[1:],)), Answer(stranger, (NO_SUCH_TOOL,)))
+    if unknown:
         raise NotApplicable("the server has no /aggregate_metrics, like nemo-gym before 0.3.0")
     return reply
 

@@ -22,8 +22,9 @@ from gym_conformance.checks.trial import (
     expect_status,
     refuse_made_up,
 )
-from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.dataset_rows import Rollout, Row
 from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import (
     DO_NOTHING,
     RAW_SURROGATE,
@@ -38,6 +39,7 @@ from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL
+from gym_conformance.trajectories.generate import is_read
 
 
 @check(
@@ -310,24 +312,52 @@ async def verify_without_session(trial: Trial, subject: str) -> None:
 async def verify_floor(trial: Trial, row: Row) -> None:
     """Verifies an empty output and a message that does nothing, and compares with the best reward recorded for the row.
 
-    Not applicable if no recorded rollout of the row earned more than 0.
-    Our inference: a reward that takes no work teaches none.
+    Not applicable where no recorded rollout of the row earned more than 0, or where doing nothing is the right answer:
+    the best rollout makes no call either, or only looks, and in a row whose best one does more nothing earns less.
+    Our inference: a reward without work teaches none.
     """
-    rewards = [rollout.reward for rollout in trial.gym.recorded[row]]
-    best = max(filter(is_number, rewards), default=0)
+    best, rollouts = _best(trial, row)
     if best <= 0:
         raise NotApplicable("no recorded rollout of this row earned a reward")
+    idle = [rollout for rollout in rollouts if _only_looks(rollout)]
+    if trial.gym.kind is not ServerKind.SINGLE_TURN and any(not rollout.calls for rollout in idle):
+        raise NotApplicable("its best recorded rollout makes no call either")
     for output, name in (
         (response([]), "an empty output"),
         (DO_NOTHING.response, "a message that does nothing"),
     ):
         reward = (await _scored(trial, row, output)).get("reward")
         if is_number(reward) and reward >= best:
+            if idle and await _nothing_is_not_enough(trial, row):
+                raise NotApplicable("its best recorded rollout only looks, and in other rows doing nothing earns less")
             raise Violation(
                 f"less than {best}, the best recorded reward",
                 f"{reward} for {name}",
                 "The scorer ignores what the policy did, or compares with a state that needs no change.",
             )
+
+
+def _best(trial: Trial, row: Row) -> tuple[float, list[Rollout]]:
+    """The best reward that is recorded for the row, 0 where none is, and the rollouts that earned it."""
+    rollouts = [rollout for rollout in trial.gym.recorded[row] if is_number(rollout.reward)]
+    best = max((rollout.reward for rollout in rollouts), default=0)
+    return best, [rollout for rollout in rollouts if rollout.reward == best]
+
+
+def _only_looks(rollout: Rollout) -> bool:
+    return all(is_read(call.name) for call in rollout.calls)
+
+
+async def _nothing_is_not_enough(trial: Trial, row: Row) -> bool:
+    """Whether there is another row in which more is to be done than to look, and doing nothing earns less than that."""
+    for other in trial.gym.recorded:
+        best, rollouts = _best(trial, other)
+        if other is row or best <= 0 or any(map(_only_looks, rollouts)):
+            continue
+        reward = (await _scored(Trial(trial.bench), other, response([]))).get("reward")
+        if is_number(reward) and reward < best:
+            return True
+    return False
 
 
 @check(

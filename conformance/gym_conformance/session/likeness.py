@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gym_conformance.session.exchange import Reply
-from gym_schemas import Json, Way, differences
+from gym_schemas import Json, Way, differences, same
 
 _WORDS: Final = re.compile(r"\w+|[^\w\s]")
 
@@ -31,29 +31,27 @@ class Answer:
         """Status and body, each text as a list of its words, with `about` left out."""
         hidden = sorted({text for value in self.about for text in _spellings(value)}, key=len, reverse=True)
         pattern = re.compile("|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in hidden)) if hidden else None
-        return {"status": self.reply.status, "body": _words(self.reply.said, pattern)}
+        return {"status": self.reply.status, "body": self._words(self.reply.said, pattern)}
+
+    def _words(self, value: Any, hidden: re.Pattern[str] | None) -> Json:
+        if any(same(value, one) for one in self.about):
+            return [_SUBJECT]
+        if isinstance(value, dict):
+            return {_hide(key, hidden): self._words(inner, hidden) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._words(inner, hidden) for inner in value]
+        return list(_WORDS.findall(_hide(value, hidden))) if isinstance(value, str) else value
 
 
-def alike(one: Answer, other: Answer, *same: Answer) -> bool:
-    """Whether the two say the same; what differs between `other` and any of `same`, which mean the same, is left out."""
+def alike(one: Answer, other: Answer, *more: Answer) -> bool:
+    """Whether the two say the same; what differs between `other` and any of `more`, which mean the same, is left out."""
     words = other.words
-    loose: set[Way] = {change.way for each in same for change in differences(words, each.words)}
+    loose: set[Way] = {change.way for each in more for change in differences(words, each.words)}
     return all(_within(change.way, loose) for change in differences(words, one.words))
 
 
 def _within(way: Way, loose: Iterable[Way]) -> bool:
     return any(way[: len(place)] == place for place in loose)
-
-
-def _words(value: Any, hidden: re.Pattern[str] | None) -> Json:
-    if isinstance(value, dict):
-        return {_hide(key, hidden): _words(inner, hidden) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_words(inner, hidden) for inner in value]
-    if isinstance(value, str):
-        return list(_WORDS.findall(_hide(value, hidden)))
-    text = json.dumps(value)
-    return [_SUBJECT] if hidden is not None and hidden.fullmatch(text) else value
 
 
 def _hide(text: str, hidden: re.Pattern[str] | None) -> str:

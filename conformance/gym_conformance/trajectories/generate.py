@@ -15,7 +15,10 @@ from gym_conformance.values import admits, hostile_arguments, near_misses, valid
 CALLS = 6
 
 #: Names that begin like this are taken for reads: only a weight, never a verdict.
-_READS = ("get", "list", "count", "read", "show", "search", "find", "check", "view", "query", "describe")
+_READS = (
+    *("get", "list", "count", "read", "show", "search", "find", "check", "view", "query", "describe"),
+    *("look", "fetch", "inspect", "retrieve", "browse"),
+)
 
 
 @dataclass(frozen=True)
