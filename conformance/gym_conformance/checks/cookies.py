@@ -20,6 +20,7 @@ from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import Cookies, payload_of
 from gym_conformance.contract.statuses import is_crash
+from gym_conformance.findings import Cause
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, post
@@ -66,7 +67,7 @@ async def cookie_sent_again(trial: Trial, _: object) -> None:
     for request in requests:
         exchange = await trial.channel.send(request)
         if not is_crash(reply_of(exchange).status) and not exchange.received:
-            raise Violation("a Set-Cookie header on every reply", f"none from {exchange}", _LOST)
+            raise Violation("a Set-Cookie header on every reply", f"none from {exchange}", _LOST, Cause.LOST_SESSION)
 
 
 @check(
@@ -107,7 +108,7 @@ async def _same_for_both_clients(trial: Trial, habit: CookieHabit) -> None:
     reference, again = await replay(trial, other), await replay(trial, other)
     tried = await replay(trial, habit)
     if reference.kept_id and not tried.kept_id:
-        raise Violation("one session id from the seed to the verify", f"{tried.ids}", _LOST)
+        raise Violation("one session id from the seed to the verify", f"{tried.ids}", _LOST, Cause.LOST_SESSION)
 
     async def unlike(habit: CookieHabit, channel: Channel) -> tuple[str, str] | None:
         return Replayed.difference(reference, again, await replay(trial, habit, channel=channel))

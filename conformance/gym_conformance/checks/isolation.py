@@ -13,6 +13,7 @@ from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
+from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.execute import Rollout, run_schedule
@@ -72,6 +73,7 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
             f"{difference.step} of session {name} answers {difference.expected!r}, as alone",
             f"{difference.actual!r}, while other sessions are open",
             _HINT,
+            None if schedule.passing else Cause.SHARED_STATE,
         )
 
 

@@ -24,6 +24,7 @@ from gym_conformance.contract.endpoints import ROLLOUT_KEYS, SEED_SESSION, VERIF
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import SetCookie, parse_set_cookie
 from gym_conformance.contract.statuses import is_redirect
+from gym_conformance.findings import Cause
 from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import reply_of
 
@@ -181,6 +182,7 @@ async def seed_opens_own_session(trial: Trial, _: object) -> None:
             "two different sessions",
             f"the same one twice: {names[0]}",
             "The session id is a constant, or is derived from the row instead of being generated.",
+            Cause.SHARED_STATE,
         )
 
 
