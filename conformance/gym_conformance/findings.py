@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from gym_conformance import DOCS
 from gym_conformance.printable import printable
 
 
@@ -99,6 +100,7 @@ class Finding:
         not_examined: of a check that does not apply, whether an option or a file would have made it apply (`reason`).
         drift: rows for the drift report, as JSON objects (`probes.drift_row`).
         readings: what the server's process held, where it was looked at, as JSON objects (`ProcessReading`).
+        docs: the address of the check's documentation.
     """
 
     check: str
@@ -124,9 +126,12 @@ class Finding:
     caution: str = ""
     cause: Cause | None = None
     not_examined: bool = False
+    docs: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         """Take each text through the gate, wherever it comes from: a judge, a launch, a worker, a file of results."""
+        if not self.docs:  # this package's own checks are documented on its own page
+            object.__setattr__(self, "docs", f"{DOCS}#{self.check}")
         for name in _TEXTS:
             object.__setattr__(self, name, printable(getattr(self, name), _LONGEST))
         for name in _LINES:

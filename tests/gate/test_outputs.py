@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from gym_conformance import DOCS
 from gym_conformance.options import REPORTS
-from gym_conformance.reports.report import DOCS
 from gym_conformance.reports.report_files import FORMS
 from tests.gate.conftest import Run
 

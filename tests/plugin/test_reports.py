@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from gym_conformance import DOCS
 from gym_conformance.checks.registry import CHECKS
-from gym_conformance.reports.report import DOCS
 from gym_mocks.reference import DATA
 from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import echo, html, no_trace, read_report

@@ -7,8 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from gym_conformance import DOCS, HOME
 from gym_conformance.reports.html_report import html_report
-from gym_conformance.reports.report import DOCS, HOME, Report
+from gym_conformance.reports.report import Report
 from tests.reports.samples import ATTACKS, FIT, FRAMEWORK_SAID, FULL, HUGE, NOT_EXAMINED_SAID, hostile, many
 
 

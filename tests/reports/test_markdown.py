@@ -6,8 +6,8 @@ import cmarkgfm
 import pytest
 from cmarkgfm.cmark import Options
 
+from gym_conformance import DOCS
 from gym_conformance.reports.markdown_report import LIMIT, markdown_report
-from gym_conformance.reports.report import DOCS
 from tests.reports.samples import ATTACKS, FIT, FRAMEWORK_SAID, FULL, HUGE, NOT_EXAMINED_SAID, hostile, many
 
 

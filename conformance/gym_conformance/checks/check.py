@@ -55,6 +55,7 @@ class Check:
         body: tries one subject.
         attempt: for a property, tries one schedule: what `--gym-replay` runs; else None.
         framework: whether every stock NeMo Gym server has this finding, which its author cannot mend.
+        url: of its documentation, where that is not our own page.
     """
 
     id: str
@@ -67,6 +68,7 @@ class Check:
     body: Body
     attempt: Attempt | None = None
     framework: bool = False
+    url: str = ""
 
     @property
     def section(self) -> str:
@@ -77,7 +79,7 @@ class Check:
         self, verdict: Verdict, reason: str = "", *, subject: str = "server", log: tuple[str, ...] = ()
     ) -> Finding:
         """What came of it for a subject, with no more than its reason."""
-        return Finding(self.id, self.level.value, self.title, verdict, subject, reason=reason, log=log)
+        return Finding(self.id, self.level.value, self.title, verdict, subject, reason=reason, log=log, docs=self.url)
 
 
 def the_server(_trial: Trial) -> Iterable[str]:
@@ -94,11 +96,15 @@ def check(
     needs: Iterable[Need] = (),
     subjects: Subjects = the_server,
     framework: bool = False,
+    url: str = "",
 ) -> Callable[[Body], Check]:
-    """Make the decorated function a check; its docstring is the check's documentation."""
+    """Make the decorated function a check; its docstring is the check's documentation.
+
+    `url` is where that can be read, of checks that are not this package's own.
+    """
 
     def declare(body: Body) -> Check:
         doc = inspect.getdoc(body) or ""
-        return Check(check_id, level, title, why, doc, tuple(needs), subjects, body, framework=framework)
+        return Check(check_id, level, title, why, doc, tuple(needs), subjects, body, framework=framework, url=url)
 
     return declare

@@ -187,6 +187,7 @@ def property_check(
     first: Callable[[Knowledge], list[Schedule]] = known_alone,
     needs: Iterable[Need] = (),
     together: bool = True,
+    url: str = "",
 ) -> Callable[[Attempt], Check]:
     """Make the decorated function, which tries one schedule, a check over many of them.
 
@@ -224,7 +225,7 @@ def property_check(
                 raise NotApplicable(attempts.excuses.most_common(1)[0][0])
 
         return Check(
-            check_id, level, title, why, inspect.getdoc(attempt) or "", tuple(needs), the_server, body, attempt
+            check_id, level, title, why, inspect.getdoc(attempt) or "", tuple(needs), the_server, body, attempt, url=url
         )
 
     return declare

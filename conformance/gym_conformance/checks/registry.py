@@ -1,5 +1,6 @@
 """All checks, in the order in which they run and are reported."""
 
+from functools import cache
 from types import ModuleType
 from typing import Final
 
@@ -29,6 +30,7 @@ from gym_conformance.checks import (
     verify,
 )
 from gym_conformance.checks.check import Check
+from gym_conformance.checks.entry_points import foreign_checks
 
 
 def _checks(module: ModuleType) -> tuple[Check, ...]:
@@ -41,6 +43,7 @@ _MODULES = (
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )
 
+#: This package's own, of any server.
 CHECKS: Final[tuple[Check, ...]] = tuple(found for module in _MODULES for found in _checks(module))
 
 #: About an env's folder: nothing is sent, and no server need be there.
@@ -52,3 +55,14 @@ JUDGE_MODELS: Final[tuple[Check, ...]] = _checks(judge_models) + _checks(model)
 
 #: Tried only on envs that the suite launches itself.
 LAUNCHED: Final[tuple[Check, ...]] = FILES + JUDGE_MODELS
+
+
+@cache
+def all_checks() -> tuple[Check, ...]:
+    """`CHECKS`, and those of other packages before the last of them; read once, since metadata of all packages is.
+
+    Raises:
+        BadCheck: a package's check cannot be used.
+    """
+    last = _checks(metrics)
+    return (*CHECKS[: -len(last)], *foreign_checks(CHECKS + LAUNCHED), *last)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from gym_conformance.checks.registry import CHECKS, LAUNCHED
+from gym_conformance.checks.registry import LAUNCHED, all_checks
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import TABLE, Option, Options, read_options
 from gym_conformance.plugin.items import nodes_of
@@ -62,7 +62,7 @@ def write_junit(config: pytest.Config, options: Options) -> None:
 def _nodes(options: Options) -> frozenset[str]:
     """What can be chosen by node id: a target where there are several, a section, or a check in it."""
     names = names_of(options)
-    every = (node for check in CHECKS + LAUNCHED for name in names for node in nodes_of(check, name))
+    every = (node for check in all_checks() + LAUNCHED for name in names for node in nodes_of(check, name))
     return frozenset(every)
 
 

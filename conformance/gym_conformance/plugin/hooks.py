@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gym_conformance.baseline import Stale
-from gym_conformance.checks.registry import CHECKS, FILES, JUDGE_MODELS
+from gym_conformance.checks.entry_points import BadCheck
+from gym_conformance.checks.registry import FILES, JUDGE_MODELS, all_checks
 from gym_conformance.dataset import BadData, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.fleet.division import divide, ensure_several
@@ -44,8 +45,9 @@ def activate(config: pytest.Config) -> None:
         ensure_several(options)
         each = divide(options, lock_in_ini=config.option.gym_lock is None) if len(options.envs) > 1 else (options,)
         ensure_lock(each[0])
-        replays = tuple(read_replay(path, CHECKS) for path in options.replay)
-    except BadOption as bad:
+        checks = all_checks()
+        replays = tuple(read_replay(path, checks) for path in options.replay)
+    except (BadCheck, BadOption) as bad:
         raise pytest.UsageError(str(bad)) from None
     config.stash[BASELINE] = load_baseline(options.baseline, several=len(options.envs) > 1)
     write_junit(config, options)
@@ -68,7 +70,7 @@ class Suite:
         self.options = options
         self.replays = replays
         self.worker: dict[str, Any] | None = getattr(config, "workerinput", None)
-        self.checks = FILES + CHECKS + JUDGE_MODELS if options.envs else CHECKS
+        self.checks = FILES + all_checks() + JUDGE_MODELS if options.envs else all_checks()
         self.tallies = {name: Tally(options, self.checks) for name in names_of(options)}
         self.tally = next(iter(self.tallies.values()))
         self.url = options.url or ""
@@ -124,7 +126,7 @@ class Suite:
         options = self.options
         if options.envs or is_here(options.url):
             return None
-        profile, properties = options.search.profile, sum(check.attempt is not None for check in CHECKS)
+        profile, properties = options.search.profile, sum(check.attempt is not None for check in self.checks)
         return (
             f"{self.url}: not on this machine; about {FIXED_REQUESTS} requests, and trajectories for {properties} times "
             f"{profile.seconds:g} s, at most {options.in_flight} under way at once (--gym-in-flight)"
@@ -292,6 +294,6 @@ def _stopped(excinfo: pytest.ExceptionInfo[BaseException] | None) -> bool:
 
 
 def _cut_off(item: CheckItem, excinfo: pytest.ExceptionInfo[BaseException] | None) -> Finding:
-    who = "it was stopped" if _stopped(excinfo) else "gym-conformance itself failed"
+    who = "it was stopped" if _stopped(excinfo) else f"{item.itself} itself failed"
     reason = f"{who}: {excinfo.exconly(tryshort=True) if excinfo else 'it found nothing'}"
     return item.check.finding(Verdict.UNTESTABLE, item.redacted(reason))

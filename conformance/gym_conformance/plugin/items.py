@@ -14,7 +14,6 @@ from gym_conformance.plugin.keeping import keep
 from gym_conformance.plugin.run import secrets_of
 from gym_conformance.plugin.target import Target
 from gym_conformance.printable import printable_lines
-from gym_conformance.reports.report import DOCS
 from gym_conformance.reports.terminal_text import explain
 from gym_conformance.trajectories.trajectory import Schedule
 
@@ -48,7 +47,7 @@ class CheckItem(pytest.Item):
         self.findings: list[Finding] = []
         self.stale: list[Stale] = []
         self.add_marker(check.level.lower())
-        docs = f"{DOCS}#{check.id}"
+        docs = check.finding(Verdict.PASS).docs
         self.user_properties += [("gym_check", check.id), ("gym_level", check.level.value), ("gym_docs", docs)]
 
     def runtest(self) -> None:
@@ -82,7 +81,13 @@ class CheckItem(pytest.Item):
         if isinstance(excinfo.value, pytest.fail.Exception):
             return super().repr_failure(excinfo, style)
         trace = printable_lines(self.redacted(str(super().repr_failure(excinfo, style))))
-        return f"gym-conformance itself failed; this is no finding about the server. Please report it.\n\n{trace}"
+        whom = f" to its authors ({self.check.url})" if self.check.url else ""
+        return f"{self.itself} itself failed; this is no finding about the server. Please report it{whom}.\n\n{trace}"
+
+    @property
+    def itself(self) -> str:
+        """Whose code runs: ours, or another package's check."""
+        return self.check.id if self.check.url else "gym-conformance"
 
     def redacted(self, text: str) -> str:
         """A text of our own, such as a traceback with locals, without secrets."""

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Final
 from urllib.parse import quote
 
-from gym_conformance import __version__
+from gym_conformance import HOME, __version__
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import Verdict
 from gym_conformance.reports.fleet_table import ordered
@@ -18,7 +18,7 @@ from gym_conformance.reports.page.finding_list import findings
 from gym_conformance.reports.page.latency_plots import latency
 from gym_conformance.reports.page.markup import Markup, element, join, text
 from gym_conformance.reports.page.memory_plot import memory
-from gym_conformance.reports.report import HOME, Conclusion, Report
+from gym_conformance.reports.report import Conclusion, Report
 from gym_conformance.reports.terminal_text import framework_line, not_examined_lines
 
 _PAGE: Final = files("gym_conformance.reports.page")

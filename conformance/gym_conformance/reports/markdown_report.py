@@ -10,14 +10,14 @@ from itertools import groupby
 from typing import Final
 
 from gym_conformance.contract.openapi import phrase
-from gym_conformance.findings import Verdict
+from gym_conformance.findings import Finding, Verdict
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.finding_groups import Group
 from gym_conformance.reports.fleet_table import ordered
 from gym_conformance.reports.known_clients import Compatibility
 from gym_conformance.reports.markdown_escapes import code, fenced, prose
-from gym_conformance.reports.report import DOCS, Conclusion, Report
+from gym_conformance.reports.report import Conclusion, Report
 from gym_conformance.reports.shown_text import named, script
 from gym_conformance.reports.terminal_text import framework_line, not_examined_lines
 
@@ -82,7 +82,7 @@ def _blocks(report: Report) -> Iterator[str]:
     if breaking:
         first = breaking[0].first
         what = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else first.hint or first.title
-        yield f"**Mend first:** [`{first.check}`]({DOCS}#{first.check}): {prose(what)}"
+        yield f"**Mend first:** [`{first.check}`]({first.docs}): {prose(what)}"
     yield from _asides(report)
     if report.stale:
         yield "### The baseline"
@@ -121,7 +121,8 @@ def _asides(report: Report) -> Iterator[str]:
     """Passes that say less than they seem to, what was not examined, and what is the framework's own."""
     if report.cautions:
         yield "### ⚠️ Caution"
-        yield "\n".join(f"- [`{check}`]({DOCS}#{check}) passes, but {prose(why)}" for check, why in report.cautions)
+        docs = {check.check: check.first.docs for check in report.checks}
+        yield "\n".join(f"- [`{check}`]({docs[check]}) passes, but {prose(why)}" for check, why in report.cautions)
     if report.not_examined:
         yield "\n".join(f"- {prose(line)}" for line in not_examined_lines(report.not_examined))
     if own := framework_line(report.framework):
@@ -141,12 +142,12 @@ def _target(report: Report) -> str:
 
 def _overview(groups: Iterable[Group]) -> str:
     seen: dict[tuple[str, str], int] = {}
-    titles: dict[str, str] = {}
+    firsts: dict[str, Finding] = {}
     for group in groups:
         seen[group.first.check, group.label] = seen.get((group.first.check, group.label), 0) + len(group.findings)
-        titles[group.first.check] = group.first.title
+        firsts[group.first.check] = group.first
     rows = [
-        f"| {_LABELS[label]} {label} | [`{check}`]({DOCS}#{check}) | {prose(titles[check])} | {count:,} |"
+        f"| {_LABELS[label]} {label} | [`{check}`]({firsts[check].docs}) | {prose(firsts[check].title)} | {count:,} |"
         for (check, label), count in seen.items()
     ]
     return "\n".join(["| | check | rule | findings |", "|---|---|---|--:|", *rows])

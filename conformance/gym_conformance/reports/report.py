@@ -16,8 +16,6 @@ from gym_conformance.reports.finding_groups import Group, alike, shared_causes, 
 from gym_conformance.reports.known_clients import Compatibility, compatibilities
 
 #: Our home, and where each check is documented, its id as the anchor.
-HOME: Final = "https://github.com/gym-conformance/gym-conformance"
-DOCS: Final = f"{HOME}/blob/main/docs/checks.md"
 
 #: Readings of a server's process that say nothing of what it keeps: before the second it is not warm.
 _COLD: Final = 2

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from gym_conformance import __version__
+from gym_conformance import HOME, __version__
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.reports.repo_paths import relative
-from gym_conformance.reports.report import DOCS, HOME, Report
+from gym_conformance.reports.report import Report
 from gym_conformance.reports.shown_text import script, shown
 from gym_conformance.reports.terminal_text import framework_line, not_examined_lines
 
@@ -66,7 +66,7 @@ def _rule(finding: Finding) -> dict[str, Any]:
     return {
         "id": finding.check,
         "shortDescription": {"text": shown(finding.title)},
-        "helpUri": f"{DOCS}#{finding.check}",
+        "helpUri": finding.docs,
         "defaultConfiguration": {"level": _LEVELS[finding.level]},
     }
 

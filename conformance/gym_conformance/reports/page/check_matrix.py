@@ -6,7 +6,7 @@ from typing import Final
 
 from gym_conformance.findings import Verdict
 from gym_conformance.reports.page.markup import Markup, element, join
-from gym_conformance.reports.report import DOCS, Judged
+from gym_conformance.reports.report import Judged
 
 _SIGNS: Final = {
     "pass": "✓",
@@ -105,7 +105,7 @@ def _row(check: Judged) -> Markup:
     failed = how not in ("pass", "none", "caution", "framework")
     return element(
         "tr",
-        element("td", element("a", check.check, href=f"{DOCS}#{check.check}")),
+        element("td", element("a", check.check, href=check.first.docs)),
         element("td", check.first.title),
         element("td", check.first.level),
         element("td", _sign(how), _WORDS[how], reason, class_=how),

@@ -7,7 +7,7 @@ from typing import Final
 from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.reports.finding_groups import Group
 from gym_conformance.reports.page.markup import Markup, element, join, preformatted, text
-from gym_conformance.reports.report import DOCS, Report
+from gym_conformance.reports.report import Report
 from gym_conformance.reports.shown_text import named, script
 
 #: So many findings are open from the start.
@@ -134,7 +134,5 @@ def _body(first: Finding, on: list[str], causes: Mapping[Cause, Sequence[str]]) 
                 class_="reproduce",
             )
         )
-    parts.append(
-        element("p", element("a", first.check, href=f"{DOCS}#{first.check}"), " in the documentation", class_="docs")
-    )
+    parts.append(element("p", element("a", first.check, href=first.docs), " in the documentation", class_="docs"))
     return parts

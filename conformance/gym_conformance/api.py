@@ -1,0 +1,58 @@
+"""What a check of another package is written with: public, and described in docs/api.md.
+
+Everything else in this distribution may change in any release, but for what that page names.
+"""
+
+from gym_conformance.checks.check import Check, Level, Need, check
+from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
+from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, TOOLS, each_row, each_tool
+from gym_conformance.checks.trial import Trial, describe, expect_no_crash, expect_object, expect_status
+from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Tool
+from gym_conformance.contract.policy_output import (
+    function_call,
+    function_call_output,
+    message,
+    reasoning,
+    response,
+)
+from gym_conformance.findings import Finding, Verdict
+from gym_conformance.gym import Gym
+from gym_conformance.session.contracts import Session
+from gym_conformance.session.exchange import Reply, Request
+
+__all__ = [
+    "RESOURCES_SERVER",
+    "ROLLOUTS",
+    "SCORE",
+    "SERVED_TOOLS",
+    "TOOLS",
+    "Call",
+    "Check",
+    "Finding",
+    "Gym",
+    "Level",
+    "Need",
+    "NotApplicable",
+    "Reply",
+    "Request",
+    "Rollout",
+    "Row",
+    "Session",
+    "Tool",
+    "Trial",
+    "Untestable",
+    "Verdict",
+    "Violation",
+    "check",
+    "describe",
+    "each_row",
+    "each_tool",
+    "expect_no_crash",
+    "expect_object",
+    "expect_status",
+    "function_call",
+    "function_call_output",
+    "message",
+    "reasoning",
+    "response",
+]
