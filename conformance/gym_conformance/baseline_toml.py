@@ -22,7 +22,7 @@ _KEYS = {"check", "subject", "reason", "until", "server"}
 
 
 class BadBaseline(Refusal):
-    """A baseline cannot be used; the message says what, where and how to mend it, in one line."""
+    """A baseline cannot be used; the message says what, where and how to fix it, in one line."""
 
 
 def read_baseline(path: Path) -> Baseline:

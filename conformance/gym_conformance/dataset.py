@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class BadData(Refusal):
-    """A file cannot be used; the message says what, where and how to mend it."""
+    """A file cannot be used; the message says what, where and how to fix it."""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class Finding:
         line: the line in that file, counted from 1.
         log: the last lines that a launched server printed, where it is not testable as launched.
         accepted: why the baseline accepts this finding; '' where it does not.
-        framework: whether it is NeMo Gym's own, and the same in every stock server: nothing for the env's author to mend.
+        framework: whether it is NeMo Gym's own, and the same in every stock server: nothing for the env's author to fix.
         caution: of a pass, why it says less than it seems to, such as too few tries; '' where it does not.
         cause: what it has in common with other findings, where that is known.
         not_examined: of a check that does not apply, whether an option or a file would have made it apply (`reason`).
@@ -140,7 +140,7 @@ class Finding:
 
     @property
     def red(self) -> bool:
-        """Whether it is something to mend: a violation, or a rule that could not be tested; never the framework's own."""
+        """Whether it is something to fix: a violation, or a rule that could not be tested; never the framework's own."""
         return self.verdict in (Verdict.FAIL, Verdict.UNTESTABLE) and not self.framework
 
     @property

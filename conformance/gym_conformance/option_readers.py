@@ -1,6 +1,6 @@
 """From an option's text to its value: each reader takes the option's name and what was given.
 
-All of them raise `BadOption` with one line: what was given, where, and how to mend it. Every pytest run loads this
+All of them raise `BadOption` with one line: what was given, where, and how to fix it. Every pytest run loads this
 module, so what is heavy is imported where it is needed.
 """
 
@@ -26,7 +26,7 @@ _DIGITS = 18
 
 
 class BadOption(Refusal):
-    """An option's value cannot be used; the message says what, where and how to mend it."""
+    """An option's value cannot be used; the message says what, where and how to fix it."""
 
 
 def read_text(option: str, given: str) -> str:

@@ -316,7 +316,7 @@ class Options:
 TABLE: Final[Mapping[str, Option]] = {each.name: each.metadata[_ROW] for each in fields(Options)}
 
 
-#: What cannot be given together, and how to mend it.
+#: What cannot be given together, and how to fix it.
 _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
     (lambda it: it.demo and it.url, "--gym-url and --gym-demo: give one of them"),
     (lambda it: it.envs and (it.demo or it.url), "--gym-env, --gym-url and --gym-demo: give one of them"),

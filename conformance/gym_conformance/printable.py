@@ -27,7 +27,7 @@ Shown = NewType("Shown", str)
 
 
 class Refusal(Exception):
-    """Something given cannot be used; the message says what, where and how to mend it, in one line."""
+    """Something given cannot be used; the message says what, where and how to fix it, in one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(printable(_USER_INFORMATION.sub("[redacted]@", message), _REFUSAL))

@@ -65,7 +65,7 @@ def test_a_side_that_is_not_known_is_not_compared() -> None:
     ("text", "says"),
     [
         ("", "not JSON"),
-        ("<<<<<<< HEAD\n", "mend the merge"),
+        ("<<<<<<< HEAD\n", "fix the merge"),
         ("[]", "no version"),
         ("{}", "no version"),
         ('{"version": 99}', "version is 99"),

@@ -60,7 +60,7 @@ def test_an_entry_that_no_longer_fails_is_stale() -> None:
 
 def test_an_entry_whose_date_has_passed_is_stale() -> None:
     assert _stale(replace(ENTRY, until=date(2030, 4, 30)), FAILED) == [
-        "it was accepted until 2030-04-30; mend it, or say until when"
+        "it was accepted until 2030-04-30; fix it, or say until when"
     ]
 
 

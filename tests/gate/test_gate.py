@@ -10,7 +10,7 @@ ACCEPTED = """
 [[accepted]]
 check = "verify-scores-rows"
 subject = "example.jsonl:3"
-reason = "the row is to be mended"
+reason = "the row is to be fixed"
 """
 SCORING = ("-k", "verify-scores-rows or verify-floor", "--gym-data", "data")
 
@@ -25,14 +25,14 @@ def baseline(repo: Path) -> Path:
 def test_a_finding_fails_the_run(run: Run, grumpy_url: str) -> None:
     result = run("--gym-url", grumpy_url, *SCORING)
     assert result.returncode == 1, result.stdout
-    assert "Not fit to train on. Mend first: verify-scores-rows" in result.stdout
+    assert "Not fit to train on. Fix first: verify-scores-rows" in result.stdout
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
 def test_an_accepted_finding_does_not(run: Run, grumpy_url: str, baseline: Path, workers: tuple[str, ...]) -> None:
     result = run("--gym-url", grumpy_url, *SCORING, "--gym-baseline", str(baseline), *workers)
     assert result.returncode == 0, result.stdout
-    assert "accepted: verify-scores-rows, example.jsonl:3: the row is to be mended" in result.stdout
+    assert "accepted: verify-scores-rows, example.jsonl:3: the row is to be fixed" in result.stdout
     assert "1 accepted" in result.stdout
     assert "No rule broken, as far as the 2 checks that ran can tell." in result.stdout
 
@@ -49,7 +49,7 @@ def test_an_entry_that_no_longer_fails_is_red(
     result = run("--gym-url", good_url, *SCORING, "--gym-baseline", str(baseline), *workers)
     assert result.returncode == 1, result.stdout
     assert "gym-baseline.toml:2: verify-scores-rows, example.jsonl:3: it no longer fails; remove" in result.stdout
-    assert "The baseline is stale: mend its entries." in result.stdout
+    assert "The baseline is stale: fix its entries." in result.stdout
 
 
 def test_an_entry_for_a_deselected_check_is_not_stale(run: Run, good_url: str, baseline: Path) -> None:
@@ -82,7 +82,7 @@ def test_an_entry_for_no_check_is_red(run: Run, good_url: str, baseline: Path, w
     assert "gym-baseline.toml:1: verify-flour, *: there is no such check" in result.stdout
 
 
-@pytest.mark.parametrize("text", ["[[accepted]\n", ACCEPTED.replace("the row is to be mended", "")])
+@pytest.mark.parametrize("text", ["[[accepted]\n", ACCEPTED.replace("the row is to be fixed", "")])
 def test_a_bad_baseline_is_one_line_and_exit_status_4(run: Run, good_url: str, baseline: Path, text: str) -> None:
     baseline.write_text(text)
     result = run("--gym-url", good_url, "--gym-baseline", str(baseline))

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-FINDING = "Mend first: verify-scores-rows"
+FINDING = "Fix first: verify-scores-rows"
 DATA = "--gym-data data --gym-profile smoke"
 
 

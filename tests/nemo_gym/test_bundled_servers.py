@@ -1,7 +1,7 @@
 """nemo-gym's own servers, unmodified, judged with the data bundled with them.
 
 docs/bundled-servers.md lists every finding, each read by hand. A finding that is not listed there fails the test: a
-false alarm is mended in the check, never written into the table. So does one that is listed and no longer found, but
+false alarm is fixed in the check, never written into the table. So does one that is listed and no longer found, but
 for those of properties, which a handful of trajectories may miss.
 """
 

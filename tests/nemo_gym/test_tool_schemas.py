@@ -85,7 +85,7 @@ def with_inner_ones() -> Schemas:
 
 
 def validator(schema: Any) -> jsonschema_rs.Validator:
-    """jsonschema_rs's own, of the schema as it is declared, or as mended where that is no schema (all those are named)."""
+    """jsonschema_rs's own, of the schema as it is declared, or as fixed where that is no schema (all those are named)."""
     try:
         return jsonschema_rs.validator_for(schema, validate_formats=True)
     except jsonschema_rs.ValidationError:

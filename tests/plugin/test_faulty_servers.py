@@ -60,7 +60,7 @@ def test_a_server_that_dies_in_the_middle(pytester: pytest.Pytester, dying: str)
     later = findings[findings.index(died) + 1 :]
     assert {finding["verdict"] for finding in later} <= {"untestable", "not_applicable"}
     assert any("it stopped answering in" in finding["reason"] for finding in later)
-    run.stdout.fnmatch_lines(["Not fit to train on. Mend first: * The server * crashed*"])
+    run.stdout.fnmatch_lines(["Not fit to train on. Fix first: * The server * crashed*"])
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
@@ -75,7 +75,7 @@ def test_a_server_that_never_answers(
     findings = read_report(pytester.path / "r.json")
     assert findings["live-root"]["verdict"] == "fail"
     assert {finding["verdict"] for finding in findings.values()} <= {"fail", "untestable", "not_applicable"}
-    run.stdout.fnmatch_lines(["Not fit to train on. Mend first: live-*"])
+    run.stdout.fnmatch_lines(["Not fit to train on. Fix first: live-*"])
     (said,) = (line for line in run.outlines if "requests," in line)
     assert int(said.split()[4]) <= 16, said
 

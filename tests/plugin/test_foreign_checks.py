@@ -105,7 +105,7 @@ def test_a_fault_of_its_own_is_its_own(pytester: pytest.Pytester, install: Insta
 
 _BAD = {
     "an import error": ("import no_such_module", "*it cannot be imported (ModuleNotFoundError: No module named*"),
-    "an exit": ("raise SystemExit(3)", "*it cannot be imported (SystemExit: 3); mend it, or uninstall the package*"),
+    "an exit": ("raise SystemExit(3)", "*it cannot be imported (SystemExit: 3); fix it, or uninstall the package*"),
     "our id": (
         _EXAMPLE.read_text().replace('"house-reward-steps"', '"verify-scores-rows"'),
         "*'verify-scores-rows' has the id of a check of gym-conformance; choose another*",

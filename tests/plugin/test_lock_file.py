@@ -85,7 +85,7 @@ def test_a_lock_is_not_overwritten_with_half_of_it(
     ("content", "arguments", "said"),
     [
         (None, [], "--gym-lock 'gym.lock': there is no such file; write it with --gym-lock-update"),
-        ("", [], "--gym-lock 'gym.lock': not JSON*; mend the merge, or write it anew with --gym-lock-update"),
+        ("", [], "--gym-lock 'gym.lock': not JSON*; fix the merge, or write it anew with --gym-lock-update"),
         ('{"version": 9}', [], "--gym-lock 'gym.lock': its version is 9, and this gym-conformance reads 1; *"),
         (b"\xff", [], "--gym-lock 'gym.lock': not UTF-8; write it anew with --gym-lock-update"),
         (

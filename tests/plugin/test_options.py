@@ -1,4 +1,4 @@
-"""Bad options: one line that says what, where and how to mend it, and exit code 4, before anything is judged."""
+"""Bad options: one line that says what, where and how to fix it, and exit code 4, before anything is judged."""
 
 import pytest
 
@@ -36,7 +36,7 @@ BAD = {
     ),
     "no such host": (
         ["--gym-url", "http://no-such-host.invalid"],
-        "*no-such-host.invalid port 80: *; start the server, or mend the URL",
+        "*no-such-host.invalid port 80: *; start the server, or fix the URL",
     ),
     "query": (
         ["--gym-url", _NOBODY + "/a?b=c"],

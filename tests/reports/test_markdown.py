@@ -37,7 +37,7 @@ TABLES = {"table", "thead", "tbody", "tr", "th", "td"}
 def test_the_verdict_comes_first_then_what_to_mend() -> None:
     lines = markdown_report(FULL).splitlines()
     assert lines[0] == "## ❌ Not fit to train on"
-    assert next(line for line in lines if "Mend first" in line).startswith("**Mend first:** [`verify-scores-rows`]")
+    assert next(line for line in lines if "Fix first" in line).startswith("**Fix first:** [`verify-scores-rows`]")
     assert markdown_report(FIT).startswith("## ✅ Fit to train on\n")
 
 

@@ -1,4 +1,4 @@
-"""The report as a value: what it comes to, and what is to be mended first."""
+"""The report as a value: what it comes to, and what is to be fixed first."""
 
 import json
 from dataclasses import replace

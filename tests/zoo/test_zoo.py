@@ -38,7 +38,7 @@ def judge(request: pytest.FixtureRequest, zoo_data: Path, tmp_path: Path) -> Any
 
 
 def failed(came: Judged) -> dict[str, Any]:
-    """What a reader has to mend, by check."""
+    """What a reader has to fix, by check."""
     return {check: each for check, each in came.findings.items() if each["verdict"] == "fail"}
 
 

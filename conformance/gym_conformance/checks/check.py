@@ -54,7 +54,7 @@ class Check:
         subjects: what it is tried on, one trial each; each is named by `str()`.
         body: tries one subject.
         attempt: for a property, tries one schedule: what `--gym-replay` runs; else None.
-        framework: whether every stock NeMo Gym server has this finding, which its author cannot mend.
+        framework: whether every stock NeMo Gym server has this finding, which its author cannot fix.
         url: of its documentation, where that is not our own page.
     """
 

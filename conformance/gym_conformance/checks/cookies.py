@@ -233,7 +233,7 @@ async def cookie_signing_key(trial: Trial, _: object) -> None:
         raise Violation(
             "a key that a client cannot know",
             f"a cookie signed with the key {name!r}, its own name, is taken",
-            "NeMo Gym's own default: override get_session_middleware_key() to mend it.",
+            "NeMo Gym's own default: override get_session_middleware_key() to fix it.",
         )
 
 

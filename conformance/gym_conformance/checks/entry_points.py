@@ -19,7 +19,7 @@ _URL: Final = re.compile(r"https?://[\w.~:/?#@!$&*+,;=%-]+", re.ASCII)
 
 
 class BadCheck(Exception):
-    """Another package's check cannot be used; the message says whose, what is wrong and how to mend it."""
+    """Another package's check cannot be used; the message says whose, what is wrong and how to fix it."""
 
 
 def foreign_checks(own: Iterable[Check]) -> tuple[Check, ...]:
@@ -43,7 +43,7 @@ def foreign_checks(own: Iterable[Check]) -> tuple[Check, ...]:
 
 
 def unsound(check: Check, owners: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with a check, and how to mend it. `owners` are the packages of the ids that are in use."""
+    """What is wrong with a check, and how to fix it. `owners` are the packages of the ids that are in use."""
     name, levels = f"the check {check.id!r}", ", ".join(Level)
     if not _ID.fullmatch(str(check.id)):
         yield f"{name} has no usable id; give a section and a name in kebab case, such as 'house-reward-steps'"
@@ -66,7 +66,7 @@ def _loaded(entry: EntryPoint) -> Iterator[Check]:
         value = entry.load()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever another package raises when it is imported
         what = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise BadCheck(f"{_place(entry)}: it cannot be imported ({what}); mend it, or uninstall the package") from None
+        raise BadCheck(f"{_place(entry)}: it cannot be imported ({what}); fix it, or uninstall the package") from None
     checks = [one for one in _values(value) if isinstance(one, Check)]
     if not checks:
         raise BadCheck(f"{_place(entry)}: there is no check; name a module that has some, or a check itself")

@@ -114,7 +114,7 @@ class _Comparison:
         )
 
     def _unproven(self, shown: set[str]) -> Iterator[Drift]:
-        """What a conversion might mend, and then what could not be told at all."""
+        """What a conversion might fix, and then what could not be told at all."""
         maybe = refused(self.values, self.offered, self.ours, self.strictly.refusals)
         maybe = {path: one for path, one in maybe.items() if not _touches(path, shown)}
         yield from (self._refused(one, Certainty.UNKNOWN) for one in maybe.values())

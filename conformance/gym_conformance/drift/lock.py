@@ -27,7 +27,7 @@ Tools = Mapping[str, list[Any]]  #: by name, the different definitions or the on
 
 
 class BadLock(Refusal):
-    """The text is no lock file that this version can read; the message says why, and how to mend it."""
+    """The text is no lock file that this version can read; the message says why, and how to fix it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def parse_lock(text: str) -> Lock:
     try:
         content = parse_json(text)
     except ValueError as error:
-        raise BadLock(f"not JSON ({error}); mend the merge, or {again}") from None
+        raise BadLock(f"not JSON ({error}); fix the merge, or {again}") from None
     if not isinstance(content, dict) or "version" not in content:
         raise BadLock(f"no lock file: it has no version; {again}")
     if content["version"] != VERSION:

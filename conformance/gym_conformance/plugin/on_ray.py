@@ -32,7 +32,7 @@ _WELL: Final = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
 class NoCluster(Exception):
-    """There is none to use; the message says why and how to mend it."""
+    """There is none to use; the message says why and how to fix it."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class OnRay:
                 ray.init(address=self._address, configure_logging=False, log_to_driver=False)
         except Exception as error:  # noqa: BLE001 - Ray raises whatever its layers do: all mean that it is not joined
             first = next(iter(str(error).splitlines()), type(error).__name__)
-            mend = "Ray's version must be the cluster's, and where that asks for a token, RAY_AUTH_MODE=token be set"
-            raise NoCluster(f"the cluster cannot be joined: {first}; {mend}") from None
+            fix = "Ray's version must be the cluster's, and where that asks for a token, RAY_AUTH_MODE=token be set"
+            raise NoCluster(f"the cluster cannot be joined: {first}; {fix}") from None
         self._ours = True
 
     @pytest.hookimpl(wrapper=True)

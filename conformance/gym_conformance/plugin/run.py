@@ -37,7 +37,7 @@ _CONNECT = 5.0
 
 
 class Unreachable(Refusal):
-    """Nobody that can be judged answers at the URL; the message says what, where and how to mend it."""
+    """Nobody that can be judged answers at the URL; the message says what, where and how to fix it."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> 
         if launched:
             raise Unreachable(f"it is launched, but {fault.fault}: {fault.detail}") from None
         if fault.fault is Fault.UNREACHABLE:
-            raise Unreachable(f"--gym-url {url}: {fault.detail}; start the server, or mend the URL") from None
+            raise Unreachable(f"--gym-url {url}: {fault.detail}; start the server, or fix the URL") from None
         if fault.fault is Fault.TLS:
-            mend = "set SSL_CERT_FILE to the authority that signed its certificate, or give http if it speaks no TLS"
-            raise Unreachable(f"--gym-url {url}: {fault.detail}; {mend}") from None
+            fix = "set SSL_CERT_FILE to the authority that signed its certificate, or give http if it speaks no TLS"
+            raise Unreachable(f"--gym-url {url}: {fault.detail}; {fix}") from None

@@ -111,7 +111,7 @@ class Tally:
 
 
 def write_summary(terminal: Any, tally: Tally) -> None:
-    """Say what the server is, what was found below MUST, and what to mend next."""
+    """Say what the server is, what was found below MUST, and what to fix next."""
     findings = tally.findings
     if findings or tally.stale:
         terminal.write_sep("=", "gym conformance")
@@ -213,7 +213,7 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
     if fatal:
         return _what_to_mend(list(fatal.values())[::-1]), "red"
     if tally.stale:
-        return "The baseline is stale: mend its entries.", "red"
+        return "The baseline is stale: fix its entries.", "red"
     if len(tally.found) < len(tally.checks):
         return f"No rule broken, as far as the {len(tally.found)} checks that ran can tell.", "green"
     if not any(map(about_training, findings)):
@@ -233,5 +233,5 @@ def _what_to_mend(fatal: list[Finding]) -> str:
     more = f" ({len(causes) - 1} more after it)" if len(causes) > 1 else ""
     first = next((finding for finding in fatal if finding.verdict is Verdict.FAIL), None)
     if first is None:
-        return f"Not testable as it runs. Mend first: {fatal[0].check}{more}: it needs {fatal[0].reason}"
-    return f"Not fit to train on. Mend first: {first.check}{more}: {first.hint or first.title}"
+        return f"Not testable as it runs. Fix first: {fatal[0].check}{more}: it needs {fatal[0].reason}"
+    return f"Not fit to train on. Fix first: {first.check}{more}: {first.hint or first.title}"

@@ -51,7 +51,7 @@ class FleetRow:
 
     @property
     def first(self) -> str:
-        """What to mend first; '' where there is nothing."""
+        """What to fix first; '' where there is nothing."""
         group = next(iter(self.report.groups), None)
         if group is None:
             return ""

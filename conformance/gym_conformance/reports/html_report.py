@@ -55,7 +55,7 @@ def html_reports(reports: Mapping[str, Report], folder: str) -> str:
         (line.name, (line.said, line.kind, line.counts, line.first), _CLASSES[line.report.conclusion])
         for line in ordered(reports)
     ]
-    return table_page("gym conformance", ("", "kind", "violations", "mend first"), rows, folder)
+    return table_page("gym conformance", ("", "kind", "violations", "fix first"), rows, folder)
 
 
 def table_page(
@@ -148,7 +148,7 @@ def _mend_first(report: Report) -> Markup | None:
     ]
     more = len(breaking) - len(first)
     after = element("p", f"and {more} more checks below", class_="more") if more else None
-    return element("div", element("h2", "Mend first"), element("ol", *items), after, class_="first") if items else None
+    return element("div", element("h2", "Fix first"), element("ol", *items), after, class_="first") if items else None
 
 
 def _cautions(report: Report) -> Markup | None:

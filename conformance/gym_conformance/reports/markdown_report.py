@@ -66,7 +66,7 @@ def markdown_reports(reports: Mapping[str, Report]) -> str:
         f"| {prose(line.first)} |"
         for line in lines
     ]
-    text = "\n".join(["| server | | kind | violations | mend first |", "|---|---|---|---|---|", *rows]) + "\n"
+    text = "\n".join(["| server | | kind | violations | fix first |", "|---|---|---|---|---|", *rows]) + "\n"
     for line in lines:
         whole = f"\n# {prose(line.name)}\n\n{markdown_report(line.report)}"
         if any(line.report.breaks(group) for group in line.report.groups) and len(text) + len(whole) < LIMIT:
@@ -82,7 +82,7 @@ def _blocks(report: Report) -> Iterator[str]:
     if breaking:
         first = breaking[0].first
         what = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else first.hint or first.title
-        yield f"**Mend first:** [`{first.check}`]({first.docs}): {prose(what)}"
+        yield f"**Fix first:** [`{first.check}`]({first.docs}): {prose(what)}"
     yield from _asides(report)
     if report.stale:
         yield "### The baseline"

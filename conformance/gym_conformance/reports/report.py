@@ -69,7 +69,7 @@ class Report:
         strict: whether a SHOULD fails the run.
         baseline: the baseline's file, '' where none was given.
         stale: its entries that are not, or no longer, right.
-        drift: differences between schemas, the gravest first; None where they were not compared. What is to mend among
+        drift: differences between schemas, the gravest first; None where they were not compared. What is to fix among
             them is a finding, too.
         latency: by endpoint; None where it was not measured.
     """
@@ -92,7 +92,7 @@ class Report:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """What there is to mend, the gravest first, with those of one cause together; alike findings share a group."""
+        """What there is to fix, the gravest first, with those of one cause together; alike findings share a group."""
         groups = alike(finding for finding in self.findings if finding.red)
         return together(sorted(groups, key=lambda group: self._gravity(group.first)))
 

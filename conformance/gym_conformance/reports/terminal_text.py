@@ -73,7 +73,7 @@ def framework_line(checks: Mapping[str, int]) -> str:
     """What every stock NeMo Gym server has, in one line; '' where there is nothing."""
     if not checks:
         return ""
-    return f"NeMo Gym itself: {', '.join(checks)}; the same in every stock server, and nothing for you to mend."
+    return f"NeMo Gym itself: {', '.join(checks)}; the same in every stock server, and nothing for you to fix."
 
 
 def not_examined_lines(missing: Mapping[str, Sequence[str]]) -> Iterator[str]:

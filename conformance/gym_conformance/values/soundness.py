@@ -1,4 +1,4 @@
-"""Reading schemas as validators in the field do: what is not sound JSON Schema is mended or left out, and named."""
+"""Reading schemas as validators in the field do: what is not sound JSON Schema is fixed or left out, and named."""
 
 import copy
 from collections.abc import Iterator
@@ -48,14 +48,14 @@ def sound(schema: Json) -> tuple[Schema, tuple[str, ...]]:
         return {}, (f"#: {shown(schema)} is no schema: anything is taken to be valid",)
     if isinstance(schema, bool):
         return schema, ()
-    mended: dict[str, Any] = copy.deepcopy(schema)
-    remarks = [*_without_lost_references(mended)]
+    fixed: dict[str, Any] = copy.deepcopy(schema)
+    remarks = [*_without_lost_references(fixed)]
     for _ in range(_MOST_REPAIRS):
-        fault = _first_fault(mended)
+        fault = _first_fault(fixed)
         if fault is None:
-            return mended, tuple(remarks)
+            return fixed, tuple(remarks)
         path, message = fault
-        remarks.append(_repair(mended, path, message))
+        remarks.append(_repair(fixed, path, message))
     return {}, (*remarks, "#: too much is unsound: anything is taken to be valid")
 
 
@@ -119,7 +119,7 @@ def _first_fault(schema: dict[str, Any]) -> tuple[list[str | int], str] | None:
 
 
 def _repair(schema: dict[str, Any], path: list[str | int], message: str) -> str:
-    """Mend the innermost keyword on the path, or take it away; the remark."""
+    """Fix the innermost keyword on the path, or take it away; the remark."""
     holder, keyword = _keyword_at(schema, path)
     where = "#" + "".join(f"/{_escaped(str(part))}" for part in path)
     if keyword is None:

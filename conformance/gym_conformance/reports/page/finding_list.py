@@ -1,4 +1,4 @@
-"""The findings on the page: what to mend, the gravest first."""
+"""The findings on the page: what to fix, the gravest first."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
