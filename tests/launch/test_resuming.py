@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from gym_conformance.findings import Finding, Verdict
+from gym_conformance.fleet.resuming import Ledger
 from gym_conformance.launch.env import Env
 from gym_conformance.options import Options
-from gym_conformance.plugin.resuming import Ledger
 
 _FOUND = {"name": "a", "target": {"url": "a"}, "effort": ["gw0", 3, 1.5], "latency": [["GET /", [0.1]]]}
 

@@ -35,9 +35,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for level, meaning in _LEVELS.items():
         config.addinivalue_line("markers", f"{level}: {meaning} (gym-conformance)")
     if any(_given(config, row) for row in TABLE.values() if row.chooses):
-        from gym_conformance.plugin.hooks import activate  # noqa: PLC0415 - heavy, and only needed here
+        from gym_conformance.fleet.hooks import start  # noqa: PLC0415 - heavy, and only needed here
 
-        activate(config)
+        start(config)
     elif given := [arg for arg in config.invocation_params.args if str(arg).startswith("--gym-")]:
         name = str(given[0]).partition("=")[0]
         raise pytest.UsageError(

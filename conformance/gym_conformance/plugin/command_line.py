@@ -1,6 +1,7 @@
 """The command line as pytest gives it: our options, the ini file's where it is silent, and which arguments are ours."""
 
 import os
+from collections.abc import Iterable
 from typing import Any, Final
 
 import pytest
@@ -9,7 +10,6 @@ from gym_conformance.checks.registry import LAUNCHED, all_checks
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import TABLE, Option, Options, read_options
 from gym_conformance.plugin.items import nodes_of
-from gym_conformance.plugin.target import names_of
 
 #: What pytest has of an option that was not given.
 _SILENT: Final[tuple[Any, ...]] = (None, False, [])
@@ -59,16 +59,12 @@ def write_junit(config: pytest.Config, options: Options) -> None:
             config.option.xmlpath = str(path)
 
 
-def _nodes(options: Options) -> frozenset[str]:
-    """What can be chosen by node id: a target where there are several, a section, or a check in it."""
-    names = names_of(options)
-    every = (node for check in all_checks() + LAUNCHED for name in names for node in nodes_of(check, name))
-    return frozenset(every)
+def choose_paths(config: pytest.Config, targets: Iterable[str] = ("",)) -> None:
+    """Asked for a gym and given no path, collect no tests but ours; node ids of ours are no paths.
 
-
-def choose_paths(config: pytest.Config, options: Options) -> None:
-    """Asked for a gym and given no path, collect no tests but ours; node ids of ours are no paths."""
-    nodes = _nodes(options)
+    `targets` are the names that stand in node ids.
+    """
+    nodes = frozenset(node for check in all_checks() + LAUNCHED for name in targets for node in nodes_of(check, name))
     chosen = {arg: node for arg in config.args if (node := _own_node(config, arg, nodes))}
     # travels to xdist workers
     config.option.gym_chosen = [*getattr(config.option, "gym_chosen", []), *chosen.values()]

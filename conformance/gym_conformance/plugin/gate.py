@@ -1,6 +1,6 @@
 """The gate inside pytest: the baseline at hand for the checks, and its entries for checks that there are not."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -9,24 +9,21 @@ import pytest
 
 from gym_conformance.baseline import Baseline, Stale
 from gym_conformance.baseline_toml import BadBaseline, read_baseline
+from gym_conformance.checks.check import Check
 
 BASELINE = pytest.StashKey[Baseline]()
 
 
-def load_baseline(path: Path | None, *, several: bool) -> Baseline:
-    """The baseline that was asked for; one without entries where none was. With several servers, each entry names its own.
+def load_baseline(path: Path | None) -> Baseline:
+    """The baseline that was asked for; one without entries where none was.
 
     Raises:
         pytest.UsageError: it cannot be used.
     """
     try:
-        baseline = read_baseline(path) if path else Baseline("")
+        return read_baseline(path) if path else Baseline("")
     except BadBaseline as bad:
         raise pytest.UsageError(f"--gym-baseline: {bad}") from None
-    if several and (unnamed := next((entry for entry in baseline.entries if not entry.server), None)):
-        where = f"{path}, line {unnamed.line}" if unnamed.line else f"{path}, {unnamed.check}"
-        raise pytest.UsageError(f"--gym-baseline: {where}: several servers are judged; say which one: server = ...")
-    return baseline
 
 
 def today() -> date:
@@ -64,12 +61,15 @@ class StaleItem(pytest.Item):
         return Path(stale.file), max(stale.line - 1, 0), f"{stale.check} in the baseline"
 
 
-def collect_unknown(session: pytest.Session, baseline: Baseline, known: Collection[str]) -> list[pytest.Item]:
-    """An item for each entry that names no check."""
+def collect_unknown(session: pytest.Session, checks: Iterable[Check]) -> list[pytest.Item]:
+    """An item for each entry that names no check; none where the command line chose checks by node ids."""
+    if session.config.option.gym_chosen:
+        return []
+    unknown = session.config.stash[BASELINE].unknown({check.id for check in checks})
     collector = Entries.from_parent(session, name="gym/baseline", nodeid="gym/baseline")
     return [
         StaleItem.from_parent(collector, name=f"{stale.check}-{number}", stale=stale)
-        for number, stale in enumerate(baseline.unknown(known), 1)
+        for number, stale in enumerate(unknown, 1)
     ]
 
 

@@ -10,9 +10,8 @@ from gym_conformance.baseline import Stale
 from gym_conformance.checks.check import Check
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.plugin.gate import BASELINE, today
-from gym_conformance.plugin.keeping import keep
 from gym_conformance.plugin.run import secrets_of
-from gym_conformance.plugin.target import Target
+from gym_conformance.plugin.target import Judged
 from gym_conformance.printable import printable_lines
 from gym_conformance.reports.terminal_text import explain
 from gym_conformance.trajectories.trajectory import Schedule
@@ -25,10 +24,10 @@ class Fails(Exception):
 class Section(pytest.Collector):
     """The checks of one part of the contract; `gym/verify` in node ids."""
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, *, checks: tuple[Check, ...], target: Judged, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.checks: tuple[Check, ...] = ()
-        self.target = ""
+        self.checks = checks
+        self.target = target
 
     def collect(self) -> Iterator["CheckItem"]:
         """The section's checks, in order."""
@@ -39,7 +38,7 @@ class Section(pytest.Collector):
 class CheckItem(pytest.Item):
     """One check of one target, or one schedule of a check that is tried again; a test as pytest sees it."""
 
-    def __init__(self, *, check: Check, target: str = "", schedule: Schedule | None = None, **arguments: Any) -> None:
+    def __init__(self, *, check: Check, target: Judged, schedule: Schedule | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.check = check
         self.target = target
@@ -57,12 +56,9 @@ class CheckItem(pytest.Item):
             Fails: a MUST is violated (with --gym-strict a SHOULD too), or the check is untestable, and the baseline
                 does not accept it; or the baseline accepts what does not fail.
         """
-        target = self.config.stash[TARGETS][self.target]
+        target = self.target
         baseline = self.config.stash[BASELINE].of(target.server)
-        found = target.recall(self.check)
-        if found is None:
-            found = [keep(self.config, finding, target) for finding in target.judge(self.check, self.schedule)]
-        self.findings = baseline.accept(found, today())
+        self.findings = baseline.accept(target.judge(self.check, self.schedule), today())
         if statistics := target.statistics(self.check):
             self.hypothesis_statistics = statistics  # Hypothesis's own plugin shows it: --hypothesis-show-statistics
         self.stale = baseline.stale(self.check.id, self.findings, today())
@@ -91,45 +87,36 @@ class CheckItem(pytest.Item):
 
     def redacted(self, text: str) -> str:
         """A text of our own, such as a traceback with locals, without secrets."""
-        return secrets_of(self.config.stash[TARGETS][self.target].options).redact(text)
+        return secrets_of(self.target.options).redact(text)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the check stands: no file, but its section."""
         return self.config.rootpath / self.nodeid.partition("::")[0], 0, self.name
 
 
-#: The targets by name.
-TARGETS = pytest.StashKey[dict[str, Target]]()
-
-
 def section_id(check: Check, target: str = "") -> str:
-    """The node id of the collector that a check is in; with several targets, that of each bears its name."""
+    """The node id of the collector that a check is in; the target's name stands in it, where it has one."""
     return f"gym/{target}/{check.section}" if target else f"gym/{check.section}"
-
-
-def node_id(check: Check, target: str = "") -> str:
-    """The node id of a check's item."""
-    return f"{section_id(check, target)}::{check.id}"
 
 
 def nodes_of(check: Check, target: str = "") -> frozenset[str]:
     """The node ids by which a check can be chosen: its own, its section's, and its target's."""
-    own = {node_id(check, target), section_id(check, target)}
+    section = section_id(check, target)
+    own = {f"{section}::{check.id}", section}
     return frozenset(own | {f"gym/{target}"} if target else own)
 
 
-def target_of(node: str) -> str:
-    """The target that an item's node id names; '' where it names none."""
-    home, *names = node.partition("::")[0].split("/")
-    return "/".join(names[:-1]) if home == "gym" else ""
+def is_chosen(item: CheckItem) -> bool:
+    """Whether the command line names it by a node id, or none at all."""
+    chosen: list[str] = item.config.option.gym_chosen
+    return not chosen or not nodes_of(item.check, item.target.name).isdisjoint(chosen)
 
 
-def collect_checks(session: pytest.Session, checks: tuple[Check, ...], target: str = "") -> list[CheckItem]:
+def collect_checks(session: pytest.Session, checks: tuple[Check, ...], target: Judged) -> list[CheckItem]:
     """An item for each check, below one collector for each section."""
     items: list[CheckItem] = []
-    for name in dict.fromkeys(section_id(check, target) for check in checks):
-        section = Section.from_parent(session, name=name, nodeid=name)
-        section.checks = tuple(check for check in checks if section_id(check, target) == name)
-        section.target = target
+    for name in dict.fromkeys(section_id(check, target.name) for check in checks):
+        inside = tuple(check for check in checks if section_id(check, target.name) == name)
+        section = Section.from_parent(session, name=name, nodeid=name, checks=inside, target=target)
         items += (item for item in session.genitems(section) if isinstance(item, CheckItem))
     return items

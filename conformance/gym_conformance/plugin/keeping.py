@@ -1,31 +1,42 @@
-"""The shortest schedules that broke a property, kept as files beside the project to be tried again."""
+"""What findings leave behind as files, in a folder where pytest was started."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from shlex import quote
-
-import pytest
+from typing import Final
 
 from gym_conformance.documents import own_folder, write_whole
 from gym_conformance.findings import Finding
-from gym_conformance.plugin.resuming import FOLDER
-from gym_conformance.plugin.target import Target
+
+FOLDER: Final = ".gym-conformance"
 
 
-def keep(config: pytest.Config, finding: Finding, target: Target) -> Finding:
-    """Write a finding's schedule to `.gym-conformance/CHECK.json`, and say in the finding how to replay it.
+@dataclass(frozen=True)
+class Keeper:
+    """Keeps what belongs to findings on one target.
 
-    Where nothing can be written there, the finding stays as it is: its commands reproduce it, too.
+    Attributes:
+        start: where pytest was started: never the common parent of data that parallel runs share.
+        name: the target's, as a folder; '' for none.
+        option: how the command line names the target.
     """
-    if not finding.replay:
-        return finding
-    folder = config.rootpath / FOLDER / target.name
-    path = folder / f"{finding.check}.json"
-    try:
-        write_whole(own_folder(config.rootpath / FOLDER) / ".gitignore", "*\n")
-        write_whole(own_folder(folder) / path.name, finding.replay)
-    except OSError:
-        return finding
-    shown = (
-        path.relative_to(config.invocation_params.dir) if path.is_relative_to(config.invocation_params.dir) else path
-    )
-    return replace(finding, reproduce=(f"pytest {target.option} --gym-replay {quote(str(shown))}", *finding.reproduce))
+
+    start: Path
+    name: str
+    option: str
+
+    def keep(self, finding: Finding) -> Finding:
+        """Write a finding's schedule to `.gym-conformance/CHECK.json`, and say in the finding how to replay it.
+
+        Where nothing can be written there, the finding stays as it is: its commands reproduce it, too.
+        """
+        if not finding.replay:
+            return finding
+        path = Path(FOLDER, self.name, f"{finding.check}.json")
+        try:
+            write_whole(own_folder(self.start / FOLDER) / ".gitignore", "*\n")
+            write_whole(own_folder((self.start / path).parent) / path.name, finding.replay)
+        except OSError:
+            return finding
+        command = f"pytest {self.option} --gym-replay {quote(str(path))}"
+        return replace(finding, reproduce=(command, *finding.reproduce))

@@ -11,6 +11,7 @@ from gym_conformance.checks.check import Check
 from gym_conformance.documents import read_text
 from gym_conformance.option_readers import BadOption
 from gym_conformance.plugin.items import CheckItem
+from gym_conformance.plugin.target import Judged
 from gym_conformance.trajectories.trajectory import Schedule, parse
 
 
@@ -46,18 +47,20 @@ def read_replay(path: Path, checks: Sequence[Check]) -> Replay:
 class Replays(pytest.Collector):
     """The schedules to try again; `gym/replay` in node ids."""
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, *, replays: tuple[Replay, ...], target: Judged, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.replays: tuple[Replay, ...] = ()
+        self.replays = replays
+        self.target = target
 
     def collect(self) -> Iterator[CheckItem]:
         """An item for each."""
-        for replay in self.replays:
-            yield CheckItem.from_parent(self, name=replay.name, check=replay.check, schedule=replay.schedule)
+        for each in self.replays:
+            yield CheckItem.from_parent(
+                self, name=each.name, check=each.check, target=self.target, schedule=each.schedule
+            )
 
 
-def collect_replays(session: pytest.Session, replays: tuple[Replay, ...]) -> list[CheckItem]:
+def collect_replays(session: pytest.Session, replays: tuple[Replay, ...], target: Judged) -> list[CheckItem]:
     """The items of all schedules to try again."""
-    collector = Replays.from_parent(session, name="gym/replay", nodeid="gym/replay")
-    collector.replays = replays
+    collector = Replays.from_parent(session, name="gym/replay", nodeid="gym/replay", replays=replays, target=target)
     return [item for item in session.genitems(collector) if isinstance(item, CheckItem)]

@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pytest
+
 from gym_conformance.baseline import Stale
 from gym_conformance.checks.check import Check
 from gym_conformance.contract.openapi import phrase
@@ -30,8 +32,7 @@ class Tally:
     """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process.
 
     `checks` are all there are, run or not, in their order; `unwritten` says of each report that could not be written why,
-    and `locked` what was written into the lock; `earlier` where an earlier run found all that;
-    `died` are the checks that an xdist worker died of.
+    and `locked` what was written into the lock; `died` are the checks that an xdist worker died of.
     """
 
     options: Options
@@ -43,7 +44,6 @@ class Tally:
     latencies: Latencies = field(default_factory=Latencies)
     own_fault: bool = False
     died: list[str] = field(default_factory=list)
-    earlier: bool = False
     unwritten: list[str] = field(default_factory=list)
     locked: str = ""
     stale: list[Stale] = field(default_factory=list)
@@ -58,12 +58,6 @@ class Tally:
         self.effort[process] = (requests, seconds)
         self.latencies.merge(report["latency"])
         self.own_fault |= report["own_fault"]
-        self.earlier |= report["earlier"]
-
-    def take_lock(self, locked: str, unwritten: str) -> None:
-        """What was written into its lock, or why nothing was; both '' where there is none."""
-        self.locked = locked or self.locked
-        self.unwritten += [unwritten] if unwritten else []
 
     def report(self, baseline: str) -> Report:
         """All that was found; `baseline` is its file."""
@@ -108,6 +102,13 @@ class Tally:
         if check.id in self.died:
             return "a worker that survives it: this check killed its own, out of memory perhaps"
         return f"workers that survive: {', '.join(self.died)} killed theirs" if self.died else "the run ended before it"
+
+
+def exit_status(tallies: Collection[Tally], pytests_own: int) -> int:
+    """How the run ends: pytest knows of failed checks, but not that the suite itself failed, or could not write."""
+    if any(tally.unwritten for tally in tallies):
+        return pytest.ExitCode.USAGE_ERROR
+    return pytest.ExitCode.INTERNAL_ERROR if any(tally.own_fault for tally in tallies) else pytests_own
 
 
 def write_summary(terminal: Any, tally: Tally) -> None:

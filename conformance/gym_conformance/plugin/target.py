@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,8 @@ from gym_conformance.judge import Judge
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.launched_server import Launch, LaunchedServer, NotLaunched, PeerAddresses
 from gym_conformance.options import Options
-from gym_conformance.plugin.locking import write_lock
+from gym_conformance.plugin.keeping import Keeper
 from gym_conformance.plugin.progress import Progress
-from gym_conformance.plugin.resuming import Earlier
 from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_endpoint
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.reports.repo_paths import relative
@@ -39,7 +38,7 @@ _SEEN = 400
 
 
 @dataclass(frozen=True)
-class Served:
+class RunningServer:
     """A target that answers, with its rows. `pid`, `judge_models`, `log` and `secrets` are known where we started it."""
 
     url: str
@@ -50,52 +49,82 @@ class Served:
     secrets: Secrets = NO_SECRETS
 
 
+class Judged(Protocol):
+    """What a check's item needs of the target that it is of."""
+
+    @property
+    def name(self) -> str:
+        """In node ids; '' where none is needed."""
+
+    @property
+    def server(self) -> str:
+        """How a baseline names it."""
+
+    @property
+    def options(self) -> Options:
+        """How it is judged."""
+
+    def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
+        """Run one check, or replay one schedule of it."""
+
+    def statistics(self, check: Check) -> str:
+        """Hypothesis's own account of a property's search; '' where there was none."""
+
+    def travelling(self, findings: Sequence[Finding], process: str, *, own_fault: bool = False) -> dict[str, Any]:
+        """What one check found and cost in a process, as it travels with pytest's report: JSON."""
+
+    def close(self) -> None:
+        """Stop what was started."""
+
+
 @dataclass
 class Target:
     """One target. Where it cannot be launched, its first check says so, and the others do not apply.
 
     Attributes:
-        name: in node ids; '' for the only one.
+        name: in node ids; '' where none is needed.
         option: how the command line names it.
         options: how to judge it.
         serve: serves it for as long as the block lasts; may raise `NotLaunched`.
         known: what reports say of it beforehand: `url`, or `app`.
         env: its files, where it is launched from them.
         lock: the tools that it is held to.
-        lock_file: where its tools are to be written when it is stopped; None where they are not.
-        locked: what was written there.
-        unwritten: why nothing was.
         progress: shows what is under way.
-        earlier: what an earlier run found; where it is given, nothing is judged again.
+        keeper: keeps what belongs to findings as files.
     """
 
     name: str
     option: str
     options: Options
-    serve: Callable[[], AbstractContextManager[Served]]
+    serve: Callable[[], AbstractContextManager[RunningServer]]
     known: Mapping[str, Any]
     env: Env | None = None
     lock: Lock | None = None
-    lock_file: Path | None = None
-    locked: str = ""
-    unwritten: str = ""
     progress: Progress | None = None
-    earlier: Earlier | None = None
+    keeper: Keeper | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _run: Run | None = None
     _refused: NotLaunched | None = None
     _found: dict[str, Any] = field(default_factory=dict)
     _spent: Effort = _NOTHING
     _tools: Lock | None = None
-    _recalled: bool = False
 
     @property
     def server(self) -> str:
-        """How a baseline names it: as node ids do where there are several; '' where it is not launched."""
+        """How a baseline names it; '' where it is not launched."""
         return self.name or (self.env.name if self.env else "")
+
+    @property
+    def tried(self) -> bool:
+        """Whether anything was asked of the server in this process."""
+        return self._run is not None or self._refused is not None or bool(self._found)
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
         """Run one check, or replay one schedule of it; the first call serves the target."""
+        found = self._judge(check, schedule)
+        return [self.keeper.keep(finding) for finding in found] if self.keeper else found
+
+    def _judge(self, check: Check, schedule: Schedule | None) -> list[Finding]:
         if check in FILES:
             return asyncio.run(self._reader().read(check))
         if check is drift_definition_unsound and self._refused and (rows := self._readable()):
@@ -107,12 +136,7 @@ class Target:
             return self._served().judge(check, schedule)
         except NotLaunched as refused:
             self._refused = refused
-            self._not_locked(f"it needs {refused.needs}")
             return [check.finding(Verdict.UNTESTABLE, refused.needs, log=refused.log)]
-
-    def recall(self, check: Check) -> list[Finding] | None:
-        """What an earlier run found, where there is one that is not to be done again."""
-        return None if self.earlier is None else self.earlier.findings[check.id]
 
     def _served(self) -> Run:
         if self._run is None:
@@ -153,12 +177,17 @@ class Target:
         """Hypothesis's own account of a property's search; '' where there was none."""
         return self._run.statistics(check) if self._run else ""
 
-    def latencies(self) -> list[list[Any]]:
-        """How long good replies took since this was last asked, as `Run.latencies` has them."""
-        if self.earlier and not self._recalled:
-            self._recalled = True
-            return self.earlier.latency
-        return self._run.latencies() if self._run else []
+    def travelling(self, findings: Sequence[Finding], process: str, *, own_fault: bool = False) -> dict[str, Any]:
+        """What one check found and cost in a process, as it travels with pytest's report: JSON."""
+        effort = self.effort()
+        return {
+            "findings": [finding.as_json() for finding in findings],
+            "name": self.name,
+            "target": self.target(),
+            "effort": [process, effort.requests, effort.seconds],
+            "latency": self._run.latencies() if self._run else [],
+            "own_fault": own_fault,
+        }
 
     def _readable(self) -> Dataset | None:
         """The rows of a target that is not launched, where they declare tools."""
@@ -179,14 +208,10 @@ class Target:
         """The report's `target`, as far as it is known."""
         if self._run:
             self._found = self._run.target()
-        if self.earlier:
-            return dict(self.earlier.target)
         return {"url": self.option, "rows": 0, **self._found, **self.known}
 
     def effort(self) -> Effort:
         """What was spent so far in this process."""
-        if self.earlier:
-            return Effort(self.earlier.requests, self.earlier.seconds)
         now = self._run.effort() if self._run else _NOTHING
         return Effort(self._spent.requests + now.requests, self._spent.seconds + now.seconds)
 
@@ -195,20 +220,11 @@ class Target:
         if self._run:
             self._found, self._spent = self._run.target(), self.effort()
             if self.options.lock_update:
-                self._lock(self.lock_file)
+                with suppress(Unreachable):  # `tools` says so again
+                    self._tools = self._run.tools()
             self._run.close()
             self._run = None
         self._stack.close()
-
-    def _lock(self, path: Path | None) -> None:
-        try:
-            self._tools = self.tools()
-            self.locked = write_lock(path, self._tools) if path else ""
-        except (OSError, Unreachable) as error:
-            self._not_locked(str(error.strerror if isinstance(error, OSError) else error))
-
-    def _not_locked(self, why: str) -> None:
-        self.unwritten = f"--gym-lock {str(self.lock_file)!r}: {why}; it was not written" if self.lock_file else ""
 
 
 @dataclass
@@ -223,7 +239,7 @@ class launched:  # noqa: N801 - a context manager
     options: Options
     mocks: "Mocks"
 
-    def __enter__(self) -> Served:
+    def __enter__(self) -> RunningServer:
         launch = self.server.launch
         dataset = self._rows(launch.env.data)
         self.server.start()
@@ -237,7 +253,7 @@ class launched:  # noqa: N801 - a context manager
             self.server.close()
             raise
         judge_models = JudgeModels(launch.models, self.mocks)
-        return Served(
+        return RunningServer(
             self.server.url,
             dataset,
             self.server.pid,
@@ -263,38 +279,17 @@ class launched:  # noqa: N801 - a context manager
             raise NotLaunched(f"rows that can be read: {bad}") from None
 
 
-def travelling(target: Target, findings: Sequence[Finding], process: str, *, own_fault: bool = False) -> dict[str, Any]:
-    """What one check found and cost in a process, as it travels with pytest's report: JSON."""
-    effort = target.effort()
-    return {
-        "findings": [finding.as_json() for finding in findings],
-        "name": target.name,
-        "target": target.target(),
-        "effort": [process, effort.requests, effort.seconds],
-        "latency": target.latencies(),
-        "earlier": target.earlier is not None,
-        "own_fault": own_fault,
-    }
-
-
-def names_of(options: Options) -> tuple[str, ...]:
-    """The targets' names, as node ids have them; one target alone needs none."""
-    return tuple(env.name for env in options.envs) if len(options.envs) > 1 else ("",)
-
-
 def running_target(url: str, dataset: Dataset, options: Options) -> Target:
     """A server that runs already; `options.url` is None for the demo."""
     option = f"--gym-url {quote(url)}" if options.url else "--gym-demo"
-    served = Served(url, dataset)
+    served = RunningServer(url, dataset)
     return Target("", option, options, lambda: nullcontext(served), {"url": url, "rows": dataset.read})
 
 
-def launched_targets(each: Sequence[Options], peers: "Mocks") -> list[Target]:
-    """A target for each env, not launched yet."""
-    return [_launched(one.envs[0].name if len(each) > 1 else "", one.envs[0], one, peers) for one in each]
+def launched_target(name: str, options: Options, peers: "Mocks") -> Target:
+    """The one env of these options, not launched yet."""
+    [env] = options.envs
 
-
-def _launched(name: str, env: Env, options: Options, peers: "Mocks") -> Target:
     def serve() -> launched:
         launch = Launch(env, peers.addresses, options.python, options.settings, options.launch_timeout, options.real)
         return launched(LaunchedServer(launch), options, peers)

@@ -6,7 +6,7 @@ pytest gives them to any plugin, so that table, reports, exit status and `--gym-
 
 import socket
 import warnings
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,10 +14,9 @@ from typing import Any, Final
 import pytest
 
 from gym_conformance.findings import Verdict
-from gym_conformance.plugin.items import TARGETS, CheckItem
-from gym_conformance.plugin.ray_worker import Said, judge
-from gym_conformance.plugin.summary import Tally
-from gym_conformance.plugin.target import travelling
+from gym_conformance.fleet.ray_worker import WorkerReport, judge
+from gym_conformance.fleet.resuming import Resumed
+from gym_conformance.plugin.items import CheckItem
 from gym_conformance.printable import printable
 
 #: Seconds within which a cluster's address must take a connection.
@@ -46,10 +45,10 @@ class Unit:
 class OnRay:
     """Hands each target to the cluster, and tells what comes back."""
 
-    def __init__(self, config: pytest.Config, address: str, tallies: Mapping[str, Tally]) -> None:
+    def __init__(self, config: pytest.Config, address: str, take_output: Callable[[dict[str, Any]], None]) -> None:
         self._config = config
         self._address = address
-        self._tallies = tallies
+        self._take_output = take_output
         self._ray: Any = None
         self._ours = False
 
@@ -102,12 +101,11 @@ class OnRay:
         return told
 
     def _take(self, session: pytest.Session) -> list[Unit]:
-        targets = self._config.stash[TARGETS]
         units: dict[str, list[CheckItem]] = {}
         rest = []
         for item in session.items:
-            if isinstance(item, CheckItem) and targets[item.target].earlier is None:
-                units.setdefault(item.target, []).append(item)
+            if isinstance(item, CheckItem) and not isinstance(item.target, Resumed):
+                units.setdefault(item.target.name, []).append(item)
             else:
                 rest.append(item)
         session.items = rest
@@ -133,24 +131,23 @@ class OnRay:
             if tasks:
                 self._ray.wait(list(tasks), num_returns=len(tasks), timeout=_STOP)
 
-    def _ended(self, tasks: dict[Any, Unit]) -> Iterator[tuple[Unit, Said]]:
+    def _ended(self, tasks: dict[Any, Unit]) -> Iterator[tuple[Unit, WorkerReport]]:
         while tasks:
             ready, _ = self._ray.wait(list(tasks), timeout=_LOOK)
             for each in ready:
                 try:
                     said = self._ray.get(each)
                 except self._ray.exceptions.RayError as error:
-                    said = Said((), -1, str(error), "the cluster")
+                    said = WorkerReport((), -1, str(error), "the cluster")
                 yield tasks.pop(each), said
 
-    def _tell(self, unit: Unit, said: Said) -> None:
+    def _tell(self, unit: Unit, said: WorkerReport) -> None:
         """Give pytest a worker's reports; of an item that has none, say so, once."""
         hook = self._config.hook
         ended = set()
         for line in said.lines:
             if "output" in line:
-                for name, *lock in line["output"]["gym_locks"]:
-                    self._tallies[name].take_lock(*lock)
+                self._take_output(line["output"])
                 continue
             report = hook.pytest_report_from_serializable(config=self._config, data=_read(line["report"]))
             if report.when == "setup":
@@ -162,8 +159,7 @@ class OnRay:
         if lost := next((item for item in unit.items if item.nodeid not in ended), None):
             self._tally_lost(lost, said)
 
-    def _tally_lost(self, item: CheckItem, said: Said) -> None:
-        target = self._config.stash[TARGETS][item.target]
+    def _tally_lost(self, item: CheckItem, said: WorkerReport) -> None:
         last = next((line for line in reversed(said.printed.splitlines()) if line.strip()), "it printed nothing")
         ended = f"ended with {said.code}" if said.code not in _WELL else "left it out"
         reason = printable(item.redacted(f"a worker that ends well: on {said.node} it {ended}: {last.strip()}"))
@@ -171,7 +167,7 @@ class OnRay:
         report = pytest.TestReport(
             item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "failed", f"needs {reason}", "call"
         )
-        report.gym = travelling(target, [finding], "ray")  # type: ignore[attr-defined]
+        report.gym = item.target.travelling([finding], "ray")  # type: ignore[attr-defined]
         self._config.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         self._config.hook.pytest_runtest_logreport(report=report)
         self._config.hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)

@@ -1,25 +1,27 @@
 """What a run of several servers has found so far, on disk: what is finished need not be judged again.
 
-`.gym-conformance/fleet.jsonl` below the root has a line for each check, appended as it ends, so that whatever ends the
+`.gym-conformance/fleet.jsonl`, where pytest was started, has a line for each check, appended as it ends, so that whatever ends the
 run leaves all lines before. A server is finished where one run has a line for each check that is wanted of it now, and
 neither its own files nor the options have changed since.
 """
 
 import json
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from gym_conformance import __version__
+from gym_conformance.checks.check import Check
 from gym_conformance.documents import append_line, own_folder, parse_json, read_lines, write_whole
 from gym_conformance.findings import Finding
 from gym_conformance.launch.env import Env
 from gym_conformance.options import Options
-
-FOLDER: Final = ".gym-conformance"
+from gym_conformance.plugin.keeping import FOLDER
+from gym_conformance.plugin.target import Target
+from gym_conformance.trajectories.trajectory import Schedule
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,49 @@ class Earlier:
     latency: list[list[Any]]
 
 
+class Resumed:
+    """A target as an earlier run found it: nothing is judged again."""
+
+    def __init__(self, target: Target, earlier: Earlier) -> None:
+        self.name = target.name
+        self.server = target.server
+        self.options = target.options
+        self._earlier = earlier
+        self._latency = earlier.latency
+
+    def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
+        """What was found."""
+        del schedule  # a replay is of one server
+        return self._earlier.findings[check.id]
+
+    def statistics(self, check: Check) -> str:
+        """Nothing: they are not kept."""
+        del check
+        return ""
+
+    def travelling(self, findings: Sequence[Finding], process: str, *, own_fault: bool = False) -> dict[str, Any]:
+        """As it travelled before, and that it is from an earlier run."""
+        earlier = self._earlier
+        latency, self._latency = self._latency, []
+        return {
+            "findings": [finding.as_json() for finding in findings],
+            "name": self.name,
+            "target": dict(earlier.target),
+            "effort": [process, earlier.requests, earlier.seconds],
+            "latency": latency,
+            "own_fault": own_fault,
+            "resumed": True,
+        }
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
 class Ledger:
     """The file. Many may read it; the process that gathers what is found writes it."""
 
-    def __init__(self, root: Path, options: Options) -> None:
-        self.path = root / FOLDER / "fleet.jsonl"
+    def __init__(self, start: Path, options: Options) -> None:
+        self.path = start / FOLDER / "fleet.jsonl"
         self._run = time.time_ns()
         self._marks = {env.name: _mark(env, options) for env in options.envs}
         self._lines: list[dict[str, Any]] | None = None

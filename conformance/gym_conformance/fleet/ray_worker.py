@@ -29,7 +29,7 @@ _LOOK: Final = 0.1
 
 
 @dataclass(frozen=True)
-class Said:
+class WorkerReport:
     """What a task says: the worker's lines, how it ended as pytest does, the end of what it printed, and on which node."""
 
     lines: tuple[dict[str, Any], ...]
@@ -38,7 +38,7 @@ class Said:
     node: str
 
 
-def judge(arguments: Sequence[str], folder: str, nodes: Sequence[str]) -> Said:
+def judge(arguments: Sequence[str], folder: str, nodes: Sequence[str]) -> WorkerReport:
     """The task: run these items in a process of its own, which may die of them.
 
     Raises:
@@ -61,7 +61,7 @@ def judge(arguments: Sequence[str], folder: str, nodes: Sequence[str]) -> Said:
         finally:
             process.kill()  # its server has a guard, which outlives it
         lines = tuple(json.loads(line) for line in told.read_text().splitlines(keepends=True) if line.endswith("\n"))
-        return Said(lines, code, printed.read_text(errors="replace")[-_TAIL:], gethostname())
+        return WorkerReport(lines, code, printed.read_text(errors="replace")[-_TAIL:], gethostname())
 
 
 class Worker:

@@ -1,0 +1,73 @@
+"""Many targets on the terminal in the end: a table, what matters most first."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gym_conformance.plugin.summary import Tally, write_baseline_end
+from gym_conformance.reports.fleet_table import FleetRow, ordered
+from gym_conformance.reports.report import Conclusion
+
+#: How a target's line is coloured.
+COLOURS: Final = {
+    Conclusion.UNFIT: "red",
+    Conclusion.UNTESTABLE: "red",
+    Conclusion.STALE: "red",
+    Conclusion.NOTHING: "yellow",
+    Conclusion.PARTLY: "green",
+    Conclusion.FIT: "green",
+}
+
+_NO_VERDICT: Final = "no verdict"
+
+
+def write_table(terminal: Any, tallies: Mapping[str, Tally], *, resumed: int) -> None:
+    """The table, and how many are fit; what failed stands among pytest's failures.
+
+    `resumed` says of how many an earlier run's findings are shown.
+    """
+    if ran := {name: tally for name, tally in tallies.items() if tally.found or tally.died}:
+        terminal.write_sep("=", "gym conformance")
+        lines = ordered({name: tally.report("") for name, tally in ran.items()})
+        _write_lines(terminal, lines, ran)
+        write_baseline_end(terminal, tallies.values())
+        if resumed:
+            terminal.write_line(f"{resumed} of them as an earlier run found them (--gym-resume).")
+        requests = sum(count for tally in tallies.values() for count, _ in tally.effort.values())
+        seconds = sum(spent for tally in tallies.values() for _, spent in tally.effort.values())
+        terminal.write_line(
+            f"{len(ran)} of {len(tallies)} servers, {requests} requests, {seconds:.1f} s waiting for them."
+        )
+        _write_verdict(terminal, lines, ran)
+    if locked := [tally.locked for tally in tallies.values() if tally.locked]:
+        terminal.write_line(f"{len(locked)} lock{'s are' if len(locked) > 1 else ' is'} written.")
+    for tally in tallies.values():
+        for message in tally.unwritten:
+            terminal.write_line(message, red=True, bold=True)
+
+
+def said_of(line: FleetRow, tally: Tally) -> str:
+    """The outcome in a word or two: a fault of the suite's own costs the target its verdict."""
+    return _NO_VERDICT if tally.own_fault else line.said
+
+
+def _write_lines(terminal: Any, lines: list[FleetRow], tallies: Mapping[str, Tally]) -> None:
+    rows = [(line.name, said_of(line, tallies[line.name]), line.kind, line.counts) for line in lines]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = max(20, terminal._tw.fullwidth - sum(widths) - 2 * len(widths))  # noqa: SLF001 - as pytest's own do
+    for line, row in zip(lines, rows, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        first = line.first if len(line.first) <= room else line.first[: room - 1] + "…"
+        terminal.write_line("  ".join([*cells, first]).rstrip(), **{COLOURS[line.report.conclusion]: True})
+
+
+def _write_verdict(terminal: Any, lines: list[FleetRow], tallies: Mapping[str, Tally]) -> None:
+    said = [said_of(line, tallies[line.name]) for line in lines]
+    counts = ", ".join(f"{said.count(each)} {each}" for each in dict.fromkeys(said))
+    red = any(COLOURS[line.report.conclusion] == "red" for line in lines)
+    terminal.write_line(f"{counts}.", bold=True, **{"red" if red else "green": True})
+    if faulty := [name for name, tally in tallies.items() if tally.own_fault]:
+        terminal.write_line(
+            f"gym-conformance itself failed on {', '.join(faulty)}: no verdict there. Please report it.",
+            bold=True,
+            red=True,
+        )
