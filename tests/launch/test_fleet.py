@@ -136,3 +136,34 @@ def test_an_interrupted_run_is_resumed(pytester: pytest.Pytester) -> None:
             ]
     assert resumed == anew
     assert pytester.runpytest_inprocess("--gym-demo", "--gym-resume").ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_fault_of_the_suite_costs_one_server_its_verdict(pytester: pytest.Pytester) -> None:
+    """The other is judged, the reports are written, and the run ends with pytest's status for an internal error."""
+    pytester.makeconftest(
+        """
+        from gym_conformance.plugin.target import Target
+
+        judge = Target.judge
+
+        def broken(target, check, schedule=None):
+            if (target.name, check.id) == ("fine.app", "live-endpoints"):
+                raise RuntimeError("a bug of ours")
+            return judge(target, check, schedule)
+
+        Target.judge = broken
+        """
+    )
+    run = _run(pytester, "-k", "live or seed-replies-object", "--gym-report", "r.json", "-n", "2")
+    assert run.ret == pytest.ExitCode.INTERNAL_ERROR
+    run.stdout.fnmatch_lines(
+        [
+            "gym-conformance itself failed; this is no finding about the server. Please report it.",
+            "bad.app * not fit *",
+            "fine.app * no verdict *",
+            "1 not fit, 1 no verdict.",
+            "gym-conformance itself failed on fine.app: no verdict there. Please report it.",
+        ],
+        consecutive=False,
+    )
+    assert {server["name"] for server in json.loads(Path("r.json").read_text())["servers"]} == {"fine.app", "bad.app"}

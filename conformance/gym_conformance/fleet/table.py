@@ -1,6 +1,6 @@
 """Many targets on the terminal in the end: a table, what matters most first."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from gym_conformance.plugin.summary import Tally, write_baseline_end
@@ -32,17 +32,19 @@ def write_table(terminal: Any, tallies: Mapping[str, Tally], *, resumed: int) ->
         write_baseline_end(terminal, tallies.values())
         if resumed:
             terminal.write_line(f"{resumed} of them as an earlier run found them (--gym-resume).")
-        requests = sum(count for tally in tallies.values() for count, _ in tally.effort.values())
-        seconds = sum(spent for tally in tallies.values() for _, spent in tally.effort.values())
-        terminal.write_line(
-            f"{len(ran)} of {len(tallies)} servers, {requests} requests, {seconds:.1f} s waiting for them."
-        )
+        terminal.write_line(f"{len(ran)} of {len(tallies)} servers, {_effort(tallies.values())}.")
         _write_verdict(terminal, lines, ran)
     if locked := [tally.locked for tally in tallies.values() if tally.locked]:
         terminal.write_line(f"{len(locked)} lock{'s are' if len(locked) > 1 else ' is'} written.")
     for tally in tallies.values():
         for message in tally.unwritten:
             terminal.write_line(message, red=True, bold=True)
+
+
+def _effort(tallies: Collection[Tally]) -> str:
+    spent = [each for tally in tallies for each in tally.effort.values()]
+    requests, seconds = sum(count for count, _ in spent), sum(seconds for _, seconds in spent)
+    return f"{requests} requests, {seconds:.1f} s waiting for them"
 
 
 def said_of(line: FleetRow, tally: Tally) -> str:
