@@ -93,7 +93,7 @@ def _passes(schemas: list[Any], strategy_for: StrategyFor, examples: int, rounds
 
 
 def _print(title: str, schemas: list[Any], examples: int, rounds: int) -> None:
-    values = importlib.import_module("gym_conformance.values")
+    values = importlib.import_module("gym_schemas.strategies")
     print(f"\n{title}: {len(schemas)} schemas, {examples} examples of each, in CPU time")
     ours = _passes(schemas, values.valid_arguments, examples, rounds)
     misses = _passes(schemas, values.near_misses, examples, rounds)

@@ -17,11 +17,10 @@ from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
 from gym_conformance.contract.openapi_documents import DOCUMENTS, below, linked, read_document
 from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.drift.definitions import Definition, Definitions
-from gym_conformance.drift.drift import Drift
-from gym_conformance.drift.drift import Kind as DriftKind
 from gym_conformance.drift.lock import Lock, lock_of
-from gym_conformance.drift.served import Served, catch_all, served_tools
+from gym_conformance.drift.served import ServedTool, catch_all, served_tools
 from gym_conformance.drift.survey import survey
+from gym_conformance.drift.tool_drift import Drift, DriftKind
 from gym_conformance.session.channel import Channel, Endpoint, NotSent
 from gym_conformance.session.contracts import CookieContract, CookieHabit, SessionContract, post
 from gym_conformance.session.exchange import Reply, Request, reply_of
@@ -106,7 +105,7 @@ class Gym:
         return self.definitions[:COMPARED]
 
     @cached_property
-    def served(self) -> Mapping[str, Served] | None:
+    def served(self) -> Mapping[str, ServedTool] | None:
         """The tools that the server says it serves, by name; None where it does not say."""
         if not self.api.known:
             return None

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from jsonschema_rs.canonical.json import to_string
+
 Json: TypeAlias = Any
 """None, bool, int, finite float, str, list of Json, or dict from str to Json."""
 
@@ -108,7 +110,10 @@ def simplicity(value: Json) -> tuple[int, str]:
 
 def identity(value: Json) -> str:
     """A text that two values share exactly if they are equal."""
-    return json.dumps(_plain(value), sort_keys=True)
+    try:
+        return to_string(value)
+    except ValueError:  # a lone surrogate
+        return json.dumps(_plain(value), sort_keys=True)
 
 
 def _plain(value: Json) -> Json:

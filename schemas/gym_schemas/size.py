@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from gym_schemas.json_values import Json
 from gym_schemas.tree import Document, Schema, walk
+from gym_schemas.upgrade import upgrade
 
 #: Nodes of a schema as written, nodes of its expansion, and levels of nesting; more is not compared.
 MOST_NODES, MOST_EXPANDED, DEEPEST = 5_000, 20_000, 60
@@ -33,7 +34,7 @@ def too_large(schema: Schema) -> str:
         return f"it is nested more than {DEEPEST} levels deep"
     if any(count >= MOST_NODES for count, _ in enumerate(walk(schema))):
         return f"it has more than {MOST_NODES:,} parts"
-    if _Expansion(Document(schema)).nodes > MOST_EXPANDED:
+    if _Expansion(Document(upgrade(schema))).nodes > MOST_EXPANDED:
         return f"its references stand for more than {MOST_EXPANDED:,} parts"
     return ""
 

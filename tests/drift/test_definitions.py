@@ -6,7 +6,7 @@ from typing import Any
 
 from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.definitions import Definitions, read_definition
-from gym_conformance.drift.drift import SOURCES
+from gym_conformance.drift.tool_drift import SOURCES
 
 FILE = Path("rows.jsonl")
 

@@ -6,8 +6,8 @@ import pytest
 
 from gym_conformance.drift.compare import compare
 from gym_conformance.drift.definitions import read_definition
-from gym_conformance.drift.drift import Drift, Kind, Weight
-from gym_conformance.drift.served import Served
+from gym_conformance.drift.served import ServedTool
+from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight
 from gym_schemas import Acceptance, upgrade
 from tests.drift.pairs import CALLS, LEAVES, of
 
@@ -15,7 +15,7 @@ from tests.drift.pairs import CALLS, LEAVES, of
 def compared(definition: Any, served: Any) -> tuple[Drift, ...]:
     tool = read_definition({"type": "function", "name": "tool", "parameters": definition})
     assert tool is not None
-    drifts = compare(tool, Served("tool", request=upgrade(served), route="/tool"))
+    drifts = compare(tool, ServedTool("tool", request=upgrade(served), route="/tool"))
     for drift in drifts:
         believe(drift, definition, served)
     return drifts
@@ -23,13 +23,13 @@ def compared(definition: Any, served: Any) -> tuple[Drift, ...]:
 
 def believe(drift: Drift, definition: Any, served: Any) -> None:
     """A witness is what it claims to be, by the schemas as they were given."""
-    if drift.kind is Kind.ARGUMENT_REFUSED and drift.witness:
+    if drift.kind is DriftKind.ARGUMENT_REFUSED and drift.witness:
         assert Acceptance(upgrade(definition)).accepts(drift.witness.value)
         assert not Acceptance(upgrade(served)).accepts(drift.witness.value)
-    if drift.kind in (Kind.ARGUMENT_REFUSED, Kind.ARGUMENT_IGNORED) and drift.counterpart:
+    if drift.kind in (DriftKind.ARGUMENT_REFUSED, DriftKind.ARGUMENT_IGNORED) and drift.counterpart:
         assert Acceptance(upgrade(definition)).accepts(drift.counterpart.value)
         assert Acceptance(upgrade(served)).accepts(drift.counterpart.value)
-    if drift.kind is Kind.ARGUMENT_REFUSED and drift.shown:
+    if drift.kind is DriftKind.ARGUMENT_REFUSED and drift.shown:
         assert drift.witness
 
 
@@ -53,7 +53,7 @@ def test_wide_definition(name: str) -> None:
     narrow, wide = LEAVES[name]
     breaking = [drift for drift in compared(of("a", a=wide), of("a", a=narrow)) if drift.weight is Weight.BREAKING]
     assert breaking
-    assert all(drift.kind is Kind.ARGUMENT_REFUSED and drift.shown for drift in breaking)
+    assert all(drift.kind is DriftKind.ARGUMENT_REFUSED and drift.shown for drift in breaking)
     assert all(drift.path.startswith("/a") for drift in breaking)
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from gym_conformance.drift.compare import compare
 from gym_conformance.drift.definitions import read_definition
-from gym_conformance.drift.drift import Drift, Kind
-from gym_conformance.drift.served import Served, served_tools
+from gym_conformance.drift.served import ServedTool, served_tools
+from gym_conformance.drift.tool_drift import Drift, DriftKind
 from tests.drift.pairs import BOOLEAN, INTEGER, NULL, NUMBER, STRING, Schema, either, many, of
 from tests.drift.pydantic_app import app
 
@@ -157,10 +157,10 @@ CASES: list[tuple[str, Schema, set[str]]] = [
 ]
 
 
-def compared(tool: str, definition: Schema, served: Served) -> list[Drift]:
+def compared(tool: str, definition: Schema, served: ServedTool) -> list[Drift]:
     one = read_definition({"name": tool, "parameters": definition})
     assert one is not None
-    return [drift for drift in compare(one, served) if drift.kind is not Kind.DESCRIPTION_DIFFERS]
+    return [drift for drift in compare(one, served) if drift.kind is not DriftKind.DESCRIPTION_DIFFERS]
 
 
 @pytest.mark.parametrize("corpus", CORPUS, ids=[path.stem for path in CORPUS])
@@ -192,11 +192,11 @@ async def try_it(tool: str, drift: Drift) -> None:
         assert drift.witness
         reply = await sent(drift.witness.value)
         match drift.kind:
-            case Kind.ARGUMENT_REFUSED | Kind.UNNAMED_REFUSED:
+            case DriftKind.ARGUMENT_REFUSED | DriftKind.UNNAMED_REFUSED:
                 assert reply.status_code == 422
                 if drift.counterpart:
                     assert (await sent(drift.counterpart.value)).status_code == 200
-            case Kind.ARGUMENT_IGNORED:
+            case DriftKind.ARGUMENT_IGNORED:
                 if drift.counterpart:
                     assert (await sent(drift.counterpart.value)).json() == reply.json()
             case _:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from gym_conformance.drift.definitions import read_definition
-from gym_conformance.drift.drift import Weight
 from gym_conformance.drift.soundness import unsound
+from gym_conformance.drift.tool_drift import Weight
 from tests.drift.pairs import CALLS, INTEGER, STRING, Schema, either, many, of, shut
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.definitions import Definitions
-from gym_conformance.drift.drift import Drift, Kind, Weight
-from gym_conformance.drift.served import Served, mcp_tools, served_tools
+from gym_conformance.drift.served import ServedTool, mcp_tools, served_tools
 from gym_conformance.drift.survey import survey, undeclared_result
+from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight
 from tests.drift.pairs import INTEGER, STRING, of
 from tests.drift.pydantic_app import app
 
@@ -32,7 +32,7 @@ def test_a_missing_tool_with_a_call_of_it() -> None:
     declared = rows({"name": "get_weather", "parameters": of("city", city=STRING)})
     (missing,) = survey(declared, {}, executed=True)
     assert (missing.kind, missing.weight, str(missing.sources[0])) == (
-        Kind.TOOL_MISSING,
+        DriftKind.TOOL_MISSING,
         Weight.BREAKING,
         "rows.jsonl:1",
     )
@@ -45,7 +45,7 @@ def test_a_missing_tool_with_a_call_of_it() -> None:
 def test_unused_routes_are_notes() -> None:
     declared = rows({"name": "plain", "parameters": of("city", city=STRING, days=INTEGER)})
     found = survey(declared, SERVED, executed=True)
-    assert {drift.kind for drift in found} == {Kind.ROUTE_UNUSED}
+    assert {drift.kind for drift in found} == {DriftKind.ROUTE_UNUSED}
     assert {drift.tool for drift in found} == SERVED.keys() - {"plain"}
 
 
@@ -59,9 +59,9 @@ def test_rows_disagree() -> None:
         {"name": "c", "parameters": of(x=STRING | {"title": "X"})},
     )
     disagree, differ = survey(declared, None, executed=True)
-    assert (disagree.kind, disagree.path) == (Kind.ROWS_DISAGREE, "/parameters/properties/x/type")
+    assert (disagree.kind, disagree.path) == (DriftKind.ROWS_DISAGREE, "/parameters/properties/x/type")
     assert [str(source) for source in disagree.sources] == ["rows.jsonl:1", "rows.jsonl:2"]
-    assert (differ.kind, differ.tool) == (Kind.DESCRIPTION_DIFFERS, "b")
+    assert (differ.kind, differ.tool) == (DriftKind.DESCRIPTION_DIFFERS, "b")
 
 
 def test_breaking_comes_first() -> None:
@@ -75,7 +75,7 @@ def test_a_reply_unlike_its_declaration() -> None:
     drift = undeclared_result(SERVED["plain"], {"result": 1})
     assert drift
     assert "output is required" in drift.message
-    assert undeclared_result(Served("a"), 1) is None
+    assert undeclared_result(ServedTool("a"), 1) is None
 
 
 def test_mcp() -> None:
@@ -118,7 +118,7 @@ def test_every_drift_can_be_told_apart_and_hashed_by_its_json() -> None:
 )
 def test_hostile_definitions_are_answered(hostile: dict[str, Any]) -> None:
     """An answer within the time that a test has, and no exception, whichever side it stands on."""
-    served = {"a": Served("a", request=hostile, route="/a"), "b": SERVED["plain"]}
+    served = {"a": ServedTool("a", request=hostile, route="/a"), "b": SERVED["plain"]}
     survey(
         rows({"name": "a", "parameters": of("a", a=STRING)}, {"name": "b", "parameters": hostile}),
         served,

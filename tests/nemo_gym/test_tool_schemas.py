@@ -16,10 +16,10 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from gym_conformance.values import minimal, near_misses, unsupported, valid_arguments
-from gym_conformance.values.build import builder
-from gym_conformance.values.reading import read
-from gym_conformance.values.soundness import sound, subschemas
+from gym_schemas import minimal, pointer, walk
+from gym_schemas.mending import sound
+from gym_schemas.schema_reading import read
+from gym_schemas.strategies import made_at_once, near_misses, unsupported, valid_arguments
 from tests.schemas.drawing import drawn
 
 EXAMPLES = 12
@@ -78,9 +78,9 @@ def with_inner_ones() -> Schemas:
     """The schemas, and all schemas inside them, without their titles and descriptions."""
     found = Schemas()
     for where, schema in every_schema()[1].values():
-        for path, inner in subschemas(sound(schema)[0]):
+        for way, inner in walk(sound(schema)[0]):
             said = {key: value for key, value in inner.items() if key not in ("title", "description")}
-            found.setdefault(json.dumps(said, sort_keys=True), (f"{where} {path}", said))
+            found.setdefault(json.dumps(said, sort_keys=True), (f"{where} #{pointer(way)}", said))
     return found
 
 
@@ -116,9 +116,7 @@ def test_none_of_them_needs_the_last_safeguard() -> None:
     wrong = []
     for where, schema in every_schema()[1].values():
         judge = validator(schema)
-        wrong += [
-            (where, value) for value in drawn(builder(read(schema)).root(), EXAMPLES) if not judge.is_valid(value)
-        ]
+        wrong += [(where, value) for value in drawn(made_at_once(read(schema)), EXAMPLES) if not judge.is_valid(value)]
     assert wrong == []
 
 

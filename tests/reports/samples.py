@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gym_conformance.baseline import Stale
-from gym_conformance.drift.drift import Weight
+from gym_conformance.drift.tool_drift import Weight
 from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.live_answer import LiveAnswer

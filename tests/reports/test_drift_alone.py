@@ -8,7 +8,7 @@ import cmarkgfm
 import jsonschema_rs
 import pytest
 
-from gym_conformance.drift.drift import Weight
+from gym_conformance.drift.tool_drift import Weight
 from gym_conformance.reports.drift_report import html_drift, json_drift, markdown_drift
 from gym_conformance.reports.markdown_report import LIMIT
 from tests.reports.samples import ATTACKS, DRIFT, FIT, FULL, HUGE, hostile

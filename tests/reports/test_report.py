@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gym_conformance.contract.dataset_rows import Source
-from gym_conformance.drift.drift import Certainty, Drift, Kind, Weight, Witness
+from gym_conformance.drift.tool_drift import Certainty, Drift, DriftKind, Weight, Witness
 from gym_conformance.findings import NOT_SELECTED, Cause, Finding
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.live_answer import LiveAnswer
@@ -76,13 +76,13 @@ def test_a_stale_entry_is_not_fit() -> None:
     ],
 )
 def test_drift_breaks_where_the_live_server_bears_it_out(certainty: Certainty, live: str, breaks: bool) -> None:
-    drift = Drift(Kind.ARGUMENT_REFUSED, "get_weather", "it is refused", "/unit", certainty=certainty)
+    drift = Drift(DriftKind.ARGUMENT_REFUSED, "get_weather", "it is refused", "/unit", certainty=certainty)
     assert DriftRow.of(drift, LiveAnswer(live)).breaks is breaks
 
 
 def test_a_row_of_the_table_is_made_of_a_drift() -> None:
     drift = Drift(
-        Kind.ARGUMENT_REFUSED,
+        DriftKind.ARGUMENT_REFUSED,
         "get_weather",
         "it is refused",
         "/unit",

@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from gym_conformance.values import Json, minimal, near_misses, unsupported, valid_arguments
-from gym_conformance.values.build import builder
-from gym_conformance.values.reading import read
+from gym_schemas import Json, minimal
+from gym_schemas.schema_reading import read
+from gym_schemas.strategies import made_at_once, near_misses, unsupported, valid_arguments
 from tests.schemas.corpus import KEYWORDS, UNSATISFIABLE, UNSOUND
 from tests.schemas.drawing import drawn
 
@@ -46,7 +46,7 @@ def test_valid_values_are_valid(schema: dict[str, Any]) -> None:
 @every_keyword
 def test_hardly_any_value_needs_the_last_safeguard(schema: dict[str, Any]) -> None:
     """Strategies are right by construction: holding values to the validator only guards against our own mistakes."""
-    values = drawn(builder(read(schema)).root())
+    values = drawn(made_at_once(read(schema)))
     assert sum(not validator(schema).is_valid(value) for value in values) <= 0.02 * len(values)
 
 

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import find, settings
 
-from gym_conformance.values import NoValue, hostile_arguments, minimal, near_misses, unsupported, valid_arguments
-from gym_conformance.values.reading import read
+from gym_schemas import NoValue, minimal
+from gym_schemas.hostile import hostile_arguments
+from gym_schemas.schema_reading import read
+from gym_schemas.strategies import near_misses, unsupported, valid_arguments
 from tests.schemas.corpus import KEYWORDS, NODE, TEXT, WHOLE, properties
 from tests.schemas.drawing import drawn
 

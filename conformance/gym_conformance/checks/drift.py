@@ -16,9 +16,9 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.drift import Drift, Kind, Weight, Witness
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.survey import undeclared_result
+from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight, Witness
 from gym_conformance.drift.wording import argument
 from gym_conformance.gym import Gym
 from gym_conformance.probes.asking import NoSession, ask, taken
@@ -32,7 +32,7 @@ from gym_conformance.probes.refused import is_refused
 _REPLIES = 3
 
 
-def _each(*kinds: Kind, weight: Weight | None = None) -> Subjects:
+def _each(*kinds: DriftKind, weight: Weight | None = None) -> Subjects:
     """Each drift of these kinds; the server as a whole where there is none, which passes."""
 
     def subjects(trial: Trial) -> Iterable[Any]:
@@ -75,7 +75,7 @@ async def _expect_unconfirmed(
 
 def _refused_subjects(trial: Trial) -> Iterable[Any]:
     """What the schemas know; a catch-all's tools too, whose arguments only it knows."""
-    found = [one for one in trial.gym.drifts if one.kind is Kind.ARGUMENT_REFUSED]
+    found = [one for one in trial.gym.drifts if one.kind is DriftKind.ARGUMENT_REFUSED]
     tools = trial.gym.compared if trial.gym.kind is ServerKind.CATCH_ALL else ()
     sound = [one for one in tools if not not_json_schema(one)]
     return [*found, *sound] or ("server",)
@@ -124,7 +124,7 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
 
 def _unknown(definition: Definition, unknown: Unknown) -> Drift:
     return Drift(
-        Kind.ARGUMENT_REFUSED,
+        DriftKind.ARGUMENT_REFUSED,
         definition.name,
         f"{definition.name}: the definition offers {unknown.name}, which the server does not know",
         path=f"/{unknown.name}",
@@ -141,7 +141,7 @@ def _unknown(definition: Definition, unknown: Unknown) -> Drift:
     "An argument that the definition offers MUST NOT be ignored",
     why="the policy sets it to no effect, and what it learns from the reward is noise.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
-    subjects=_each(Kind.ARGUMENT_IGNORED),
+    subjects=_each(DriftKind.ARGUMENT_IGNORED),
 )
 async def drift_argument_ignored(trial: Trial, subject: Any) -> None:
     """Looks for arguments that the definition offers and the server's schema does not name.
@@ -212,7 +212,7 @@ def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
     "All rows SHOULD declare a tool alike",
     why="the policy learns two interfaces for one tool, of which the server has at most one.",
     needs=[RESOURCES_SERVER, TOOLS, EXECUTED_TOOLS],
-    subjects=_each(Kind.ROWS_DISAGREE),
+    subjects=_each(DriftKind.ROWS_DISAGREE),
 )
 async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
     """Compares the definitions of each tool across all rows of all files: schemas, `strict`, and nested or flat form.
@@ -236,7 +236,7 @@ async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
     "A tool's definition SHOULD be sound JSON Schema",
     why="model servers refuse such a tool, or constrain the policy to something other than the rows mean.",
     needs=[RESOURCES_SERVER, TOOLS],
-    subjects=_each(Kind.DEFINITION_UNSOUND, weight=Weight.WARNING),
+    subjects=_each(DriftKind.DEFINITION_UNSOUND, weight=Weight.WARNING),
 )
 async def drift_definition_unsound(trial: Trial, subject: Any) -> None:
     """Reads each definition by itself, in all rows of all files; sends nothing.
@@ -250,7 +250,7 @@ async def drift_definition_unsound(trial: Trial, subject: Any) -> None:
         raise Violation("a sound definition", subject.problem, "Fix the definition in the rows.")
 
 
-_OFFERS_MORE = (Kind.ARGUMENT_WIDENED, Kind.ARGUMENT_UNOFFERED, Kind.UNNAMED_REFUSED)
+_OFFERS_MORE = (DriftKind.ARGUMENT_WIDENED, DriftKind.ARGUMENT_UNOFFERED, DriftKind.UNNAMED_REFUSED)
 
 
 @check(
@@ -276,7 +276,7 @@ async def drift_server_takes_more(trial: Trial, subject: Any) -> None:
 
 
 def _descriptions(trial: Trial) -> Iterable[Any]:
-    notes = _each(Kind.DESCRIPTION_DIFFERS, Kind.DEFINITION_UNSOUND, weight=Weight.NOTE)
+    notes = _each(DriftKind.DESCRIPTION_DIFFERS, DriftKind.DEFINITION_UNSOUND, weight=Weight.NOTE)
     return notes(trial)
 
 

@@ -18,9 +18,8 @@ from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.contract.mcp_block import faults
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.drift.definitions import Definition, read_definition
-from gym_conformance.drift.drift import Drift, Witness
-from gym_conformance.drift.drift import Kind as DriftKind
 from gym_conformance.drift.soundness import not_json_schema
+from gym_conformance.drift.tool_drift import Drift, DriftKind, Witness
 from gym_conformance.drift.wording import argument
 from gym_conformance.mcp.offer import as_function
 from gym_conformance.mcp.result import McpResult

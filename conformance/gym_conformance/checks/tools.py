@@ -27,8 +27,7 @@ from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.drift import Drift
-from gym_conformance.drift.drift import Kind as DriftKind
+from gym_conformance.drift.tool_drift import Drift, DriftKind
 from gym_conformance.probes.asking import NoSession
 from gym_conformance.probes.catch_all import knows_tool
 from gym_conformance.probes.drift_row import DriftRow

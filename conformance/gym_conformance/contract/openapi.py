@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from gym_conformance.contract.endpoints import CLOSE_SESSION, RESERVED, RESPONSES, RUN, SEED_SESSION, VERIFY
@@ -40,7 +41,7 @@ class Api:
     posts: frozenset[str] = frozenset()
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    @property
+    @cached_property
     def tools(self) -> frozenset[str]:
         """Names that a tool call would reach by a route of their own."""
         return frozenset(

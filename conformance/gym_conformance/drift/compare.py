@@ -9,41 +9,43 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+from gym_conformance.drift.argument_places import Places
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.drift import Certainty, Drift, Kind, Witness
 from gym_conformance.drift.lax import closed, lax
-from gym_conformance.drift.place import Places
-from gym_conformance.drift.search import Refused, candidates, nearest, refused
-from gym_conformance.drift.served import Served
+from gym_conformance.drift.search import RefusedValue, candidates, nearest, refused
+from gym_conformance.drift.served import ServedTool
 from gym_conformance.drift.soundness import not_json_schema
-from gym_conformance.drift.witnesses import Witnesses, boundary_values
+from gym_conformance.drift.tool_drift import Certainty, Drift, DriftKind, Witness
 from gym_conformance.drift.wording import argument, short, told_apart, why_refused
-from gym_schemas import Acceptance, Refusal, Schema, Way, contains, same, upgrade, without
+from gym_schemas import Acceptance, Refusal, Schema, Way, boundary_values, contains, same, too_large, upgrade, without
 
 #: An argument that no definition names.
 UNNAMED = "no_such_argument_conformance"
 
 
-def compare(definition: Definition, served: Served, witnesses: Witnesses = boundary_values) -> tuple[Drift, ...]:
+def compare(definition: Definition, served: ServedTool) -> tuple[Drift, ...]:
     """All drift between the two, breaking first; () for a definition that is no JSON Schema, which `unsound` reports.
 
     Args:
         definition: as rows declare the tool.
         served: as the server declares it.
-        witnesses: yields values that a schema allows; the more it knows, the less stays unknown.
     """
     if not_json_schema(definition):
         return ()
+    if why := too_large(definition.schema):
+        return (_too_large(definition, f"the definition is too large to compare: {why}"),)
+    if served.too_large:
+        return (_too_large(definition, f"the server's schema is too large to compare: {served.too_large}"),)
     found = list(_elsewhere(definition, served))
     if served.request is None:
         if not found:
-            found += _no_body(definition, served, witnesses)
+            found += _no_body(definition, served)
     else:
         try:
-            comparison = _Comparison(definition, served, witnesses)
+            comparison = _Comparison(definition, served)
         except ValueError as error:
             message = f"the server's own schema cannot be read: {error}"
-            found.append(_drift(definition, Kind.ARGUMENT_REFUSED, message, certainty=Certainty.UNKNOWN))
+            found.append(_drift(definition, DriftKind.ARGUMENT_REFUSED, message, certainty=Certainty.UNKNOWN))
         else:
             found += comparison.drifts()
     return tuple(found)
@@ -54,9 +56,9 @@ def offered(definition: Definition) -> Schema:
     return closed({"type": "object", **upgrade(definition.schema)})
 
 
-def first_call(definition: Definition, witnesses: Witnesses = boundary_values) -> Witness | None:
+def first_call(definition: Definition) -> Witness | None:
     """The smallest call that a sound definition offers, None where none is found."""
-    calls = (value for value in witnesses(offered(definition)) if isinstance(value, dict))
+    calls = (value for value in boundary_values(offered(definition)) if isinstance(value, dict))
     return next((Witness(value) for value in calls), None)
 
 
@@ -67,8 +69,8 @@ class _Comparison:
         ValueError: the server's schema cannot be read.
     """
 
-    def __init__(self, definition: Definition, served: Served, witnesses: Witnesses) -> None:
-        self.definition, self.served, self.witnesses = definition, served, witnesses
+    def __init__(self, definition: Definition, served: ServedTool) -> None:
+        self.definition, self.served = definition, served
         self.open = {"type": "object", **upgrade(definition.schema)}
         self.offered = closed(self.open)
         self.strict = served.arguments
@@ -82,7 +84,7 @@ class _Comparison:
     @cached_property
     def values(self) -> list[Any]:
         """Calls that the definition offers."""
-        return candidates(self.offered, (lax(self.strict), self.strict), self.witnesses)
+        return candidates(self.offered, (lax(self.strict), self.strict))
 
     @cached_property
     def agreed(self) -> list[Any]:
@@ -100,13 +102,13 @@ class _Comparison:
         found += self._ignored(set(shown))
         return [*found, *self._more({drift.path for drift in found}), *self._unnamed(), *self._descriptions()]
 
-    def _refused(self, one: Refused, certainty: Certainty = Certainty.SHOWN) -> Drift:
+    def _refused(self, one: RefusedValue, certainty: Certainty = Certainty.SHOWN) -> Drift:
         # The letter of the schema says best why; the lax reading is full of alternatives.
         letter = (refusal for refusal in self.strictly.refusals(one.value) if refusal.way == one.way)
         why = why_refused(one, next(letter, one.refusal), self.ours, self.theirs)
         maybe = "" if certainty is Certainty.SHOWN else ", unless it converts it, as pydantic's lax mode may"
         return self._drift(
-            Kind.ARGUMENT_REFUSED,
+            DriftKind.ARGUMENT_REFUSED,
             f"{why}{maybe}",
             one,
             certainty=certainty,
@@ -134,7 +136,7 @@ class _Comparison:
         counterpart = nearest({}, self.agreed)
         return _drift(
             self.definition,
-            Kind.ARGUMENT_REFUSED,
+            DriftKind.ARGUMENT_REFUSED,
             message,
             path=self.ours.path(way),
             certainty=Certainty.UNKNOWN,
@@ -158,9 +160,9 @@ class _Comparison:
             unknown = [name for name in self.theirs.arguments() if name not in self.ours.arguments()]
             renamed = f"; renamed? the server reads {', '.join(unknown)}" if unknown else ""
             message = f"the definition offers {argument(one.path)}, which the server drops unread{renamed}"
-            yield self._drift(Kind.ARGUMENT_IGNORED, message, one, counterpart=self._twin(one))
+            yield self._drift(DriftKind.ARGUMENT_IGNORED, message, one, counterpart=self._twin(one))
 
-    def _twin(self, one: Refused) -> Witness | None:
+    def _twin(self, one: RefusedValue) -> Witness | None:
         """Another call that differs only in the ignored argument: in its value, else in its absence."""
         bare = without(one.value, one.way)
         absent = [bare] if one.way and Acceptance(self.offered).accepts(bare) else []
@@ -174,11 +176,11 @@ class _Comparison:
 
     def _more(self, told: set[str]) -> Iterator[Drift]:
         """What the server takes beyond the definition."""
-        values = candidates(self.by_name, (self.offered,), self.witnesses)
+        values = candidates(self.by_name, (self.offered,))
         for one in refused(values, self.by_name, self.ours, Acceptance(self.offered).refusals).values():
             if one.path in told or not self.theirs.names_all(one.way):
                 continue
-            kind = Kind.ARGUMENT_UNOFFERED if one.refusal.unexpected else Kind.ARGUMENT_WIDENED
+            kind = DriftKind.ARGUMENT_UNOFFERED if one.refusal.unexpected else DriftKind.ARGUMENT_WIDENED
             message = (
                 f"the server takes {argument(one.path)}, which the definition does not offer"
                 if one.refusal.unexpected
@@ -192,22 +194,22 @@ class _Comparison:
             more = {**value, UNNAMED: "a"}
             if open_.accepts(more) and not self.laxly.accepts(more):
                 message = "the server refuses arguments that it does not know, and the definition does not forbid them"
-                one = Refused("", (), Refusal((), "additionalProperties", ""), more)
-                yield self._drift(Kind.UNNAMED_REFUSED, message, one, counterpart=Witness(value))
+                one = RefusedValue("", (), Refusal((), "additionalProperties", ""), more)
+                yield self._drift(DriftKind.UNNAMED_REFUSED, message, one, counterpart=Witness(value))
 
     def _descriptions(self) -> Iterator[Drift]:
         pairs = [(name, self.ours.at((name,)), self.theirs.at((name,))) for name in self.ours.arguments()]
         told = [name for name, ours, theirs in pairs if told_apart(ours, theirs)]
         if told:
             message = f"the descriptions of {', '.join(told)} differ"
-            yield _drift(self.definition, Kind.DESCRIPTION_DIFFERS, message)
+            yield _drift(self.definition, DriftKind.DESCRIPTION_DIFFERS, message)
         if not self.served.route and told_apart(vars(self.definition), vars(self.served)):
-            yield _drift(self.definition, Kind.DESCRIPTION_DIFFERS, "the descriptions of the tool differ")
+            yield _drift(self.definition, DriftKind.DESCRIPTION_DIFFERS, "the descriptions of the tool differ")
 
     def _counterpart(self, value: Any) -> Witness | None:
         return Witness(nearest(value, self.agreed)) if self.agreed else None
 
-    def _drift(self, kind: Kind, message: str, one: Refused, **more: Any) -> Drift:
+    def _drift(self, kind: DriftKind, message: str, one: RefusedValue, **more: Any) -> Drift:
         return _drift(
             self.definition,
             kind,
@@ -220,21 +222,23 @@ class _Comparison:
         )
 
 
-def _elsewhere(definition: Definition, served: Served) -> Iterator[Drift]:
+def _elsewhere(definition: Definition, served: ServedTool) -> Iterator[Drift]:
     """What the server wants, and no agent sends: every call is refused."""
     call = first_call(definition)
     for name, where in served.elsewhere:
         message = f"the server reads {name} from the {where}; an agent sends arguments as a JSON body: use a model"
-        yield _drift(definition, Kind.ARGUMENT_REFUSED, message, path=Places({}).path(()) + f"/{name}", witness=call)
+        yield _drift(
+            definition, DriftKind.ARGUMENT_REFUSED, message, path=Places({}).path(()) + f"/{name}", witness=call
+        )
     if served.other_body:
         message = f"the server wants a body of {served.other_body}; an agent sends JSON"
-        yield _drift(definition, Kind.ARGUMENT_REFUSED, message, witness=call)
+        yield _drift(definition, DriftKind.ARGUMENT_REFUSED, message, witness=call)
 
 
-def _no_body(definition: Definition, served: Served, witnesses: Witnesses) -> Iterator[Drift]:
+def _no_body(definition: Definition, served: ServedTool) -> Iterator[Drift]:
     """The document knows of no body: the handler ignores it, or reads the request itself."""
     places = Places(offered(definition))
-    values = list(witnesses(offered(definition)))
+    values = list(boundary_values(offered(definition)))
     for name in places.arguments():
         call = next((value for value in values if isinstance(value, dict) and name in value), None)
         others = [
@@ -244,7 +248,7 @@ def _no_body(definition: Definition, served: Served, witnesses: Witnesses) -> It
         ]
         yield _drift(
             definition,
-            Kind.ARGUMENT_IGNORED,
+            DriftKind.ARGUMENT_IGNORED,
             f"{served.route} declares no body: {name} is dropped, unless the handler reads the request itself",
             path=places.path((name,)),
             certainty=Certainty.UNKNOWN,
@@ -254,13 +258,17 @@ def _no_body(definition: Definition, served: Served, witnesses: Witnesses) -> It
         )
 
 
-def _drift(declared: Definition, kind: Kind, message: str, **more: Any) -> Drift:
+def _drift(declared: Definition, kind: DriftKind, message: str, **more: Any) -> Drift:
     return Drift(
         kind,
         declared.name,
         f"{declared.name}: {message}",
         **{"weight": kind.weight, "sources": declared.sources, "count": declared.count, **more},
     )
+
+
+def _too_large(declared: Definition, message: str) -> Drift:
+    return _drift(declared, DriftKind.ARGUMENT_REFUSED, message, certainty=Certainty.UNKNOWN)
 
 
 def _touches(path: str, others: set[str]) -> bool:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Source
-from gym_conformance.drift.drift import SOURCES
+from gym_conformance.drift.tool_drift import SOURCES
 
 #: How many different lists of tools, and different definitions, are kept apart; what comes after is only counted.
 BOUND = 10_000

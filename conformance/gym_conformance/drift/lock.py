@@ -11,9 +11,9 @@ from typing import Any
 
 from gym_conformance.documents import parse_json
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.drift import Drift, Kind, Weight
-from gym_conformance.drift.served import Served
+from gym_conformance.drift.served import ServedTool
 from gym_conformance.drift.spelling import plain
+from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight
 from gym_conformance.printable import Refusal
 from gym_schemas import ABSENT, differences
 
@@ -52,7 +52,7 @@ class Lock:
         return tuple(found)
 
 
-def lock_of(definitions: Iterable[Definition] | None, served: Mapping[str, Served] | None) -> Lock:
+def lock_of(definitions: Iterable[Definition] | None, served: Mapping[str, ServedTool] | None) -> Lock:
     """The lock of the tools as they are now."""
     return Lock(
         None if definitions is None else _rows(definitions),
@@ -93,7 +93,7 @@ def _rows(definitions: Iterable[Definition]) -> Tools:
     return {name: [entries[text] for text in sorted(entries)] for name, entries in sorted(found.items())}
 
 
-def _served(one: Served) -> dict[str, Any]:
+def _served(one: ServedTool) -> dict[str, Any]:
     entry: dict[str, Any] = {"request": None if one.request is None else plain(one.request)}
     if one.response is not None:
         entry["response"] = plain(one.response)
@@ -118,7 +118,7 @@ def _side(side: str, locked: Tools, current: Tools) -> Iterator[Drift]:
             more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
             message = f"{what} has changed since the lock was written: {', '.join(map(str, found[:_NAMED]))}{more}"
         yield Drift(
-            Kind.LOCK_OUTDATED,
+            DriftKind.LOCK_OUTDATED,
             name,
             f"{name}: {message}; if that is meant, run with --gym-lock-update",
             path=found[0].path,

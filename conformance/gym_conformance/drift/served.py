@@ -6,18 +6,23 @@ handler is read from the query string.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gym_conformance.contract.openapi import read_openapi
-from gym_schemas import Document, Schema, rewrite, upgrade, walk
+from gym_schemas import MOST_NODES, Document, Schema, rewrite, too_large, upgrade, walk
+
+
+class TooLarge(Exception):
+    """A schema is too large to be compared; the message says in what."""
+
 
 _COMPONENTS = "#/components/schemas/"
 _JSON_REPLY = ("200", "201", "2XX", "default")
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedTool:
     """One tool of the server.
 
     Attributes:
@@ -28,6 +33,7 @@ class Served:
         other_body: the media type of the body that is asked instead of JSON, such as a form.
         elsewhere: required parameters that are read from the query, a header or a cookie, by where they are read.
         route: the path; "" for a tool of an MCP server.
+        too_large: why its schemas are too large to be read, in which case they are None; "" where they are not.
     """
 
     name: str
@@ -37,6 +43,7 @@ class Served:
     other_body: str = ""
     elsewhere: tuple[tuple[str, str], ...] = ()
     route: str = ""
+    too_large: str = ""
 
     @property
     def arguments(self) -> Schema:
@@ -50,7 +57,7 @@ class Served:
         return {**node, "$defs": defs} if isinstance(node, dict) and defs else node
 
 
-def served_tools(document: object) -> dict[str, Served]:
+def served_tools(document: object) -> dict[str, ServedTool]:
     """The tools of an OpenAPI document, by name; neither framework routes nor routes with a path parameter."""
     api = read_openapi(document)
     schemas = _object(_object(api.document.get("components")).get("schemas"))
@@ -62,7 +69,7 @@ def served_tools(document: object) -> dict[str, Served]:
     return tools
 
 
-def catch_all(document: object) -> Served | None:
+def catch_all(document: object) -> ServedTool | None:
     """What a route for every tool (`/{path}`) declares of any call's body; None where it declares nothing."""
     api = read_openapi(document)
     schemas = _object(_object(api.document.get("components")).get("schemas"))
@@ -70,25 +77,22 @@ def catch_all(document: object) -> Served | None:
     if route is None:
         return None
     served = _read("", route, _object(_object(api.document["paths"])[route]["post"]), schemas)
-    return None if served.request is None else Served("", served.request, served.response, route=route)
+    return None if served.request is None else ServedTool("", served.request, served.response, route=route)
 
 
-def mcp_tools(tools: object) -> dict[str, Served]:
+def mcp_tools(tools: object) -> dict[str, ServedTool]:
     """The tools of an MCP server, by name; `tools` is the list in the result of `tools/list`."""
     found = {}
     for tool in tools if isinstance(tools, list) else ():
         if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
-            result = tool.get("outputSchema")
-            found[name] = Served(
-                name,
-                request=upgrade(tool.get("inputSchema", {})),
-                response=None if result is None else upgrade(result),
-                description=str(tool.get("description") or ""),
+            given = ServedTool(
+                name, tool.get("inputSchema", {}), tool.get("outputSchema"), str(tool.get("description") or "")
             )
+            found[name] = _upgraded(given, {})
     return found
 
 
-def _read(name: str, route: str, post: Mapping[str, Any], schemas: Mapping[str, Any]) -> Served:
+def _read(name: str, route: str, post: Mapping[str, Any], schemas: Mapping[str, Any]) -> ServedTool:
     content = _object(_object(post.get("requestBody")).get("content"))
     request = _json(content)
     replies = _object(post.get("responses"))
@@ -96,15 +100,26 @@ def _read(name: str, route: str, post: Mapping[str, Any], schemas: Mapping[str, 
     response = _json(_object(reply.get("content")))
     listed = post.get("parameters")
     parameters = [_object(one) for one in listed] if isinstance(listed, list) else []
-    return Served(
+    served = ServedTool(
         name,
-        request=None if request is None else embedded(request, schemas),
-        response=None if response is None else embedded(response, schemas),
+        request=request,
+        response=response,
         description=str(post.get("description") or ""),
         other_body=next(iter(content), "") if request is None else "",
         elsewhere=tuple((str(one.get("name")), str(one.get("in"))) for one in parameters if one.get("required")),
         route=route,
     )
+    return _upgraded(served, schemas)
+
+
+def _upgraded(served: ServedTool, schemas: Mapping[str, Any]) -> ServedTool:
+    try:
+        request, response = (
+            None if schema is None else embedded(schema, schemas) for schema in (served.request, served.response)
+        )
+    except TooLarge as error:
+        return replace(served, request=None, response=None, too_large=str(error))
+    return replace(served, request=request, response=response)
 
 
 def _json(content: Mapping[str, Any]) -> Schema | None:
@@ -117,17 +132,27 @@ def _json(content: Mapping[str, Any]) -> Schema | None:
 
 
 def embedded(schema: Schema, schemas: Mapping[str, Any]) -> Schema:
-    """The schema as a modern document of its own, with the components that it uses in its `$defs`."""
+    """The schema as an upgraded document of its own, with the components that it uses in its `$defs`.
+
+    Raises:
+        TooLarge: it is too large to be compared.
+    """
     used: dict[str, Any] = {}
-    waiting = [schema]
-    while waiting:
+    waiting, parts = [schema], 0
+    while waiting and parts <= MOST_NODES:
         for _, node in walk(waiting.pop()):
+            parts += 1
             name = _component(node)
             if name in schemas and name not in used:
                 used[name] = schemas[name]
                 waiting.append(schemas[name])
     document = {**schema, "$defs": used} if isinstance(schema, dict) and used else schema
-    return upgrade(rewrite(document, _to_defs))
+    if why := too_large(document):
+        raise TooLarge(why)
+    document = upgrade(rewrite(document, _to_defs))
+    if why := too_large(document):
+        raise TooLarge(why)
+    return document
 
 
 def _component(node: Mapping[str, Any]) -> str:

@@ -7,9 +7,9 @@ import jsonschema_rs
 
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.drift import Drift, Kind, Weight
 from gym_conformance.drift.strict import Problem, not_strict
-from gym_schemas import Acceptance, Document, Way, depth, pointer, upgrade, walk
+from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight
+from gym_schemas import Acceptance, Document, Way, depth, pointer, too_large, upgrade, walk
 
 #: Deeper schemas than this are not compared.
 DEPTH = 60
@@ -78,6 +78,8 @@ def _meta_error(parameters: dict[str, Any]) -> Problem | None:
 
 def _inside(definition: Definition) -> Iterator[Problem]:
     parameters = definition.parameters
+    if too_large(parameters):
+        return
     if parameters:
         given = parameters.get("type", "object")
         if given != "object":
@@ -131,7 +133,7 @@ def _allows(schema: Any, value: Any) -> bool:
 
 def _drift(definition: Definition, problem: Problem, weight: Weight) -> Drift:
     return Drift(
-        Kind.DEFINITION_UNSOUND,
+        DriftKind.DEFINITION_UNSOUND,
         definition.name,
         f"{definition.name or 'a tool without a name'}: {problem.what}{problem.extent}",
         path=pointer(problem.where),

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from gym_conformance.drift.agreement import disagreement
 from gym_conformance.drift.compare import compare, first_call
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.drift import SOURCES, Certainty, Drift, Kind, Weight, Witness
-from gym_conformance.drift.rows import disagreement
-from gym_conformance.drift.served import Served
+from gym_conformance.drift.served import ServedTool
 from gym_conformance.drift.soundness import not_json_schema, unsound
-from gym_conformance.drift.witnesses import Witnesses, boundary_values
+from gym_conformance.drift.tool_drift import SOURCES, Certainty, Drift, DriftKind, Weight, Witness
 from gym_schemas import Acceptance
 
 _ORDER = list(Weight)
@@ -18,10 +17,9 @@ _ORDER = list(Weight)
 
 def survey(
     definitions: Iterable[Definition],
-    served: Mapping[str, Served] | None,
+    served: Mapping[str, ServedTool] | None,
     *,
     executed: bool,
-    witnesses: Witnesses = boundary_values,
 ) -> tuple[Drift, ...]:
     """Everything that can be said without a live server: breaking first, then by tool and argument.
 
@@ -33,18 +31,17 @@ def survey(
             themselves are judged.
         executed: whether the env's agent posts the policy's calls to this server. It does not where calls are only
             graded, or where another server runs them (rdkit_chemistry beside ns_tools, 0.4.0): then none is missing.
-        witnesses: yields values that a schema allows.
     """
     by_name: dict[str, list[Definition]] = {}
     for one in definitions:
         by_name.setdefault(one.name, []).append(one)
     found = [*_rows(by_name)]
     if served is not None:
-        found += _server(by_name, served, executed, witnesses)
+        found += _server(by_name, served, executed)
     return tuple(sorted(_merged(found), key=_rank))
 
 
-def undeclared_result(served: Served, reply: Any, call: Witness | None = None) -> Drift | None:
+def undeclared_result(served: ServedTool, reply: Any, call: Witness | None = None) -> Drift | None:
     """Drift between a reply (parsed JSON of a 200) and the response schema, None where it matches or there is none."""
     if served.response is None:
         return None
@@ -55,10 +52,10 @@ def undeclared_result(served: Served, reply: Any, call: Witness | None = None) -
     if not refusals:
         return None
     return Drift(
-        Kind.RESULT_UNDECLARED,
+        DriftKind.RESULT_UNDECLARED,
         served.name,
         f"{served.name}: the reply is not what the server's own response schema says: {refusals[0].reason}",
-        weight=Kind.RESULT_UNDECLARED.weight,
+        weight=DriftKind.RESULT_UNDECLARED.weight,
         served=served.response,
         witness=call,
     )
@@ -87,31 +84,31 @@ def _rows(by_name: Mapping[str, list[Definition]]) -> Iterator[Drift]:
 
 
 def _server(
-    by_name: Mapping[str, list[Definition]], served: Mapping[str, Served], executed: bool, witnesses: Witnesses
+    by_name: Mapping[str, list[Definition]], served: Mapping[str, ServedTool], executed: bool
 ) -> Iterator[Drift]:
     names = ", ".join(sorted(served)) or "none"
     for name, several in by_name.items():
         if name in served:
             for one in several:
-                yield from compare(one, served[name], witnesses)
+                yield from compare(one, served[name])
         elif executed:
             one = several[0]
             yield Drift(
-                Kind.TOOL_MISSING,
+                DriftKind.TOOL_MISSING,
                 name,
                 f"{name}: rows declare it, and the server serves no such tool; it serves {names}",
-                weight=Kind.TOOL_MISSING.weight,
+                weight=DriftKind.TOOL_MISSING.weight,
                 sources=one.sources,
                 count=sum(each.count for each in several),
                 definition=one.parameters,
-                witness=None if not_json_schema(one) else first_call(one, witnesses),
+                witness=None if not_json_schema(one) else first_call(one),
             )
     for name in sorted(served.keys() - by_name.keys()):
         yield Drift(
-            Kind.ROUTE_UNUSED,
+            DriftKind.ROUTE_UNUSED,
             name,
             f"{name}: the server serves it, and no row declares it",
-            weight=Kind.ROUTE_UNUSED.weight,
+            weight=DriftKind.ROUTE_UNUSED.weight,
             served=served[name].request,
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.mcp_block import McpEndpoint, bare_name, read_endpoint
 from gym_conformance.drift.definitions import Definition, read_definition
-from gym_conformance.drift.served import Served, mcp_tools
+from gym_conformance.drift.served import ServedTool, mcp_tools
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Offer:
         return read_endpoint(self.block)
 
     @cached_property
-    def served(self) -> Mapping[str, Served]:
+    def served(self) -> Mapping[str, ServedTool]:
         """The tools as a server's side of drift."""
         return mcp_tools(list(self.tools.values()))
 

@@ -14,14 +14,13 @@ from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.drift.compare import UNNAMED, offered
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.soundness import not_json_schema
-from gym_conformance.drift.witnesses import boundary_values
 from gym_conformance.gym import Gym
 from gym_conformance.probes.asking import ask, crashed, opened
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL
-from gym_schemas import Document
+from gym_schemas import Document, boundary_values
 
 #: An answer without such a word is no refusal: a server may acknowledge whatever it is sent.
 _REFUSAL: Final = re.compile(

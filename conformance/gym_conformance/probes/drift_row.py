@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from gym_conformance.drift.drift import Certainty, Drift, Weight
+from gym_conformance.drift.tool_drift import Certainty, Drift, Weight
 from gym_conformance.probes.live_answer import LiveAnswer
 from gym_conformance.redaction import NO_SECRETS, Secrets
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_success
-from gym_conformance.drift.drift import Drift, Witness
+from gym_conformance.drift.tool_drift import Drift, Witness
 from gym_conformance.drift.wording import short
 from gym_conformance.gym import Gym
 from gym_conformance.probes.asking import NoSession, opened

@@ -5,15 +5,14 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.contract.statuses import UNROUTED
-from gym_conformance.drift.drift import Drift, Witness
-from gym_conformance.drift.witnesses import boundary_values
+from gym_conformance.drift.tool_drift import Drift, Witness
 from gym_conformance.drift.wording import short
 from gym_conformance.gym import Gym
 from gym_conformance.probes.asking import ask, crashed, taken
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply
-from gym_schemas import Acceptance, Schema
+from gym_schemas import Acceptance, Schema, boundary_values
 
 #: Refusals that say nothing about the arguments: of the caller, the place, the method, or the pace.
 _OTHER_REFUSALS: Final = frozenset(

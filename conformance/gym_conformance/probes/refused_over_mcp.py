@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
 from gym_conformance.drift.compare import compare
-from gym_conformance.drift.drift import Drift, Kind
 from gym_conformance.drift.soundness import not_json_schema
+from gym_conformance.drift.tool_drift import Drift, DriftKind
 from gym_conformance.drift.wording import short
 from gym_conformance.gym import Gym
 from gym_conformance.mcp.offer import Offer
@@ -32,7 +32,7 @@ def drifts_over_mcp(gym: Gym, offer: Offer) -> Iterator[Drift]:
     pairs += [(one, listed[one.name]) for one in gym.compared if one.name in listed and one.name not in routes]
     for definition, served in pairs:
         if not not_json_schema(definition):
-            yield from (drift for drift in compare(definition, served) if drift.kind is Kind.ARGUMENT_REFUSED)
+            yield from (drift for drift in compare(definition, served) if drift.kind is DriftKind.ARGUMENT_REFUSED)
 
 
 async def is_refused_over_mcp(drift: Drift, ask: Ask) -> Live:

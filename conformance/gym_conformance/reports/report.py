@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from gym_conformance.baseline import Stale
-from gym_conformance.drift.drift import Weight
+from gym_conformance.drift.tool_drift import Weight
 from gym_conformance.findings import NOT_SELECTED, Cause, Finding, ProcessReading, Verdict, worst
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.endpoint_latency import Latency

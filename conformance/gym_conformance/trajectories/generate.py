@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Schedule, Trajectory
-from gym_conformance.values import admits, hostile_arguments, near_misses, valid_arguments
+from gym_schemas import admits
+from gym_schemas.hostile import hostile_arguments
+from gym_schemas.strategies import near_misses, valid_arguments
 
 #: A rollout of this many calls reaches most states; longer ones only cost time.
 CALLS = 6

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any, Final
 
-from gym_conformance.drift.drift import Certainty
+from gym_conformance.drift.tool_drift import Certainty
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.page.markup import Markup, element, text
 from gym_conformance.reports.shown_text import named, shown

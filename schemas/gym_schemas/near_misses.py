@@ -1,85 +1,132 @@
-"""What can be wrong at one place: per keyword, how to turn the right value into a wrong one, and what to call it."""
+"""Values that a schema refuses for one reason: per keyword, how to turn the right value at a place into a wrong one."""
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 import jsonschema_rs
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 from jsonschema_rs import CanonicalSchema
 from jsonschema_rs import canonical as views
 
-from gym_conformance.values.build import ALPHABET, Builder
-from gym_conformance.values.formats import not_of_format
-from gym_conformance.values.json_values import TYPES, Json, identity, shown, text
-from gym_conformance.values.places import Place, fresh_name
-from gym_conformance.values.reading import accepts, validator_of
-from gym_conformance.values.smallest import MOST_ITEMS, names_admitted
+from gym_schemas.acceptance import accepted
+from gym_schemas.formats import not_of_format
+from gym_schemas.json_values import TYPES, Json, identity, shown, text
+from gym_schemas.making import MOST_ITEMS, Maker, NoValue, names_admitted, possible
+from gym_schemas.places import SchemaPlace, fresh_name, places, put
+from gym_schemas.schema_reading import SchemaReading, validator_of
 
 _LONGEST = 10_000
+_TRIES = 12
 
-Wrong = Callable[[DrawFn, Json], tuple[Json, str]]
+
+@dataclass(frozen=True)
+class NearMiss:
+    """Arguments that the schema refuses for one reason."""
+
+    value: Json
+    label: str
+    """What is wrong: `city: 3 is not a string`, `missing required city`, `extra argument x`."""
+    keyword: str
+    """The keyword that is violated. Servers differ on `format`: to JSON Schema it may be a mere annotation."""
+
+
+Wrong = Callable[[Maker, Json], tuple[Json, str]]
 """From the right value at a place, a wrong one, and what is wrong with it."""
 
 
 @dataclass(frozen=True)
-class Fault:
+class SchemaFault:
     """One thing that can be wrong at a place."""
 
-    place: Place
+    place: SchemaPlace
     keyword: str
     """The JSON Schema keyword that it violates, in the canonical form (`exclusiveMinimum: 0` of integers is `minimum`)."""
     wrong: Wrong
 
 
-def faults(builder: Builder, place: Place) -> Iterator[Fault]:
+def near_miss(maker: Maker) -> NearMiss | None:
+    """A value with one thing wrong at one place, each fault as likely as any other; None where the choices found none.
+
+    Raises:
+        NoValue: no valid value is known.
+    """
+    reading = maker.reading
+    found = faults(reading)
+    for _ in range(_TRIES if found else 0):
+        fault = maker.choices.pick(found)
+        words = ""
+
+        def spoil(value: Json, fault: SchemaFault = fault) -> Json:
+            nonlocal words
+            wrong, words = fault.wrong(maker, value)
+            return wrong
+
+        try:
+            value = put(maker, maker.value(), fault.place.steps, spoil)
+        except NoValue:
+            if not possible(reading, reading.root):
+                raise
+            continue
+        if not reading.admits(value):
+            path = fault.place.path
+            return NearMiss(value, f"{path}: {words}" if path else words, fault.keyword)
+    return None
+
+
+@lru_cache(512)
+def faults(reading: SchemaReading) -> tuple[SchemaFault, ...]:
+    """Everything that can be wrong with a value."""
+    return tuple(fault for place in places(reading) for fault in _at(reading, place))
+
+
+def _at(reading: SchemaReading, place: SchemaPlace) -> Iterator[SchemaFault]:
     """Everything that can be wrong at the place itself; what lies within it is a place of its own."""
-    found = [] if place.is_branch else [*_types(builder, place.node)]
+    found = [] if place.is_branch else [*_types(reading, place.node)]
     match place.node.view():
         case views.ConstView(value) if value == {}:
-            found += [("additionalProperties", _extra(st.sampled_from(["extra", "x"])))]
+            found += [("additionalProperties", _extra(["extra", "x"]))]
         case views.ConstView(value):
             found += _members([value])
         case views.EnumView(values) if set(map(type, values)) != {bool}:
-            found += _members(builder.reading.ordered(values))
+            found += _members(reading.ordered(values))
         case views.StringView() as view:
             found += _strings(view)
         case views.IntegerView() | views.NumberView() as view:
             found += _numbers(view)
         case views.ArrayView() as view:
-            found += _arrays(builder, place, view)
+            found += _arrays(reading, view)
         case views.ObjectView() as view:
-            found += _objects(builder, place, view)
+            found += _objects(view)
         case views.NotView(inner):
-            found += [("not", _drawn(builder.of(inner), "{} is what must not be"))]
-    return (Fault(place, keyword, wrong) for keyword, wrong in found)
+            found += [("not", lambda maker, _: _said(maker.make(inner), "is what must not be"))]
+    return (SchemaFault(place, keyword, wrong) for keyword, wrong in found)
 
 
 Found = Iterator[tuple[str, Wrong]]
 
 
-def _drawn(values: SearchStrategy[Json], words: str) -> Wrong:
+def _drawn(values: Sequence[Json], words: str) -> Wrong:
     """Wrong values that do not depend on the right one; {} in the words is the value."""
 
-    def wrong(draw: DrawFn, _: Json) -> tuple[Json, str]:
-        value = draw(values)
+    def wrong(maker: Maker, _: Json) -> tuple[Json, str]:
+        value = maker.choices.pick(values)
         return value, words.replace("{}", shown(value))
 
     return wrong
 
 
-def _types(builder: Builder, node: CanonicalSchema) -> Found:
-    admitted = builder.reading.types(node)
+def _types(reading: SchemaReading, node: CanonicalSchema) -> Found:
+    admitted = reading.types(node)
     if not admitted or set(admitted) >= set(TYPES):
         return
     plain = [_named(name) for name in admitted if name != "integer" or "number" not in admitted]
     wanted = " or ".join(filter(None, [", ".join(plain[:-1]), plain[-1]]))
 
-    def wrong(draw: DrawFn, right: Json) -> tuple[Json, str]:
+    def wrong(maker: Maker, right: Json) -> tuple[Json, str]:
         others: list[Json] = []
         if "string" not in admitted:
             others += ["", "text", *([text(right)] if len(text(right)) < _LONGEST else [])]
@@ -91,7 +138,7 @@ def _types(builder: Builder, node: CanonicalSchema) -> Found:
         others += [] if "array" in admitted else [[], [right]]
         others += [] if "object" in admitted else [{}, {"value": right}]
         others += [] if "null" in admitted else [None]
-        value = draw(st.sampled_from(others))
+        value = maker.choices.pick(others)
         return value, f"{shown(value)} is not {wanted}"
 
     yield "type", wrong
@@ -119,17 +166,22 @@ def _members(values: list[Json]) -> Found:
                 near += [{**value, "extra": 0}]
     near = list({identity(value): value for value in near if identity(value) not in known}.values())
     if near:
-        yield "enum", _drawn(st.sampled_from(near), words)
+        yield "enum", _drawn(near, words)
 
 
 def _strings(view: views.StringView) -> Found:
     low, high = view.min_length or 0, view.max_length
     if 0 < low <= _LONGEST:
-        yield "minLength", lambda draw, right: _said(right[: draw(st.integers(0, low - 1))], f"is shorter than {low}")
+        yield (
+            "minLength",
+            lambda maker, right: _said(right[: maker.choices.whole(0, low - 1)], f"is shorter than {low}"),
+        )
     if high is not None and high <= _LONGEST:
         yield (
             "maxLength",
-            lambda draw, right: _said(right.ljust(high, "0") + "0" * draw(st.integers(1, 9)), f"is longer than {high}"),
+            lambda maker, right: _said(
+                right.ljust(high, "0") + "0" * maker.choices.whole(1, 9), f"is longer than {high}"
+            ),
         )
     for pattern in view.patterns:
         yield from _matching("pattern", {"pattern": pattern}, f"{{}} does not match {pattern}")
@@ -138,9 +190,9 @@ def _strings(view: views.StringView) -> Found:
     for name in view.formats:
         wrong = not_of_format(name)
         if wrong:
-            yield "format", _drawn(st.sampled_from(wrong), f"{{}} is no {name}")
+            yield "format", _drawn(wrong, f"{{}} is no {name}")
     if view.excluded:
-        yield "enum", _drawn(st.sampled_from(view.excluded), "{} is what must not be")
+        yield "enum", _drawn(view.excluded, "{} is what must not be")
 
 
 def _said(value: Json, words: str) -> tuple[Json, str]:
@@ -153,15 +205,15 @@ _ODD_STRINGS = ("", "0", "a", "A", " ", "-", "~", "\u00e9", "a b", "not this", "
 def _matching(keyword: str, schema: dict[str, Json], words: str) -> Found:
     """Strings that the schema refuses."""
     validator = jsonschema_rs.validator_for(schema)
-    odd = [one for one in (*_ODD_STRINGS, *re.findall(r"\w+", text(schema))) if not accepts(validator, one)]
+    odd = [one for one in (*_ODD_STRINGS, *re.findall(r"\w+", text(schema))) if not accepted(validator, one)]
+
+    def wrong(maker: Maker, _: Json) -> tuple[Json, str]:
+        free = maker.choices.text(0, None)
+        value = maker.choices.pick([*odd, free] if not accepted(validator, free) else odd)
+        return value, words.replace("{}", shown(value))
+
     if odd:
-        yield (
-            keyword,
-            _drawn(
-                st.one_of(st.sampled_from(odd), st.text(ALPHABET).filter(lambda one: not accepts(validator, one))),
-                words,
-            ),
-        )
+        yield keyword, wrong
 
 
 def _numbers(view: views.IntegerView | views.NumberView) -> Found:
@@ -184,8 +236,8 @@ def _beyond(limit: float | Decimal, sign: int, *, exclusive: bool) -> Wrong:
     bound = limit if isinstance(limit, int) else float(limit)
     side = "minimum" if sign < 0 else "maximum"
 
-    def wrong(draw: DrawFn, _: Json) -> tuple[Json, str]:
-        far = draw(st.integers(0 if exclusive else 1, 1_000))
+    def wrong(maker: Maker, _: Json) -> tuple[Json, str]:
+        far = maker.choices.whole(0 if exclusive else 1, 1_000)
         value = bound + sign * far
         if far and value == bound:  # a float so large that steps of this size are lost
             value = math.nextafter(bound, sign * math.inf)
@@ -198,33 +250,36 @@ def _beyond(limit: float | Decimal, sign: int, *, exclusive: bool) -> Wrong:
 
 
 def _off_step(part: Fraction, *, whole: bool, words: str) -> Wrong:
-    def wrong(draw: DrawFn, right: Json) -> tuple[Json, str]:
-        moved = Fraction(str(right)) + part * draw(st.sampled_from([1, -1]))
+    def wrong(maker: Maker, right: Json) -> tuple[Json, str]:
+        moved = Fraction(str(right)) + part * maker.choices.pick([1, -1])
         value: Json = int(moved) if whole else float(moved)
         return value, f"{shown(value)} is {words}"
 
     return wrong
 
 
-def _arrays(builder: Builder, place: Place, view: views.ArrayView) -> Found:
+def _arrays(reading: SchemaReading, view: views.ArrayView) -> Found:
     low, high = view.min_items or 0, view.max_items
-    below = place.depth + 1
-    items = builder.of(view.items, below) if view.items is not None else st.integers(0, 9)
+    items = view.items
+
+    def item(maker: Maker) -> Json:
+        return maker.choices.whole(0, 9) if items is None else maker.at(0, items)
+
     if 0 < low <= MOST_ITEMS:
         yield (
             "minItems",
-            lambda draw, right: _said(right[: draw(st.integers(0, low - 1))], f"has fewer than {low} items"),
+            lambda maker, right: _said(right[: maker.choices.whole(0, low - 1)], f"has fewer than {low} items"),
         )
-    if high is not None and high <= MOST_ITEMS and not items.is_empty:
+    if high is not None and high <= MOST_ITEMS and possible(reading, items):
 
-        def too_many(draw: DrawFn, right: Json) -> tuple[Json, str]:
-            return _said([*right, *(draw(items) for _ in range(high + 1 - len(right)))], f"has more than {high} items")
+        def too_many(maker: Maker, right: Json) -> tuple[Json, str]:
+            return _said([*right, *(item(maker) for _ in range(high + 1 - len(right)))], f"has more than {high} items")
 
         yield "maxItems", too_many
     if view.distinctness == views.Distinctness.ALL_DISTINCT:
 
-        def twice(draw: DrawFn, right: Json) -> tuple[Json, str]:
-            one = right[0] if right else draw(items)
+        def twice(maker: Maker, right: Json) -> tuple[Json, str]:
+            one = right[0] if right else item(maker)
             return _said([one, one, *right[2:]], "repeats an item")
 
         yield "uniqueItems", twice
@@ -238,28 +293,29 @@ def _lacking(wanted: CanonicalSchema) -> Wrong:
         {key: said for key, said in schema.items() if key != "$schema"} if isinstance(schema, dict) else schema
     )
 
-    def wrong(_: DrawFn, right: Json) -> tuple[Json, str]:
-        return _said([item for item in right if not accepts(validator, item)], f"lacks an item of {named}")
+    def wrong(_: Maker, right: Json) -> tuple[Json, str]:
+        return _said([item for item in right if not accepted(validator, item)], f"lacks an item of {named}")
 
     return wrong
 
 
-def _objects(builder: Builder, place: Place, view: views.ObjectView) -> Found:
+def _objects(view: views.ObjectView) -> Found:
     for name in view.required:
         yield "required", _without(name)
-    for name, node in view.properties.items():
+    properties = view.properties
+    for name, node in properties.items():
         if node.kind == views.CanonicalKind.FALSE:
-            yield "properties", _extra(st.just(name))
+            yield "properties", _extra([name])
     listed = names_admitted(view)
     if listed:
         near = [name + end for name in listed for end in ("s", "_")] + [name.upper() for name in listed]
-        fresh = [name for name in ("extra", "x", *near) if name not in listed and name not in view.properties]
-        yield "additionalProperties", _extra(st.sampled_from(fresh))
+        fresh = [name for name in ("extra", "x", *near) if name not in listed and name not in properties]
+        yield "additionalProperties", _extra(fresh)
     elif view.property_names is not None:
         validator = validator_of(view.property_names)
-        odd = [name for name in _ODD_STRINGS if not accepts(validator, name)]
+        odd = [name for name in _ODD_STRINGS if not accepted(validator, name)]
         if odd:
-            yield "propertyNames", _extra(st.sampled_from(odd))
+            yield "propertyNames", _extra(odd)
     low, high = view.min_properties or 0, view.max_properties
     if low > len(view.required):
         yield (
@@ -270,30 +326,30 @@ def _objects(builder: Builder, place: Place, view: views.ObjectView) -> Found:
             ),
         )
     if high is not None and high <= MOST_ITEMS:
-        yield "maxProperties", _too_many(builder, place, view, high)
+        yield "maxProperties", _too_many(view, high)
 
 
 def _without(name: str) -> Wrong:
     return lambda _, right: ({key: value for key, value in right.items() if key != name}, f"missing required {name}")
 
 
-def _extra(names: SearchStrategy[str]) -> Wrong:
-    def wrong(draw: DrawFn, right: Json) -> tuple[Json, str]:
-        name = draw(names)
-        return {**right, name: draw(st.sampled_from([0, "", None]))}, f"extra argument {name}"
+def _extra(names: Sequence[str]) -> Wrong:
+    def wrong(maker: Maker, right: Json) -> tuple[Json, str]:
+        name = maker.choices.pick(names)
+        return {**right, name: maker.choices.pick([0, "", None])}, f"extra argument {name}"
 
     return wrong
 
 
-def _too_many(builder: Builder, place: Place, view: views.ObjectView, high: int) -> Wrong:
-    def wrong(draw: DrawFn, right: Json) -> tuple[Json, str]:
+def _too_many(view: views.ObjectView, high: int) -> Wrong:
+    def wrong(maker: Maker, right: Json) -> tuple[Json, str]:
         value = dict(right)
         for name, node in view.properties.items():
             if name not in value and len(value) <= high:
-                value[name] = draw(builder.of(node, place.depth + 1))
+                value[name] = maker.at(name, node)
         while len(value) <= high:
             value[fresh_name(view) + str(len(value))] = (
-                draw(builder.of(view.additional_properties)) if view.additional_properties else 0
+                maker.make(view.additional_properties) if view.additional_properties else 0
             )
         return _said(value, f"has more than {high} properties")
 

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from gym_conformance.values.arguments import Parameters, valid_arguments
-from gym_conformance.values.build import Mined, builder
-from gym_conformance.values.json_values import Json
-from gym_conformance.values.places import Place, places, put
-from gym_conformance.values.reading import Reading, read
+from gym_schemas.json_values import Json
+from gym_schemas.making import Mined
+from gym_schemas.places import SchemaPlace, places, put
+from gym_schemas.schema_reading import Parameters, SchemaReading, read
+from gym_schemas.strategies import drawn_maker, valid_arguments
 
 _NOTHING_MINED: Mined = {}
 
@@ -65,13 +65,13 @@ def hostile_arguments(schema: Parameters, mined: Mined = _NOTHING_MINED) -> Sear
     deeper than 200 levels or longer than 70,000 characters. Empty where no valid value is known.
     """
     right = valid_arguments(schema, mined)
-    return st.nothing() if right.is_empty else _hostile(right, _sites(read(schema)))
+    return st.nothing() if right.is_empty else _hostile(right, read(schema))
 
 
 @lru_cache(512)
-def _sites(reading: Reading) -> tuple[Place, ...]:
+def _sites(reading: SchemaReading) -> tuple[SchemaPlace, ...]:
     """Where a value can be put: each path once, and the whole value only if there is no other."""
-    found = {place.path: place for place in places(builder(reading))}
+    found = {place.path: place for place in places(reading)}
     return tuple(place for path, place in found.items() if path) or tuple(found.values())
 
 
@@ -103,13 +103,13 @@ _VALUES: SearchStrategy[tuple[Json, str]] = st.one_of(
 
 
 @st.composite
-def _hostile(draw: DrawFn, right: SearchStrategy[Json], sites: tuple[Place, ...]) -> Hostile:
+def _hostile(draw: DrawFn, right: SearchStrategy[Json], reading: SchemaReading) -> Hostile:
     value = draw(right)
-    place = draw(st.sampled_from([*sites, None]))
+    place = draw(st.sampled_from([*_sites(reading), None]))
     if place is None and isinstance(value, dict):
         name = draw(st.sampled_from(_NAMES))
         return Hostile({**value, name: 0}, f"a property named {name[:20]!r}")
     odd, label = draw(_VALUES)
     if place is None or not place.path:
         return Hostile(odd, label)
-    return Hostile(put(draw, value, place.steps, lambda _: odd), f"{place.path}: {label}")
+    return Hostile(put(drawn_maker(draw, reading), value, place.steps, lambda _: odd), f"{place.path}: {label}")

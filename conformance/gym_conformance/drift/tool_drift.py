@@ -29,7 +29,7 @@ class Certainty(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Kind(StrEnum):
+class DriftKind(StrEnum):
     """What sort of drift; the ids are permanent."""
 
     TOOL_MISSING = "tool-missing"
@@ -48,9 +48,14 @@ class Kind(StrEnum):
     @property
     def weight(self) -> Weight:
         """The weight of this kind; only an unsound definition may weigh less."""
-        if self in (Kind.TOOL_MISSING, Kind.ARGUMENT_REFUSED, Kind.ARGUMENT_IGNORED, Kind.LOCK_OUTDATED):
+        if self in (
+            DriftKind.TOOL_MISSING,
+            DriftKind.ARGUMENT_REFUSED,
+            DriftKind.ARGUMENT_IGNORED,
+            DriftKind.LOCK_OUTDATED,
+        ):
             return Weight.BREAKING
-        if self in (Kind.RESULT_UNDECLARED, Kind.ROWS_DISAGREE, Kind.DEFINITION_UNSOUND):
+        if self in (DriftKind.RESULT_UNDECLARED, DriftKind.ROWS_DISAGREE, DriftKind.DEFINITION_UNSOUND):
             return Weight.WARNING
         return Weight.NOTE
 
@@ -79,13 +84,13 @@ class Drift:
         count: how many rows declare it.
         definition: the declared schema at `path`, None where there is none.
         served: the server's schema at `path`, None where there is none.
-        witness: a call's arguments. Refused: the definition allows them, the server refuses them. Ignored: they carry
+        witness: a call's arguments. RefusedValue: the definition allows them, the server refuses them. Ignored: they carry
             the argument. Widened, unoffered: the server takes them, the definition does not allow them. None if none.
         counterpart: arguments that both sides take and that differ as little as can be; for an ignored argument only
             in it.
     """
 
-    kind: Kind
+    kind: DriftKind
     tool: str
     message: str
     path: str = ""

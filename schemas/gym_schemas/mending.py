@@ -2,13 +2,13 @@
 
 import copy
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import jsonschema_rs
 
-from gym_conformance.values.json_values import Json, shown
-
-Schema: TypeAlias = dict[str, Any] | bool
+from gym_schemas.json_values import TYPES, Json, pointer, shown
+from gym_schemas.tree import Schema, lookup, walk
+from gym_schemas.upgrade import old_arrays, old_bounds
 
 _MOST_REPAIRS = 200
 
@@ -29,14 +29,6 @@ _TYPE_NAMES = {
     "none": "null",
     "nonetype": "null",
 }
-
-#: Where a schema holds schemas: by name, in a list, or itself.
-_NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
-_LISTED = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
-_SINGLE = (
-    *("items", "additionalItems", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"),
-    *("unevaluatedItems", "unevaluatedProperties"),
-)
 
 
 def sound(schema: Json) -> tuple[Schema, tuple[str, ...]]:
@@ -59,52 +51,17 @@ def sound(schema: Json) -> tuple[Schema, tuple[str, ...]]:
     return {}, (*remarks, "#: too much is unsound: anything is taken to be valid")
 
 
-def subschemas(schema: Json, path: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every object schema in the document, with its JSON Pointer; the outer before the inner."""
-    if not isinstance(schema, dict):
-        return
-    yield path, schema
-    for key in _NAMED:
-        if isinstance(schema.get(key), dict):
-            for name, inner in schema[key].items():
-                yield from subschemas(inner, f"{path}/{key}/{_escaped(name)}")
-    for key in _LISTED:
-        if isinstance(schema.get(key), list):
-            for number, inner in enumerate(schema[key]):
-                yield from subschemas(inner, f"{path}/{key}/{number}")
-    for key in _SINGLE:
-        yield from subschemas(schema.get(key), f"{path}/{key}")
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
-
-
 def _without_lost_references(schema: dict[str, Any]) -> Iterator[str]:
     """Take away every `$ref` that leads nowhere within the document: nothing is fetched."""
-    identified = any("$id" in inner or "$anchor" in inner for _, inner in subschemas(schema))
-    for path, inner in list(subschemas(schema)):
+    identified = any("$id" in inner or "$anchor" in inner for _, inner in walk(schema))
+    for way, inner in list(walk(schema)):
         reference = inner.get("$ref")
         if reference is None:
             continue
-        if not isinstance(reference, str) or not (identified or _leads_somewhere(schema, reference)):
+        within = isinstance(reference, str) and reference.startswith("#") and lookup(schema, reference) is not None
+        if not isinstance(reference, str) or not (identified or within):
             del inner["$ref"]
-            yield f"{path}/$ref: {shown(reference)} leads nowhere in this document: ignored"
-
-
-def _leads_somewhere(schema: Json, reference: str) -> bool:
-    if not reference.startswith("#"):
-        return False
-    place = schema
-    for part in reference[1:].split("/")[1:]:
-        name = part.replace("~1", "/").replace("~0", "~").replace("%25", "%")
-        if isinstance(place, dict) and name in place:
-            place = place[name]
-        elif isinstance(place, list) and name.isdigit() and int(name) < len(place):
-            place = place[int(name)]
-        else:
-            return False
-    return isinstance(place, dict | bool)
+            yield f"#{pointer(way)}/$ref: {shown(reference)} leads nowhere in this document: ignored"
 
 
 def _first_fault(schema: dict[str, Any]) -> tuple[list[str | int], str] | None:
@@ -121,7 +78,7 @@ def _first_fault(schema: dict[str, Any]) -> tuple[list[str | int], str] | None:
 def _repair(schema: dict[str, Any], path: list[str | int], message: str) -> str:
     """Fix the innermost keyword on the path, or take it away; the remark."""
     holder, keyword = _keyword_at(schema, path)
-    where = "#" + "".join(f"/{_escaped(str(part))}" for part in path)
+    where = f"#{pointer(tuple(path))}"
     if keyword is None:
         lost = [
             name for name in ("$schema", "$id", "$ref", "$dynamicRef", "$recursiveRef", "$vocabulary") if name in schema
@@ -142,7 +99,7 @@ def _repair(schema: dict[str, Any], path: list[str | int], message: str) -> str:
 
 def _keyword_at(schema: dict[str, Any], path: list[str | int]) -> tuple[dict[str, Any], str | None]:
     """The innermost object schema on the path, and its keyword that the path goes through."""
-    places = {id(inner) for _, inner in subschemas(schema)}
+    places = {id(inner) for _, inner in walk(schema)}
     holder, keyword, place = schema, None, schema
     for part in path:
         if id(place) in places and isinstance(part, str):
@@ -176,15 +133,15 @@ def _mended(holder: dict[str, Any], keyword: str, value: Json) -> str:
             if kept and len(kept) == len(set(names)):
                 holder["type"] = kept if len(kept) > 1 else kept[0]
                 return f"read as {shown(holder['type'])}"
-        case (("exclusiveMinimum" | "exclusiveMaximum"), True):  # draft 4
+        case (("exclusiveMinimum" | "exclusiveMaximum"), True):
             bound = "minimum" if keyword == "exclusiveMinimum" else "maximum"
             if bound in holder:
-                holder[keyword] = holder.pop(bound)
+                holder[keyword] = True
+                old_bounds(holder)
                 return f"read as draft 4: {bound} is exclusive"
-        case "items", list():  # before 2020-12
-            holder["prefixItems"] = value
-            if "additionalItems" in holder:
-                holder["items"] = holder.pop("additionalItems")
+        case "items", list():
+            holder["items"] = value
+            old_arrays(holder)
             return "read as prefixItems"
         case "required", list() if any(isinstance(name, str) for name in value):
             holder["required"] = list(dict.fromkeys(name for name in value if isinstance(name, str)))
@@ -197,8 +154,4 @@ def _type_name(name: Json) -> str | None:
     if not isinstance(name, str):
         return "null" if name is None else None
     plain = name.lower()
-    return (
-        plain
-        if plain in ("string", "integer", "number", "boolean", "array", "object", "null")
-        else _TYPE_NAMES.get(plain)
-    )
+    return plain if plain in TYPES else _TYPE_NAMES.get(plain)

@@ -1,14 +1,16 @@
 """Numbers within bounds and steps, as JSON clients carry them: integers up to 2**53 - 1, finite floats."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from hypothesis import strategies as st
 from jsonschema_rs import canonical as views
 
-from gym_conformance.values.json_values import LARGEST
+from gym_schemas.choices import Choices
+
+LARGEST = 2**53 - 1
+"""The largest integer that every JSON client carries exactly (RFC 8259, section 6)."""
 
 Number = int | float | Decimal
 
@@ -16,49 +18,28 @@ Number = int | float | Decimal
 _NEAR = 100
 
 
-def integers(view: views.IntegerView | None = None) -> st.SearchStrategy[int]:
-    """Integers of the view, 0 or the one nearest to it first; `not_multiple_of` is left to the caller."""
-    step = math.lcm(*(_exact(number).numerator for number in (view.multiple_of if view else ())))
-    low, high = _range(view.minimum if view else None, view.maximum if view else None)
-    first, last = math.ceil(low / step), math.floor(high / step)
-    if first > last:
-        return st.nothing()
-    values = st.integers(first, last)  # Hypothesis itself prefers small ones
-    return values if step == 1 else values.map(lambda count: count * step)
+def number_of(view: views.IntegerView | views.NumberView, choices: Choices) -> int | float | None:
+    """A number of the view, integers first, None where there is none.
 
-
-def numbers(view: views.NumberView | None = None) -> st.SearchStrategy[int | float]:
-    """Numbers of the view, integers first; `not_multiple_of`, and bounds that no float has exactly, are left to the caller."""
-    if view is None:
-        return st.one_of(integers(), st.floats(-float(LARGEST), float(LARGEST)))
+    `not_multiple_of`, and bounds that no float has exactly, are left to the caller.
+    """
     low, high = _range(view.minimum, view.maximum)
     step = _common_step(view.multiple_of)
+    if isinstance(view, views.IntegerView):
+        step = Fraction(step.numerator if step else 1)
     if step is not None:
         first, last = math.ceil(low / step), math.floor(high / step)
-        return st.integers(first, last).map(lambda count: _plain(count * step)) if first <= last else st.nothing()
+        if isinstance(view, views.NumberView):
+            first += view.exclusive_minimum and first * step == low
+            last -= view.exclusive_maximum and last * step == high
+        return _plain(choices.whole(first, last) * step) if first <= last else None
+    assert isinstance(view, views.NumberView)  # noqa: S101 (for the type checker: integers have a step)
     least, most = _float_within(low, view.exclusive_minimum, 1), _float_within(high, view.exclusive_maximum, -1)
-    floats = st.floats(least, most) if least <= most else st.nothing()
-    if view.excludes_integers:
-        return floats
     lowest = math.floor(low) + 1 if view.exclusive_minimum else math.ceil(low)
     highest = math.ceil(high) - 1 if view.exclusive_maximum else math.floor(high)
-    if lowest > highest:
-        return floats
-    return st.one_of(st.integers(lowest, highest), floats)
-
-
-def simple_numbers(view: views.IntegerView | views.NumberView) -> Iterator[int | float]:
-    """Candidates for the smallest number of a view, simplest first."""
-    low, high = _range(view.minimum, view.maximum)
-    whole = isinstance(view, views.IntegerView)
-    step = _common_step(view.multiple_of) or Fraction(1)
-    step = Fraction(step.numerator) if whole else step
-    nearest = min(max(Fraction(0), low), high)
-    for unit in (step, step / 2, step / 10) if not whole else (step,):
-        for start in (nearest / unit, low / unit, high / unit):
-            for count in (math.ceil(start), math.floor(start), math.ceil(start) + 1, math.floor(start) - 1):
-                yield _plain(count * unit)
-    yield _plain((low + high) / 2)
+    if lowest <= highest and not view.excludes_integers and (least > most or choices.pick((True, False))):
+        return choices.whole(lowest, highest)
+    return choices.fraction(least, most) if least <= most else None
 
 
 def _range(minimum: Number | None, maximum: Number | None) -> tuple[Fraction, Fraction]:

@@ -1,8 +1,8 @@
-"""A tool's JSON Schema, read once: its canonical form, its validator, and remarks on what was not taken as written."""
+"""A schema, read once: its canonical form, its validator, and remarks on what was not taken as written."""
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -10,15 +10,21 @@ import jsonschema_rs
 from jsonschema_rs import CanonicalSchema, Validator
 from jsonschema_rs import canonical as views
 
-from gym_conformance.values.json_values import TYPES, Json, identity, shown, simplicity
-from gym_conformance.values.soundness import Schema, sound, subschemas
+from gym_schemas.acceptance import accepted
+from gym_schemas.json_values import TYPES, Json, identity, shown, simplicity, type_of
+from gym_schemas.mending import sound
+from gym_schemas.size import too_large
+from gym_schemas.tree import ANNOTATIONS, Schema, walk
+
+Parameters = Mapping[str, Any] | bool
+"""A tool's `parameters`: a JSON Schema, of draft 2020-12 unless its `$schema` says otherwise."""
 
 #: How many schemas stay compiled. A tool server has tens; nemo-gym's largest bundled one has 62.
 _KEPT = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class SchemaReading:
     """One schema as this package understands it. Readings of equal schemas are the same object (`read`)."""
 
     source: Schema
@@ -27,10 +33,14 @@ class Reading:
     validator: Validator
     """Of `source`; it asserts formats, and ignores those that it does not know."""
     remarks: tuple[str, ...]
+    found: dict[CanonicalSchema, Json] = field(default_factory=dict, repr=False)
+    """The smallest values that are known, for `making.smallest`."""
+    shapes: dict[CanonicalSchema, Any] = field(default_factory=dict, repr=False)
+    """What is known of the properties of its objects, for `making.Maker`."""
 
     def admits(self, value: Json) -> bool:
         """Whether the value is valid."""
-        return accepts(self.validator, value)
+        return accepted(self.validator, value)
 
     def target(self, node: CanonicalSchema) -> CanonicalSchema:
         """What a reference names, through any chain of them; every other node is its own target."""
@@ -53,7 +63,7 @@ class Reading:
     def open_names(self) -> tuple[str, ...]:
         """Names of properties that the schema declares without any limit on their values; the canonical form drops those."""
         declared: dict[str, None] = {}
-        for _, inner in subschemas(self.source):
+        for _, inner in walk(self.source):
             properties = inner.get("properties")
             if isinstance(properties, dict):
                 declared |= dict.fromkeys(name for name, limit in properties.items() if _no_limit(limit))
@@ -77,7 +87,7 @@ class Reading:
     @cached_property
     def _ranks(self) -> dict[str, int]:
         ranks: dict[str, int] = {}
-        for _, inner in subschemas(self.source):
+        for _, inner in walk(self.source):
             if isinstance(inner.get("enum"), list):
                 for value in inner["enum"]:
                     ranks.setdefault(identity(value), len(ranks))
@@ -120,17 +130,26 @@ class Reading:
                 yield from TYPES
 
 
-def read(schema: Mapping[str, Any] | bool) -> Reading:
+def admits(schema: Parameters, value: Json) -> bool:
+    """Whether the schema's validator takes the value."""
+    return read(schema).admits(value)
+
+
+def read(schema: Parameters) -> SchemaReading:
     """The reading of a schema; equal schemas (with their keys in the same order) are read once."""
     return _read(json.dumps(schema, default=dict))
 
 
 @lru_cache(_KEPT)
-def _read(text: str) -> Reading:
-    source, remarks = sound(json.loads(text))
+def _read(text: str) -> SchemaReading:
+    given = json.loads(text)
+    if why := too_large(given):
+        nothing = jsonschema_rs.canonicalize(False)
+        return SchemaReading(False, nothing, jsonschema_rs.validator_for(False), (f"#: {why}: no value is made",))
+    source, remarks = sound(given)
     validator = jsonschema_rs.validator_for(source, validate_formats=True, offline=True)
     root, more = _canonical(source)
-    return Reading(source, root, validator, (*remarks, *more))
+    return SchemaReading(source, root, validator, (*remarks, *more))
 
 
 def _canonical(source: Schema) -> tuple[CanonicalSchema, tuple[str, ...]]:
@@ -157,38 +176,16 @@ def _types_only(source: Schema) -> Schema:
     return {key: value for key, value in source.items() if key in plain and "$ref" not in json.dumps(value)}
 
 
-def accepts(validator: Validator, value: Json) -> bool:
-    """Whether the validator takes the value; no validator can read a property name with a lone surrogate."""
-    try:
-        return validator.is_valid(value)
-    except (ValueError, RecursionError):
-        return False
-
-
 @lru_cache(_KEPT * 8)
 def validator_of(node: CanonicalSchema) -> Validator:
     """The validator of one node of a canonical form."""
     return jsonschema_rs.validator_for(node.to_json_schema(), validate_formats=True, offline=True)  # type: ignore[arg-type]
 
 
-def type_of(value: Json) -> str:  # noqa: PLR0911 (one case for each type)
-    """The value's JSON Schema type; a float without a fraction is an integer."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "integer" if value.is_integer() else "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-    return "object"
+def fits(node: CanonicalSchema, value: Json) -> bool:
+    """Whether a node of a canonical form admits the value."""
+    return accepted(validator_of(node), value)
 
 
 def _no_limit(schema: Json) -> bool:
-    notes = {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"}
-    return schema is True or (isinstance(schema, dict) and not set(schema) - notes)
+    return schema is True or (isinstance(schema, dict) and not set(schema) - ANNOTATIONS)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.drift import SOURCES, Drift, Kind, Witness
 from gym_conformance.drift.spelling import plain
+from gym_conformance.drift.tool_drift import SOURCES, Drift, DriftKind, Witness
 from gym_schemas import differences
 
 _NAMED = 4
@@ -16,7 +16,7 @@ def disagreement(definitions: Sequence[Definition]) -> Drift | None:
     Descriptions that differ are a note; a nested beside a flat form, strict beside not, and schemas are a warning.
     """
     first, *others = definitions
-    for kind, descriptions in ((Kind.ROWS_DISAGREE, False), (Kind.DESCRIPTION_DIFFERS, True)):
+    for kind, descriptions in ((DriftKind.ROWS_DISAGREE, False), (DriftKind.DESCRIPTION_DIFFERS, True)):
         for other in others:
             found = list(differences(_spelled(first, descriptions), _spelled(other, descriptions)))
             if not found:

@@ -1,0 +1,301 @@
+r"""Texts that regular expressions match, as JSON Schema writes those (ECMA-262).
+
+An expression is read into parts, and a `Choices` makes a text of them. Look-behind and negative look-around are not
+looked at, and of classes such as \p{L} or [^x] a sample is known: whoever asks holds the text to the schema.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import jsonschema_rs
+
+from gym_schemas.acceptance import accepted
+from gym_schemas.choices import Choices
+
+_DIGITS, _LOWER = "0123456789", "abcdefghijklmnopqrstuvwxyz"
+_WORD = _LOWER + _LOWER.upper() + _DIGITS + "_"
+_SAMPLE = _WORD + "- .,:;!?/@#'\"()[]{}<>+*=&%$|~^`\\\u00e9\u00df\u4e2d"
+_CLASSES = {"d": _DIGITS, "w": _WORD, "s": " \t\n", "D": _LOWER + " -", "W": " -.,!/", "S": _WORD + "-.,!"}
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
+_PROPERTIES = {
+    **dict.fromkeys(("L", "Letter", "Alphabetic"), "aAbBzZ\u00e9"),
+    **dict.fromkeys(("Lu", "Uppercase_Letter", "Uppercase"), _LOWER.upper()),
+    **dict.fromkeys(("Ll", "Lowercase_Letter", "Lowercase"), _LOWER),
+    **dict.fromkeys(("N", "Nd", "Number", "Decimal_Number"), _DIGITS),
+    **dict.fromkeys(("P", "Punctuation"), "!,.?;:"),
+    **dict.fromkeys(("Z", "Zs", "Separator", "Space_Separator"), " "),
+}
+_COUNT = re.compile(r"\{(\d+)(,(\d*))?\}")
+_GROUP = re.compile(r"\?(?::|P?<(?P<name>[A-Za-z_$][\w$]*)>|(?P<ahead>=)|(?P<other>!|<=|<!))")
+_CODE = re.compile(r"x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})")
+_MOST, _MORE = 4_096, 4
+
+
+class _Unreadable(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class _Letter:
+    members: str
+    least: int = 1
+
+
+@dataclass(frozen=True)
+class _Row:
+    parts: tuple["_Part", ...]
+
+    @property
+    def least(self) -> int:
+        return sum(part.least for part in self.parts)
+
+
+@dataclass(frozen=True)
+class _Either:
+    options: tuple["_Part", ...]
+
+    @property
+    def least(self) -> int:
+        return min(option.least for option in self.options)
+
+
+@dataclass(frozen=True)
+class _Times:
+    part: "_Part"
+    low: int
+    high: int
+
+    @property
+    def least(self) -> int:
+        return self.low * self.part.least
+
+
+@dataclass(frozen=True)
+class _Named:
+    part: "_Part"
+    names: tuple[str, ...]
+
+    @property
+    def least(self) -> int:
+        return self.part.least
+
+
+@dataclass(frozen=True)
+class _Again:
+    name: str
+    least: int = 0
+
+
+_Part: TypeAlias = _Letter | _Row | _Either | _Times | _Named | _Again
+
+
+@dataclass
+class _Reader:
+    text: str
+    at: int = 0
+    groups: int = 0
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def next(self) -> str:
+        self.at += 1
+        return self.text[self.at - 1 : self.at]
+
+    def whole(self) -> _Part:
+        part = self.either()
+        if self.at < len(self.text):
+            raise _Unreadable
+        return part
+
+    def either(self) -> _Part:
+        options = [self.row()]
+        while self.peek() == "|":
+            self.at += 1
+            options.append(self.row())
+        return options[0] if len(options) == 1 else _Either(tuple(options))
+
+    def row(self) -> _Part:
+        parts = []
+        while self.peek() not in ("", "|", ")"):
+            parts.append(self.times(self.one()))
+        return parts[0] if len(parts) == 1 else _Row(tuple(parts))
+
+    def times(self, part: _Part) -> _Part:
+        low, high = 1, 1
+        if self.peek() and self.peek() in "*+?":
+            low, high = {"*": (0, _MOST), "+": (1, _MOST), "?": (0, 1)}[self.next()]
+        elif found := _COUNT.match(self.text, self.at):
+            low = int(found[1])
+            high = low if found[2] is None else int(found[3] or max(low, _MOST))
+            self.at = found.end()
+        else:
+            return part
+        if self.peek() and self.peek() in "?+":  # lazy and possessive repetitions match the same texts
+            self.at += 1
+        if low * max(part.least, 1) > _MOST or high < low:
+            raise _Unreadable
+        return _Times(part, low, high)
+
+    def one(self) -> _Part:
+        char = self.next()
+        match char:
+            case "(":
+                return self.group()
+            case "[":
+                return _Letter(self.members())
+            case "\\":
+                return self.escaped()
+            case "^" | "$":
+                return _Row(())
+            case ".":
+                return _Letter(_SAMPLE)
+            case "*" | "+" | "?":
+                raise _Unreadable
+        return _Letter(char)
+
+    def group(self) -> _Part:
+        found = _GROUP.match(self.text, self.at)
+        names: tuple[str, ...] = ()
+        if self.peek() == "?":
+            if not found:
+                raise _Unreadable
+            self.at = found.end()
+        if not found or found["name"]:
+            self.groups += 1
+            names = (str(self.groups), *([found["name"]] if found else []))
+        part = self.either()
+        if self.next() != ")":
+            raise _Unreadable
+        if found and found["other"]:
+            return _Row(())
+        if found and found["ahead"]:  # what is asked for further on may as well stand here
+            return _Times(part, 0, 1)
+        return _Named(part, names) if names else part
+
+    def escaped(self) -> _Part:
+        char = self.peek()
+        if char in ("b", "B", "A", "Z", "z"):
+            self.at += 1
+            return _Row(())
+        if char.isdecimal() and char != "0":
+            return _Again(self.next())
+        if found := re.compile(r"k<([^>]+)>").match(self.text, self.at):
+            self.at = found.end()
+            return _Again(found[1])
+        return _Letter(self.class_())
+
+    def class_(self) -> str:
+        r"""What an escape stands for, in a class or outside: \d, \p{L}, \u0041, \n, \-."""
+        if found := _CODE.match(self.text, self.at):
+            self.at = found.end()
+            return chr(int(found[1] or found[2] or found[3], 16))
+        if found := re.compile(r"p\{([^}]*)\}").match(self.text, self.at):
+            self.at = found.end()
+            known = _PROPERTIES.get(found[1].rpartition("=")[2])
+            if known is None:
+                raise _Unreadable
+            return known
+        char = self.next()
+        if char in ("", "p", "P", "u", "x", "k", "c"):
+            raise _Unreadable
+        return _CLASSES.get(char) or _CONTROLS.get(char) or char
+
+    def members(self) -> str:
+        """The characters of a class, whose bracket is open."""
+        negated = self.peek() == "^"
+        self.at += negated
+        found = ""
+        while (char := self.next()) != "]":
+            if not char:
+                raise _Unreadable
+            named = self.class_() if char == "\\" else char
+            if len(named) == 1 and self.peek() == "-" and self.text[self.at + 1 : self.at + 2] not in ("", "]"):
+                self.at += 1
+                last = self.next()
+                last = self.class_() if last == "\\" else last
+                if len(last) != 1 or last < named:
+                    raise _Unreadable
+                named = "".join(map(chr, range(ord(named), min(ord(last), ord(named) + 200) + 1)))
+            found += named
+        if negated:
+            found = "".join(char for char in _SAMPLE if char not in found)
+        if not found:
+            raise _Unreadable
+        return found
+
+
+class _Writer:
+    """Makes a text of the parts that is at least `low` and at most `high` characters long, as far as they allow it."""
+
+    def __init__(self, choices: Choices, part: _Part, low: int, high: int | None) -> None:
+        self._choices = choices
+        self._short = low - part.least
+        self._room = (_MOST if high is None else high) - part.least
+        self._groups: dict[str, str] = {}
+
+    def text(self, part: _Part) -> str:
+        match part:
+            case _Letter(members):
+                return self._choices.letter(members) if len(members) > 1 else members
+            case _Row(parts):
+                return "".join(map(self.text, parts))
+            case _Either(options):
+                chosen = self._choices.pick([one for one in options if one.least - part.least <= max(0, self._room)])
+                self._spend(chosen.least - part.least)
+                return self.text(chosen)
+            case _Named(inner, names):
+                made = self.text(inner)
+                self._groups |= dict.fromkeys(names, made)
+                return made
+            case _Again(name):
+                return self._groups.get(name, "")
+            case _Times(inner, low, high):
+                unit = max(1, inner.least)
+                least = min(high, low + -(-max(0, self._short) // unit))
+                most = min(high, max(least, low + _MORE), low + max(0, self._room) // unit)
+                times = self._choices.count(least, max(least, most))
+                self._spend((times - low) * unit)
+                return "".join(self.text(inner) for _ in range(times))
+
+    def _spend(self, characters: int) -> None:
+        self._short -= characters
+        self._room -= characters
+
+
+@lru_cache(1024)
+def _read(pattern: str) -> _Part | None:
+    try:
+        return _Reader(pattern).whole()
+    except (_Unreadable, RecursionError):
+        return None
+
+
+def readable(pattern: str) -> bool:
+    """Whether texts can be made of the pattern."""
+    return _read(pattern) is not None
+
+
+def text_of(patterns: Sequence[str], choices: Choices, low: int = 0, high: int | None = None) -> str | None:
+    """A text in which all patterns are found, or nearly; None where one of them cannot be read."""
+    ordered = sorted(dict.fromkeys(patterns), key=lambda one: (not one.startswith("^"), one.endswith("$")))
+    parts = [part for pattern in ordered if (part := _read(pattern)) is not None]
+    if len(parts) < len(ordered) or not ordered:
+        return None
+    before = "" if ordered[0].startswith("^") or "^" in ordered[0][:4] else choices.padding()
+    after = "" if ordered[-1].endswith("$") or "$" in ordered[-1][-4:] else choices.padding()
+    row = _Row(tuple(parts))
+    return before + _Writer(choices, row, low, high).text(row) + after
+
+
+@lru_cache(1024)
+def _validator(pattern: str) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for({"pattern": pattern})
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether the pattern is found in the text."""
+    return accepted(_validator(pattern), text)
