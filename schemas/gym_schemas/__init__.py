@@ -3,8 +3,8 @@
 - `upgrade` brings a schema of any draft, or of OpenAPI, to 2020-12; `walk`, `rewrite` and `Document` go through it.
 - `Acceptance` holds values to an upgraded schema, and says where and why one is refused.
 - `contains` and `subtract` compare two upgraded schemas; `too_large` says beforehand that they are too large for that.
-- `admits`, `minimal`, `sampled` and `boundary_values` take a schema as people write it, sound or not, and give its
-  smallest value, one by chance, or those at its bounds; `strategies` and `hostile`, which import Hypothesis, have
+- `admits`, `minimal`, `sampled`, `near_sample` and `boundary_values` take a schema as people write it, sound or not:
+  its smallest value, one by chance, one that it refuses for one reason, those at its bounds; `strategies` and `hostile`, which import Hypothesis, have
   strategies for valid values, near misses and hostile ones. All values are made by one reading of the schema (`making`),
   whoever makes the choices (`choices`).
 - `differences`, `same`, `distance` and `without` compare JSON values and take them apart.
@@ -15,6 +15,7 @@ from gym_schemas.boundaries import boundary_values, constants
 from gym_schemas.containment import contains, subtract
 from gym_schemas.json_values import ABSENT, Change, Json, Way, differences, distance, identity, pointer, same, without
 from gym_schemas.making import NoValue, minimal, sampled
+from gym_schemas.near_misses import near_sample
 from gym_schemas.schema_reading import admits
 from gym_schemas.size import MOST_NODES, depth, too_large
 from gym_schemas.tree import Document, Schema, rewrite, walk
@@ -40,6 +41,7 @@ __all__ = [
     "distance",
     "identity",
     "minimal",
+    "near_sample",
     "pointer",
     "rewrite",
     "same",

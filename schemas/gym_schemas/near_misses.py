@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from random import Random
 
 import jsonschema_rs
 from jsonschema_rs import CanonicalSchema
 from jsonschema_rs import canonical as views
 
 from gym_schemas.acceptance import accepted
+from gym_schemas.choices import Chance
 from gym_schemas.formats import not_of_format
-from gym_schemas.json_values import TYPES, Json, identity, shown, text
+from gym_schemas.json_values import ABSENT, TYPES, Json, identity, shown, text
 from gym_schemas.making import MOST_ITEMS, Maker, NoValue, names_admitted, possible
 from gym_schemas.places import SchemaPlace, fresh_name, places, put
-from gym_schemas.schema_reading import SchemaReading, validator_of
+from gym_schemas.schema_reading import Parameters, SchemaReading, read, validator_of
 
 _LONGEST = 10_000
 _TRIES = 12
@@ -75,6 +77,15 @@ def near_miss(maker: Maker) -> NearMiss | None:
             path = fault.place.path
             return NearMiss(value, f"{path}: {words}" if path else words, fault.keyword)
     return None
+
+
+def near_sample(schema: Parameters, random: Random) -> Json:
+    """A value that the schema refuses for one reason, as the random number generator says; `ABSENT` where none is known."""
+    try:
+        found = near_miss(Maker(read(schema), Chance(random)))
+    except NoValue:
+        return ABSENT
+    return ABSENT if found is None else found.value
 
 
 @lru_cache(512)
