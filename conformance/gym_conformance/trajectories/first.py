@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
-from gym_conformance.values import NoValue, admits, minimal
+from gym_schemas import NoValue, admits, minimal
 
 #: Trajectories that are known to mean something, for the properties of one session.
 _KNOWN = 4
