@@ -88,8 +88,8 @@ class MockGym:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The global configuration, as the head sends it."""
-        return dict(self._head.config)
+        """The global configuration, as the head sends it: without the secrets of files that it was made from."""
+        return self._head.shown
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -180,8 +180,9 @@ class MockGym:
             ValueError: the file is no configuration, or an agent needs a server that is not there.
             OSError: the file cannot be read.
         """
+        config = load_config(path)
         try:
-            self.add_servers(load_config(path))
+            self.add_servers(config)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -228,13 +229,13 @@ class MockGym:
         self.faults.add(fault)
 
     def write_config(self, path: Path | None = None) -> Path:
-        """Write the configuration as YAML; without a path, to a temporary file that goes with the gym."""
+        """Write the configuration, secrets included, as YAML; without a path, to a temporary file that goes with the gym."""
         if path is None:
             number, name = tempfile.mkstemp(prefix="gym-mocks-", suffix=".yaml")
             os.close(number)
             path = Path(name)
             self._temporary.append(path)
-        path.write_text(to_yaml(self.config), encoding="utf-8")
+        path.write_text(to_yaml(self._head.config), encoding="utf-8")
         return path
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from gym_mocks.head.config import to_yaml
+from gym_mocks.redaction import without_secrets
 from gym_mocks.wire import App, HttpReply, HttpRequest
 
 ServerType = Literal["resources_servers", "responses_api_agents", "responses_api_models", "environment_servers"]
@@ -48,7 +49,7 @@ class Head(App):
     """A head server (HeadServer of nemo_gym/server_utils.py, 0.4.0, and the probes of 0.7.0).
 
     Attributes:
-        config: the global configuration, which `/global_config_dict_yaml` sends as a JSON string of YAML.
+        config: the global configuration, which `/global_config_dict_yaml` sends as a JSON string of YAML, without secrets.
         instances: the servers, which `/server_instances` lists.
     """
 
@@ -63,11 +64,17 @@ class Head(App):
             }
         )
 
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The configuration as it is sent: without secrets."""
+        shown: dict[str, Any] = without_secrets(self.config)
+        return shown
+
     async def _live(self, _: HttpRequest) -> HttpReply:
         return HttpReply.json({"status": "ok"})
 
     async def _global_config(self, _: HttpRequest) -> HttpReply:
-        return HttpReply.json(to_yaml(self.config))
+        return HttpReply.json(to_yaml(self.shown))
 
     async def _server_instances(self, _: HttpRequest) -> HttpReply:
         return HttpReply.json([instance.display for instance in self.instances])

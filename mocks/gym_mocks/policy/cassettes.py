@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,20 +10,21 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from gym_mocks.policy.server import PATHS
+from gym_mocks.redaction import keys_in, redacted
 from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.app import BODY_LIMIT
 
 if TYPE_CHECKING:
     import httpx
 
-REDACTED = "[redacted]"
 DEADLINE = 600.0  # seconds for one answer of the upstream
 
 
 class Proxy(App):
     """Forwards requests to an upstream and records each exchange as a line of a cassette.
 
-    Headers are not recorded, and the API keys, wherever they occur in a body, are redacted.
+    Headers are not recorded, and the keys that they carry are redacted wherever they occur in a body: as they are, or
+    escaped or encoded; not where a stream breaks them in pieces. The file is its owner's alone.
 
     Args:
         upstream: its OpenAI base URL, such as `https://api.openai.com/v1`.
@@ -64,20 +66,20 @@ class Proxy(App):
         except (httpx.HTTPError, TimeoutError) as error:
             raise HttpRefusal(502, f"the upstream does not answer: {error!r}") from None
         kind = reply.headers.get("content-type", "application/json")
-        keys = {self.api_key, given.removeprefix("Bearer "), request.headers.get("x-api-key", "")} - {""}
+        keys = keys_in(request.headers) | keys_in({**self.headers, "api-key": self.api_key})
         self._record(
             {
                 "path": path,
-                "request": _redacted(request.body, keys),
+                "request": redacted(request.body.decode(errors="replace"), keys),
                 "status": reply.status_code,
                 "content_type": kind,
-                "reply": _redacted(content, keys),
+                "reply": redacted(content.decode(errors="replace"), keys),
             }
         )
         return HttpReply(reply.status_code, content, (("content-type", kind),))
 
     def _record(self, line: dict[str, Any]) -> None:
-        with self._lock, self.cassette.open("a", encoding="utf-8") as file:
+        with self._lock, open(self.cassette, "a", encoding="utf-8", opener=_for_its_owner) as file:
             file.write(json.dumps(line) + "\n")
 
 
@@ -94,13 +96,11 @@ class Cassette(App):
 
     def __init__(self, cassette: Path) -> None:
         self._answers: defaultdict[str, deque[HttpReply]] = defaultdict(deque)
-        for number, line in enumerate(cassette.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(cassette.read_bytes().splitlines(), 1):
             try:
-                each = json.loads(line)
-                key = _key(each["path"], each["request"].encode())
-                reply = HttpReply(each["status"], each["reply"].encode(), (("content-type", each["content_type"]),))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ValueError(f"{cassette}:{number} is no recorded exchange: {error!r}") from error
+                key, reply = _recorded(line)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                raise ValueError(f"{cassette}:{number} is no recorded exchange: {error!r:.200}") from error
             self._answers[key].append(reply)
         posts = {("POST", f"/v1{path}"): self._replay for path in PATHS}
         super().__init__({**posts, ("GET", "/v1/models"): self._replay, ("GET", "/health"): _live})
@@ -108,7 +108,8 @@ class Cassette(App):
     async def _replay(self, request: HttpRequest) -> HttpReply:
         if request.method == "POST":
             json_body(request)
-        answers = self._answers.get(_key(request.path.removeprefix("/v1"), request.body))
+        asked = redacted(request.body.decode(errors="replace"), keys_in(request.headers))  # as it was recorded
+        answers = self._answers.get(_key(request.path.removeprefix("/v1"), asked))
         if not answers:
             raise HttpRefusal(404, "the cassette has no such request")
         return answers.popleft() if len(answers) > 1 else answers[0]
@@ -128,17 +129,28 @@ async def _limited(reply: "httpx.Response") -> bytes:
     return bytes(content)
 
 
+def _for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 async def _live(_: HttpRequest) -> HttpReply:
     return HttpReply.json({"status": "ok"})
 
 
-def _redacted(body: bytes, keys: set[str]) -> str:
-    text = body.decode(errors="replace")
-    for key in keys:
-        text = text.replace(key, REDACTED)
-    return text
+def _recorded(line: bytes) -> tuple[str, HttpReply]:
+    """A line's request and reply.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError, RecursionError: it is no exchange.
+    """
+    each = json.loads(line)
+    status, kind = each["status"], each["content_type"]
+    if not isinstance(status, int) or not 200 <= status <= 599 or not isinstance(kind, str):  # noqa: PLR2004 - of a reply
+        raise ValueError(f"a reply of status {status!r} and type {kind!r}")
+    kind.encode("latin-1")
+    return _key(each["path"], each["request"]), HttpReply(status, each["reply"].encode(), (("content-type", kind),))
 
 
-def _key(path: str, body: bytes) -> str:
+def _key(path: str, body: str) -> str:
     value = json.loads(body) if body else None
     return f"{path} {json.dumps(value, sort_keys=True)}"

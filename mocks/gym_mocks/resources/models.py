@@ -1,7 +1,9 @@
 """Pydantic with FastAPI's error shapes, and the JSON Schemas that go with it."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from functools import cache
+from itertools import islice
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic.json_schema import JsonSchemaValue
@@ -24,6 +26,7 @@ class AnyText:
 
 
 Text = Annotated[str, AnyText]
+UNKNOWN = 1_000  # keys that are refused one by one; what is beyond goes unsaid
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -42,9 +45,40 @@ def validated(model: type[Model], body: Any, *, strict: bool | None = None) -> M
     if not isinstance(body, dict):
         raise HttpRefusal(422, [not_an_object(body)])
     try:
-        return model.model_validate(body, strict=strict, from_attributes=True)
+        return model.model_validate(_few_unknown(model, body), strict=strict, from_attributes=True)
     except ValidationError as error:
         raise HttpRefusal(422, errors_of(error)) from None
+
+
+def _few_unknown(kind: Any, value: Any) -> Any:
+    """A value with no more than `UNKNOWN` keys of those that its model forbids: each is an error, which takes a kilobyte."""
+    if isinstance(value, list):
+        return [_few_unknown(kind, each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if not _is_model(kind):
+        for inner in filter(_holds_model, get_args(kind)):
+            value = _few_unknown(inner, value)
+        return value
+    if kind.model_config.get("extra") == "forbid" and len(value) > len(kind.model_fields) + UNKNOWN:
+        unknown = set(islice((key for key in value if key not in kind.model_fields), UNKNOWN))
+        value = {key: each for key, each in value.items() if key in kind.model_fields or key in unknown}
+    inside = {key: _few_unknown(inner, value[key]) for key, inner in _models_in(kind).items() if key in value}
+    return {**value, **inside} if inside else value
+
+
+@cache
+def _models_in(model: type[BaseModel]) -> dict[str, Any]:
+    """The fields of a model that hold models themselves, with their types."""
+    return {name: each.annotation for name, each in model.model_fields.items() if _holds_model(each.annotation)}
+
+
+def _holds_model(kind: Any) -> bool:
+    return _is_model(kind) or any(map(_holds_model, get_args(kind)))
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def errors_of(error: ValidationError) -> list[dict[str, Any]]:
