@@ -12,7 +12,7 @@ from jsonschema_rs import canonical as views
 
 from gym_schemas.acceptance import accepted
 from gym_schemas.json_values import TYPES, Json, identity, shown, simplicity, type_of
-from gym_schemas.fixing import sound
+from gym_schemas.mending import sound
 from gym_schemas.size import too_large
 from gym_schemas.tree import ANNOTATIONS, Schema, walk
 

@@ -17,7 +17,7 @@ import jsonschema_rs
 import pytest
 
 from gym_schemas import minimal, pointer, walk
-from gym_schemas.fixing import sound
+from gym_schemas.mending import sound
 from gym_schemas.schema_reading import read
 from gym_schemas.strategies import made_at_once, near_misses, unsupported, valid_arguments
 from tests.schemas.drawing import drawn
