@@ -43,7 +43,7 @@ _HEADLINES: Final = {
 }
 
 #: What a reader is shown, and of how many characters at most.
-_TEXTS: Final = ("subject", "expected", "actual", "hint", "reason", "file", "accepted", "caution")
+_TEXTS: Final = ("title", "why", "subject", "expected", "actual", "hint", "reason", "file", "accepted", "caution")
 _LINES: Final = ("trajectory", "log")
 _LONGEST: Final = 1_000
 

@@ -46,12 +46,12 @@ class Judge:
 
     async def judge(self, check: Check) -> list[Finding]:
         """One finding for each subject of the check, at least one in all."""
+        if unmet := await self._unmet(check):
+            return [unmet]
         try:
             self.gym.endpoint.ensure_time()
         except OutOfTime as over:
             return [self._finding(check, "server", Verdict.UNTESTABLE, str(over))]
-        if unmet := await self._unmet(check):
-            return [unmet]
         findings = []
         for subject in check.subjects(Trial(self.bench)):
             findings.append(self._placed(await self._try(check, subject), subject))

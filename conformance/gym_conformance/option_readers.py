@@ -24,6 +24,9 @@ _OWN_HEADERS = frozenset({"cookie", "content-length", "transfer-encoding", "conn
 #: Of a number: enough for any seed, and few enough for any machine.
 _DIGITS = 18
 
+#: Characters of a URL.
+_URL = 2_000
+
 
 class BadOption(Refusal):
     """An option's value cannot be used; the message says what, where and how to fix it."""
@@ -70,6 +73,8 @@ def read_seconds(option: str, given: str, most: float = 3600) -> float:
 def read_url(option: str, given: str) -> str:
     """A server's URL, without the slash at its end."""
     named = f"{option} {given!r}" if "@" not in given else option  # what stands before an @ may be a password
+    if len(given) > _URL:
+        raise BadOption(f"{named}: it has more than {_URL:,} characters; give a URL such as http://127.0.0.1:8000")
     if "@" in given.partition("://")[2].partition("/")[0]:
         raise BadOption(f"{option}: it holds a user name or password; give --gym-header 'Authorization: ...' instead")
     try:

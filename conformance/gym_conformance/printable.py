@@ -15,8 +15,7 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 #: anywhere (actions/runner, ActionCommand.cs); Azure's `##vso[name]` and TeamCity's `##teamcity[name]`.
 _COMMAND: Final = re.compile(r"^(\s*)::|##(?=\w*\[)")
 
-#: What stands before the host in a URL, also in a malformed one.
-_USER_INFORMATION: Final = re.compile(r"\S*:\S*@(?=\S)")
+_WORD: Final = re.compile(r"\S+")
 
 #: Characters of what is refused on the command line: paths and words of the user's own, and of files.
 _REFUSAL: Final = 1_000
@@ -30,7 +29,7 @@ class Refusal(Exception):
     """Something given cannot be used; the message says what, where and how to fix it, in one line."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(printable(_USER_INFORMATION.sub("[redacted]@", message), _REFUSAL))
+        super().__init__(printable(_WORD.sub(_without_password, message), _REFUSAL))
 
 
 def printable(text: str, limit: int | None = 400) -> Shown:
@@ -43,6 +42,12 @@ def printable(text: str, limit: int | None = 400) -> Shown:
 def printable_lines(text: str) -> str:
     """The same of a text of several lines, such as a traceback of our own, which is not cut."""
     return "\n".join(printable(line, None) for line in text.split("\n"))
+
+
+def _without_password(word: re.Match[str]) -> str:
+    """A word without what stands before the host in a URL, also in a malformed one."""
+    before, at, host = word[0].rpartition("@")
+    return f"[redacted]@{host}" if at and host and ":" in before else word[0]
 
 
 def tame(line: str) -> str:

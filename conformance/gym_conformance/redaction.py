@@ -44,8 +44,8 @@ _WORDS = frozenset({"auth", "bearer", "cookie", "creds", "dsn", "jwt", "pass", "
 _ADDRESSES = frozenset({"uri", "url", "webhook", "hook", "endpoint"})
 
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_USER_INFORMATION = re.compile(r"[a-z][a-z0-9+.-]*://([^\s/?#'\"]*)@", re.IGNORECASE)
-_ASSIGNED = re.compile(r"([A-Za-z_][\w.-]*)=([^;&,\s]+)")
+_USER_INFORMATION = re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://([^\s/?#'\"]*)@", re.IGNORECASE)
+_ASSIGNED = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*)=([^;&,\s]+)")
 _OPAQUE = re.compile(r"(?<=[/=])(?=[^/?&=#]*\d)(?=[^/?&=#]*[A-Za-z])[^/?&=#\s]{16,}")
 
 

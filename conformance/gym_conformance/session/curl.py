@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from shlex import quote
+from urllib.parse import quote as percent_encoded
 
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.exchange import Exchange, Request
@@ -31,6 +32,9 @@ _TAME = re.compile(r"[A-Za-z0-9-]+")
 
 #: See `printable`.
 _RUNNERS = re.compile(r"##(?=\w*\[)")
+
+#: What a path may hold as it is; a server that names one of its own may put anything there.
+_IN_URLS = "".join(map(chr, range(0x20, 0x7F)))
 
 _PREAMBLE = 'cd "$(mktemp -d)"'
 
@@ -70,7 +74,7 @@ def _without(request: Request, secrets: Secrets) -> Request:
     """The request without the secrets: a JSON body is still JSON."""
     return replace(
         request,
-        path=secrets.redact(request.path),
+        path=percent_encoded(secrets.redact(request.path), safe=_IN_URLS, errors="replace"),
         headers={name: secrets.redact(value) for name, value in request.headers.items()},
         cookies=replace(
             request.cookies, pairs=tuple((name, secrets.redact(value)) for name, value in request.cookies.pairs)

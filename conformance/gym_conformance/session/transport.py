@@ -155,6 +155,8 @@ class Transport(httpx.AsyncBaseTransport):
                 )
         except OSError as error:
             raise self._unconnected(error, request) from error
+        except UnicodeError as error:  # a host that is no name: too long, or with an empty part
+            raise ServerFault(Fault.UNREACHABLE, f"{self._host[:80]}: not a host's name", request=request) from error
         self._open.add(connection)
         if self._closed or connection.closed.done():
             connection.abort()

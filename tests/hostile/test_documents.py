@@ -1,0 +1,208 @@
+"""Files that were made to break whoever reads them: one clear line, and never a traceback, a wait or much memory."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gym_conformance.baseline_toml import BadBaseline, read_baseline
+from gym_conformance.checks.registry import CHECKS
+from gym_conformance.dataset import BadData, load
+from gym_conformance.launch.env import BadConfig, find_server
+from gym_conformance.option_readers import BadOption
+from gym_conformance.plugin.locking import load_lock
+from gym_conformance.plugin.replays import read_replay
+from gym_conformance.printable import Refusal, printable
+
+DEEP = 100_000
+ROW = '{"responses_create_params": {"input": "x"}, "extra": %s}'
+DIGITS = "9" * 100_000
+
+
+def read_rows(path: Path) -> None:
+    load([path])
+
+
+def read_replays(path: Path) -> None:
+    read_replay(path, CHECKS)
+
+
+def read_config(path: Path) -> None:
+    """As the YAML of an env."""
+    (folder := path.parent / "env" / "configs").mkdir(parents=True)
+    path.rename(folder / "env.yaml")
+    find_server(folder.parent)
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def nowhere(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def endless_line(path: Path) -> None:
+    """Of 200 GB, as a sparse file."""
+    with path.open("wb") as file:
+        file.truncate(200 << 30)
+
+
+def holds(text: str | bytes) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
+
+    return write
+
+
+#: What no file may be, whatever reads it.
+ANY: dict[str, Callable[[Path], None]] = {
+    "fifo": fifo,
+    "folder": folder,
+    "device": device,
+    "link to itself": nowhere,
+    "endless line": endless_line,
+    "missing": lambda _path: None,
+    "not UTF-8": holds(b"\xff\xfe\x00"),
+    "zeros": holds(bytes(1000)),
+    "escape sequences": holds("\x1b]0;pwned\x07\n::error::x"),
+}
+JSON: dict[str, Callable[[Path], None]] = {
+    "deep lists": holds("[" * DEEP),
+    "deep lists, closed": holds("[" * DEEP + "]" * DEEP),
+    "deep objects": holds('{"a":' * DEEP),
+    "half a string": holds('{"a": "'),
+    "many digits": holds(DIGITS),
+    "NaN": holds("NaN"),
+    "a number": holds("1"),
+    "null": holds("null"),
+    "a list": holds("[]"),
+    "an object": holds("{}"),
+    "lone surrogate": holds('"\\ud800"'),
+    "two values": holds("{} {}"),
+}
+ROWS: dict[str, Callable[[Path], None]] = {
+    "row: NaN": holds(ROW % "NaN"),
+    "row: Infinity": holds(ROW % "-Infinity"),
+    "row: 1e999": holds(ROW % "1e999"),
+    "row: -1e999 within": holds(ROW % '[{"a": -1e999}]'),
+    "row: many digits": holds(ROW % DIGITS),
+    "row: 5,000 digits": holds(ROW % ("1" * 5_000)),
+    "row: 400 digits": holds(ROW % ("1" * 400)),
+    "row: 101 levels": holds(ROW % ("[" * 101 + "]" * 101)),
+    "row: 300 levels": holds(ROW % ("[" * 300 + "]" * 300)),
+    "row: 900 levels": holds(ROW % ('{"a":' * 900 + "1" + "}" * 900)),
+    "row: 100,000 levels": holds(ROW % ("[" * DEEP + "]" * DEEP)),
+    "row: params no object": holds('{"responses_create_params": 1}'),
+    "row: empty file": holds(""),
+    "row: blank lines": holds("\n" * 100_000),
+    "row: second line": holds(ROW % 1 + "\n" + ROW % "NaN"),
+}
+VERSION = '{"version": 1, "rows": %s}'
+LOCKS: dict[str, Callable[[Path], None]] = {
+    "lock: rows no object": holds(VERSION % "[]"),
+    "lock: a tool no list": holds(VERSION % '{"a": 1}'),
+    "lock: deep": holds(VERSION % ("[" * 900 + "]" * 900)),
+    "lock: 150 levels": holds(VERSION % ('{"a": ' + "[" * 150 + "]" * 150 + "}")),
+    "lock: NaN": holds(VERSION % '{"a": [NaN]}'),
+    "lock: another version": holds('{"version": [[[]]]}'),
+}
+SCHEDULE = '{"schema": "gym-conformance/schedule/1", "check": %s, "order": %s, "concurrent": false, "trajectories": %s}'
+TRAJECTORY = '[{"source": "x", "row": %s, "calls": %s, "noise": [], "answer": "x"}]'
+GOOD_ROW = '{"responses_create_params": {}}'
+REPLAYS: dict[str, Callable[[Path], None]] = {
+    "replay: order beyond": holds(SCHEDULE % ('"x"', "[7]", TRAJECTORY % (GOOD_ROW, "[]"))),
+    "replay: order no numbers": holds(SCHEDULE % ('"x"', '["x"]', TRAJECTORY % (GOOD_ROW, "[]"))),
+    "replay: unknown check": holds(SCHEDULE % ('"\\u001b[31m"', "[]", TRAJECTORY % (GOOD_ROW, "[]"))),
+    "replay: row no object": holds(SCHEDULE % ('"x"', "[]", TRAJECTORY % ("1", "[]"))),
+    "replay: calls no list": holds(SCHEDULE % ('"x"', "[]", TRAJECTORY % (GOOD_ROW, "1"))),
+    "replay: deep arguments": holds(
+        SCHEDULE % ('"x"', "[]", TRAJECTORY % (GOOD_ROW, '[{"tool": "t", "arguments": ' + "[" * 500 + "]" * 500 + "}]"))
+    ),
+    "replay: NaN": holds(SCHEDULE % ('"x"', "[]", TRAJECTORY % ('{"responses_create_params": {"a": NaN}}', "[]"))),
+    "replay: many digits": holds(SCHEDULE % ('"x"', f"[{DIGITS}]", "[]")),
+    "replay: none": holds(SCHEDULE % ('"x"', "[]", "[]")),
+}
+BASELINES: dict[str, Callable[[Path], None]] = {
+    "baseline: deep": holds("a = " + "[" * DEEP),
+    "baseline: deep tables": holds("[" + ".".join("a" * 5_000) + "]"),
+    "baseline: many digits": holds(f"a = {DIGITS}"),
+    "baseline: no tables": holds("accepted = 1"),
+    "baseline: tables of another name": holds("[[other]]\n"),
+    "baseline: no reason": holds('[[accepted]]\ncheck = "x"\n'),
+    "baseline: reason no text": holds('[[accepted]]\ncheck = "x"\nreason = 1\n'),
+    "baseline: a key with an escape": holds('[[accepted]]\n"\\u001b[31m" = 1\n'),
+}
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{chr(98 + at)}: &{chr(98 + at)} [{', '.join(['*' + chr(97 + at)] * 10)}]\n" for at in range(9)
+)
+CONFIGS: dict[str, Callable[[Path], None]] = {
+    "config: alias bomb": holds(BOMB),
+    "config: itself": holds("a: &a [*a]"),
+    "config: deep": holds("[" * 5_000),
+    "config: deep mappings": holds("{a: " * 300 + "1" + "}" * 300),
+    "config: a tag that runs": holds("!!python/object/apply:os.system ['touch pwned']"),
+    "config: an unknown tag": holds("!x 1"),
+    "config: a date as a key": holds("2020-01-01: {resources_servers: 1}"),
+    "config: no mapping": holds("- 1"),
+    "config: empty": holds(""),
+    "config: 2 MB": holds("a: " + "x" * (2 << 20)),
+    "config: infinity": holds("a: .inf"),
+    "config: servers no mapping": holds("a: {resources_servers: [1]}"),
+    "config: entry no mapping": holds("a: {resources_servers: {b: 1}}"),
+    "config: two documents": holds("--- 1\n--- 2\n"),
+}
+READERS: list[tuple[Callable[[Path], object], type[Refusal], dict[str, Callable[[Path], None]]]] = [
+    (read_rows, BadData, ANY | JSON | ROWS),
+    (load_lock, BadOption, ANY | JSON | LOCKS),
+    (read_replays, BadOption, ANY | JSON | REPLAYS),
+    (read_baseline, BadBaseline, ANY | BASELINES),
+    (read_config, BadConfig, {name: ANY[name] for name in ANY if name not in {"folder", "missing"}} | CONFIGS),
+]
+
+
+@pytest.mark.parametrize(
+    ("read", "refusal", "write"),
+    [
+        pytest.param(read, refusal, write, id=f"{read.__name__}-{name}")
+        for read, refusal, attacks in READERS
+        for name, write in attacks.items()
+    ],
+)
+def test_a_bad_file_is_one_clear_line(
+    read: Callable[[Path], object], refusal: type[Refusal], write: Callable[[Path], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "given"
+    write(path)
+    with pytest.raises(refusal) as refused:
+        read(path)
+    message = str(refused.value)
+    assert 20 < len(message) < 1_100
+    assert message == printable(message, None)
+
+
+def test_a_row_at_every_limit_is_read(tmp_path: Path) -> None:
+    """What is refused is beyond any sound dataset: 90 levels, the largest double, and a megabyte of text are not."""
+    deep: object = 1
+    for _ in range(90):
+        deep = [deep]
+    extra = {"deep": deep, "number": 1.7e308, "integer": 10**300, "text": "x" * (1 << 20), "surrogate": "\ud800"}
+    (path := tmp_path / "rows.jsonl").write_text(ROW % json.dumps(extra))
+    assert load([path]).rows[0].data["extra"] == extra
+
+
+def test_names_of_files_cannot_write_to_the_terminal(tmp_path: Path) -> None:
+    (path := tmp_path / "\x1b]0;pwned\x07\n::error::x.jsonl").write_text("x")
+    with pytest.raises(BadData) as refused:
+        load([path])
+    assert str(refused.value).isprintable()

@@ -1,0 +1,103 @@
+"""Values of options that were made to break whoever reads them: one clear line, without what may be a password."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gym_conformance.option_readers import BadOption
+from gym_conformance.options import read_options
+
+PASSWORD = "s3cr3tp4ss"  # noqa: S105 - nobody's
+LONG = "9" * 5_000
+
+URLS = [
+    f"http://user:{PASSWORD}@127.0.0.1:1",
+    f"http://{PASSWORD}@127.0.0.1",
+    f"http:/user:{PASSWORD}@host",
+    f"user:{PASSWORD}@host",
+    f"//user:{PASSWORD}@host",
+    f"http://user:{PASSWORD}/x@host",
+    f"http://user:{PASSWORD} x@host",
+    f"http://user:{PASSWORD}?x@host",
+    f"http://user:{PASSWORD}#x@host",
+    f"http://[user:{PASSWORD}@host",
+    f"ftp://user:{PASSWORD}@host",
+    f"http://user:{PASSWORD}@host:99999",
+    f"http:\\\\user:{PASSWORD}@host",
+    f"HTTP://USER:{PASSWORD}@HOST",
+    "file:///etc/passwd",
+    "http://",
+    "http://[::1",
+    "http://127.0.0.1:99999",
+    "http://127.0.0.1:-1",
+    "http://127.0.0.1:1/\n::error::x",
+    "http://127.0.0.1/\x1b[31m",
+    "http://127.0.0.1/$(touch pwned)`x`\\",
+    "http://127.0.0.1/?query",
+    "gopher://127.0.0.1",
+    "javascript:alert(1)",
+    "",
+    " ",
+    "\ud800",
+    "http://" + "a" * 100_000,
+]
+
+#: By the field of `Options`; each value is refused.
+VALUES: dict[str, list[Any]] = {
+    "url": URLS,
+    "seed": [LONG, "-1", "1e3", "\u0661", "", "0x10", "1_000"],
+    "pid": [LONG, "0", "-1", "x"],
+    "at_once": [LONG, "0"],
+    "timeout": ["nan", "inf", "-1", "0", LONG, "1e999", "x"],
+    "max_time": ["nan", "inf", "-1", "0", LONG, "x"],
+    "launch_timeout": ["nan", "inf", "0", LONG],
+    "profile": ["\x1b[31m", "x" * 100_000],
+    "contract": ["::error::x"],
+    "headers": [
+        [f"no-colon {PASSWORD}"],
+        [f"X: {PASSWORD}\r\nY: z"],
+        [f"X\x1b: {PASSWORD}"],
+        [f"Cookie: {PASSWORD}"],
+    ],
+    "settings": [[PASSWORD], [f"={PASSWORD}"], ["++="]],
+    "envs": [["/nonexistent/\x1b[31m"], ["*/\n::error::x"], ["\ud800"]],
+    "reports": [["r.exe"], ["/nonexistent/r.json"], ["."], ["r.json\x00"]],
+    "drift": [["r.exe"], ["/nonexistent/r.md"]],
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        pytest.param(field, value, id=f"{field}-{at}")
+        for field, values in VALUES.items()
+        for at, value in enumerate(values)
+    ],
+)
+def test_a_bad_value_is_one_clear_line(field: str, value: Any) -> None:
+    with pytest.raises(BadOption) as refused:
+        read_options({field: value})
+    message = str(refused.value)
+    assert message.isprintable()
+    assert len(message) < 1_100
+    assert PASSWORD not in message
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"reports": ["a.json", "a.json"]},
+        {"reports": ["a.json"], "drift": ["./a.json"]},
+        {"reports": ["a.html", "x/../a.html"]},
+        {"drift": ["a.md", "b.md", "a.md"]},
+    ],
+    ids=str,
+)
+def test_one_file_for_two_reports_is_refused(
+    given: Mapping[str, Any], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").mkdir()
+    with pytest.raises(BadOption, match="the same file"):
+        read_options({"url": "http://127.0.0.1:1", **given})

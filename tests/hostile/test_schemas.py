@@ -1,0 +1,105 @@
+"""OpenAPI documents and tool lists that are no such thing: read as far as they go, and never an exception."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gym_conformance.contract.mcp_block import block_of, faults, read_endpoint
+from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
+from gym_conformance.drift.lock import lock_of
+from gym_conformance.drift.served import mcp_tools, served_tools
+
+KEYS = st.sampled_from(
+    [
+        "$ref",
+        "anyOf",
+        "allOf",
+        "properties",
+        "content",
+        "application/json",
+        "schema",
+        "post",
+        "requestBody",
+        "responses",
+        "200",
+        "type",
+        "parameters",
+        "required",
+        "items",
+        "$defs",
+        "components",
+        "schemas",
+        "A",
+        "x",
+        "name",
+        "in",
+        "inputSchema",
+        "outputSchema",
+        "headers",
+        "url_path",
+    ]
+)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.sampled_from(["", "/", "x", "#/components/schemas/A", "#", "object", "\x1b[31m", "\ud800", 1e308])
+)
+JSON = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12
+)
+BODY = st.fixed_dictionaries({"content": JSON | st.fixed_dictionaries({"application/json": JSON})})
+POST = st.fixed_dictionaries({"requestBody": JSON | BODY, "responses": JSON, "parameters": JSON})
+ROUTES = st.sampled_from(
+    ["/seed_session", "/verify", "/run", "/close_session", "x", "/x", "//", "", "/{p}", "/x/y", "seed_session", "/\x1b"]
+)
+PATHS = st.dictionaries(ROUTES, JSON | st.fixed_dictionaries({"post": JSON | POST}), max_size=5)
+COMPONENTS = JSON | st.fixed_dictionaries({"schemas": JSON | st.dictionaries(st.just("A"), JSON)})
+DOCUMENTS = JSON | st.fixed_dictionaries({"paths": JSON | PATHS, "components": COMPONENTS})
+
+
+def facts(api: Api) -> list[object]:
+    """Everything that is asked of a document."""
+    return [api.kind, api.typed, api.typed_only, api.episodes, api.tools, api.catch_all, api.catch_alls]
+
+
+@given(DOCUMENTS)
+def test_any_document_is_read(document: Any) -> None:
+    api = read_openapi(document)
+    assert facts(api)
+    assert lock_of(None, served_tools(document)).render()
+
+
+@given(JSON)
+def test_any_list_of_tools_is_read(tools: Any) -> None:
+    assert lock_of(None, mcp_tools(tools)).render()
+
+
+@given(JSON)
+def test_any_mcp_block_is_read(reply: Any) -> None:
+    block = block_of(reply)
+    read_endpoint(block)
+    list(faults(block))
+
+
+@pytest.mark.parametrize(
+    ("paths", "tools"),
+    [
+        pytest.param({"book": {"post": {}}}, frozenset(), id="no slash"),
+        pytest.param({"seed_session": {"post": {}}, "verify": {"post": {}}}, frozenset(), id="endpoints without slash"),
+        pytest.param({"": {"post": {}}}, frozenset(), id="empty"),
+        pytest.param({"/": {"post": {}}}, frozenset(), id="root"),
+        pytest.param({"/book": 1, "/cancel": None}, frozenset(), id="no operations"),
+        pytest.param({"/book": {"post": None}}, frozenset({"book"}), id="an operation that is null"),
+        pytest.param({"/{a}/{b}": {"post": {}}}, frozenset(), id="parameters only"),
+        pytest.param({f"/t{at}": {"post": {}} for at in range(20_000)}, None, id="20,000 paths"),
+    ],
+)
+def test_paths(paths: dict[str, Any], tools: frozenset[str] | None) -> None:
+    document = {"paths": paths, "components": {"schemas": {}}}
+    api = read_openapi(document)
+    assert api.tools == tools or tools is None
+    assert isinstance(api.kind, ServerKind)
+    assert len(served_tools(document)) == len(api.tools)
