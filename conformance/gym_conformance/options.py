@@ -360,7 +360,7 @@ def _refuse_same_file(options: Options) -> None:
     ]
     seen: dict[Path, str] = {}
     for option, path in written:
-        if before := seen.get(place := path.resolve()):
+        if before := seen.get(place := path.parent.resolve() / path.name):  # a link is replaced, not followed
             raise BadOption(f"{option} {str(path)!r}: {before} names the same file; give each a file of its own")
         seen[place] = option
 

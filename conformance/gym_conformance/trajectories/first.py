@@ -24,8 +24,8 @@ def known(knowledge: Knowledge) -> list[Trajectory]:
     """
     recorded = list(knowledge.recorded_trajectories)
     rows = [row for row in knowledge.rows if row not in {trajectory.row for trajectory in recorded}]
-    made_up = (made for row in rows for made in [made_up(knowledge, row)] if made.calls)
-    found = [*recorded, *(made for _, made in zip(range(_KNOWN), made_up, strict=False))]
+    other = (made for row in rows for made in [made_up(knowledge, row)] if made.calls)
+    found = [*recorded, *(made for _, made in zip(range(_KNOWN), other, strict=False))]
     different = list({id(trajectory.row): trajectory for trajectory in reversed(found)}.values())[::-1]
     return [*different, *(trajectory for trajectory in found if trajectory not in different)]
 

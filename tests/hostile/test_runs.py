@@ -1,0 +1,144 @@
+"""Whole runs against a server that attacks: an end, within ceilings, and nothing obeyed, leaked or left behind."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ATTACKER = Path(__file__).with_name("attacker.py")
+SECRET = "s3cr3t-of-the-header"  # noqa: S105 - nobody's
+OBEYED = re.compile(r"^\s*::(?!error title=|warning title=|notice title=)\w|##\w*\[", re.MULTILINE)
+
+#: Bytes that a run may hold, and seconds that it may take.
+MEMORY, SECONDS = 400 << 20, 90.0
+
+ROW = {
+    "responses_create_params": {
+        "input": [{"role": "user", "content": "\x1b[31m::error::x"}],
+        "tools": [
+            {"type": "function", "name": "book", "parameters": {"type": "object", "properties": {"to": {}}}},
+            {"type": "function", "name": "::error::x", "parameters": {"type": "object", "properties": {}}},
+        ],
+    },
+    "extra": "##[error]x\n::error::x",
+}
+
+#: Modes, and what to give to a run against each.
+MODES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        (
+            *(
+                "bomb",
+                "stacked",
+                "large",
+                "objects",
+                "deep",
+                "digits",
+                "beyond doubles",
+                "NaN",
+                "surrogates",
+                "no UTF-8",
+            ),
+            *("no bodies", "null", "echo", "anew", "interim", "headers", "garbage", "two replies", "paths"),
+            *("paths without slash", "schema in a circle", "schema elsewhere", "pattern", "mcp", "endless"),
+        ),
+        (),
+    ),
+    "drip": ("--gym-timeout", "1", "--gym-max-time", "20"),
+    "slow": ("--gym-timeout", "2", "--gym-max-time", "15"),
+}
+
+#: The quick ones, of which each shows another mechanism.
+QUICK = frozenset({"echo", "stacked", "slow"})
+
+
+@pytest.fixture(autouse=True)
+def ceilings() -> None:
+    """A run has ceilings of its own."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of a run: its status, what it printed, its peak of memory in bytes, and how long it took."""
+
+    status: int
+    printed: str
+    memory: int
+    seconds: float
+
+
+@contextmanager
+def attacking(mode: str) -> Iterator[str]:
+    with subprocess.Popen([sys.executable, str(ATTACKER), mode], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        try:
+            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
+        finally:
+            server.kill()
+
+
+def judge(folder: Path, *arguments: str) -> Run:
+    """A run of its own in a folder, under GitHub Actions."""
+    rows = folder / "rows.jsonl"
+    rows.write_text(json.dumps(ROW) + "\n")
+    given = [f"--gym-data={rows}", "--gym-profile=smoke", "--gym-max-time=60", *arguments]
+    given += [f"--gym-report={folder / 'report'}{form}" for form in (".json", ".html", ".md", ".sarif", ".xml")]
+    header = ["--gym-header", f"Authorization: Bearer {SECRET}"]
+    environment = {**os.environ, "GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
+    environment.pop("PYTEST_ADDOPTS", None)
+    started = time.monotonic()
+    with (folder / "printed").open("wb") as printed:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *given, *header],
+            cwd=folder,
+            env=environment,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+        )
+        _, status, usage = os.wait4(run.pid, 0)
+        run.returncode = os.waitstatus_to_exitcode(status)
+    text = (folder / "printed").read_text("utf-8", "replace")
+    return Run(run.returncode, text, usage.ru_maxrss << 10, time.monotonic() - started)
+
+
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=[] if mode in QUICK else [pytest.mark.hostile]) for mode in MODES]
+)
+def test_a_run_against_an_attacker_ends_well(mode: str, tmp_path: Path) -> None:
+    with attacking(mode) as url:
+        run = judge(tmp_path, "--gym-url", url, *MODES[mode])
+    assert run.status == pytest.ExitCode.TESTS_FAILED, run.printed
+    assert "Traceback" not in run.printed
+    assert "itself failed" not in run.printed
+    assert not OBEYED.search(run.printed)
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", run.printed.replace("\r", ""))
+    for written in tmp_path.rglob("*"):
+        assert not written.is_file() or SECRET not in written.read_text("utf-8", "replace")
+    assert json.loads((tmp_path / "report.json").read_text())["findings"]
+    assert json.loads((tmp_path / "report.sarif").read_text())["runs"]
+    assert ET.parse(tmp_path / "report.xml").getroot().tag == "testsuites"  # noqa: S314 - pytest's own
+    assert "<script>alert" not in (tmp_path / "report.html").read_text()
+    assert run.memory < MEMORY
+    assert run.seconds < SECONDS
+
+
+def test_reports_go_where_they_seem(tmp_path: Path) -> None:
+    """A link that somebody put where a report is to be written is replaced, and what it leads to stays as it is."""
+    (precious := tmp_path / "precious").write_text("precious")
+    for name in ("report.json", "report.md", "report.html.part", ".gym-conformance"):
+        (tmp_path / name).symlink_to(precious)
+    with attacking("null") as url:
+        run = judge(tmp_path, "--gym-url", url, "-k", "seed-replies-object")
+    assert run.status == pytest.ExitCode.TESTS_FAILED, run.printed
+    assert precious.read_text() == "precious"
+    assert json.loads((tmp_path / "report.json").read_text())["findings"]
+    assert not list(tmp_path.glob("*.part*"))[1:]
