@@ -58,7 +58,7 @@ MODES: dict[str, tuple[str, ...]] = {
 }
 
 #: The quick ones, of which each shows another mechanism.
-QUICK = frozenset({"echo", "stacked", "slow"})
+QUICK = frozenset({"echo", "stacked"})
 
 
 @pytest.fixture(autouse=True)
