@@ -77,7 +77,7 @@ class Baseline:
 
     def unknown(self, known: Collection[str]) -> list[Stale]:
         """The entries for checks that there are not."""
-        problem = "there is no such check; fix its id, or remove the entry"
+        problem = "there is no such check; correct the id, or remove the entry"
         return [self._stale(entry, problem) for entry in self.entries if entry.check not in known]
 
     def _stale(self, entry: Entry, problem: str) -> Stale:
@@ -95,6 +95,6 @@ def _problem(entry: Entry, findings: Sequence[Finding], today: date) -> str:
     if matching and not any(finding.told for finding in matching):
         return "it no longer fails; remove the entry"
     if entry.expired(today):
-        return f"it was accepted until {entry.until}; fix it, or say until when"
+        return f"it was accepted until {entry.until}; fix the finding, or give a later date"
     cut_short = any(finding.verdict is Verdict.UNTESTABLE for finding in findings)
-    return "" if matching or cut_short else "nothing that the check was tried on has this name; remove the entry"
+    return "" if matching or cut_short else "the check has no subject of this name; remove the entry"

@@ -14,8 +14,8 @@ from gym_conformance.findings import Finding
 from gym_conformance.printable import Refusal, printable
 
 _HEADER = """\
-# Findings that this repo accepts for now; `pytest --gym-baseline` reads it. An entry is red itself once it no longer
-# fails. Fill in each reason; give `until = 2031-01-31` where it is to be looked at again.
+# Findings that this repo accepts for now; `pytest --gym-baseline` reads it. An entry whose finding no longer
+# occurs fails the run. Fill in each reason; add `until = 2031-01-31` to be reminded of it.
 """
 
 _KEYS = {"check", "subject", "reason", "until", "server"}
@@ -35,7 +35,7 @@ def read_baseline(path: Path) -> Baseline:
         text = read_text(path)
         data = tomllib.loads(text)
     except OSError as error:
-        raise BadBaseline(f"{path}: {error.strerror}; --gym-baseline-write FILE makes the first one") from None
+        raise BadBaseline(f"{path}: {error.strerror}; --gym-baseline-write FILE creates one") from None
     except (ValueError, RecursionError) as error:
         raise BadBaseline(f"{path}: not TOML: {error}") from None
     tables = data.get("accepted", [])
@@ -64,7 +64,7 @@ def _entry(path: Path, number: int, line: int, table: dict[str, Any]) -> Entry:
             raise BadBaseline(f"{where}: {_MISSING[key]}")
     until = table.get("until")
     if until is not None and (not isinstance(until, date) or isinstance(until, datetime)):
-        raise BadBaseline(f"{where}: until is no date; give one without quotes, such as until = 2031-01-31")
+        raise BadBaseline(f"{where}: until is not a date; give one without quotes, such as until = 2031-01-31")
     subject, server = table.get("subject", "*"), table.get("server", "").strip()
     return Entry(table["check"].strip(), table["reason"].strip(), subject, until, line, server)
 
@@ -72,7 +72,7 @@ def _entry(path: Path, number: int, line: int, table: dict[str, Any]) -> Entry:
 _MISSING = {
     "check": 'it names no check; give its id, such as check = "verify-degenerate"',
     "subject": "its subject is empty; give a subject, a glob, or leave it out for all",
-    "server": "its server is empty; give the name that stands in node ids, as in gym/NAME/verify",
+    "server": "its server is empty; give its name in node ids, as in gym/NAME/verify",
     "reason": "its reason is empty; say why this is accepted",
 }
 

@@ -64,7 +64,7 @@ def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) ->
         if before == rows.offered + rollouts.offered:
             raise BadData(f"{path}: the file is empty; give a JSONL file with one row a line")
     if rollouts.offered and not rows.offered:
-        raise BadData(f"{path}: recorded rollouts only; give the dataset rows that they were recorded of too")
+        raise BadData(f"{path}: it has only recorded rollouts; give the dataset rows that they were recorded from, too")
     chosen: tuple[Row | Rollout, ...] = (*rows.chosen, *rollouts.chosen)
     for kept in chosen:
         if found := flaw(kept.data):
@@ -122,7 +122,7 @@ def _files(paths: Iterable[Path], *, recorded: bool) -> list[Path]:
         if path.is_dir():
             inside = sorted(path.glob("*.jsonl"))
             if not inside:
-                raise BadData(f"{path}: the folder holds no *.jsonl file; give the folder that does, or a file")
+                raise BadData(f"{path}: the folder has no *.jsonl file; give a folder that has one, or a file")
             found |= dict.fromkeys(inside)
         else:
             found[path] = None
@@ -142,7 +142,7 @@ def _read_line(line: bytes, source: Source, reader: Repeats) -> Row | Rollout:
     if isinstance(data.get("task_id"), dict) and isinstance(data.get("task_input"), dict):
         return Row(_flat(data["task_input"]), source, data)
     if not isinstance(data.get("responses_create_params"), dict):
-        what = "the row has no responses_create_params; give rows as `gym eval run` takes them"
+        what = "the row has no responses_create_params; give rows as `gym eval run` reads them"
         raise BadData(f"{source.path}, line {source.line}: {what}")
     return Rollout(data, source) if _is_rollout(data) else Row(data, source)
 

@@ -257,7 +257,7 @@ def _describe(api: Api) -> str:
         case ServerKind.TOOLS:
             return f"its OpenAPI document lists {len(api.tools)} tool routes"
         case ServerKind.CATCH_ALL:
-            return "its OpenAPI document lists one route for every path"
+            return "its OpenAPI document lists one route for all paths"
         case ServerKind.SINGLE_TURN:
             return "its OpenAPI document lists no tool route"
         case ServerKind.GYMNASIUM:
@@ -288,7 +288,7 @@ async def _probe(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[ServerKind,
     session = CookieContract().session(Channel(endpoint), row, CookieHabit.COLLECTING)
     await session.seed()
     if reply_of(await session.call(Call(NO_SUCH_TOOL, {}))).status not in _UNROUTED:
-        return ServerKind.CATCH_ALL, "it has no OpenAPI document and answers a tool that nobody serves"
+        return ServerKind.CATCH_ALL, "it has no OpenAPI document and answers calls to a tool that does not exist"
     for tool in row.tools:
         if await is_served(session, tool.name, [{}]):
             return ServerKind.TOOLS, f"it has no OpenAPI document and answers /{tool.name}"

@@ -76,7 +76,9 @@ def read_url(option: str, given: str) -> str:
     if len(given) > _URL:
         raise BadOption(f"{named}: it has more than {_URL:,} characters; give a URL such as http://127.0.0.1:8000")
     if "@" in given.partition("://")[2].partition("/")[0]:
-        raise BadOption(f"{option}: it holds a user name or password; give --gym-header 'Authorization: ...' instead")
+        raise BadOption(
+            f"{option}: it contains a user name or password; give --gym-header 'Authorization: ...' instead"
+        )
     try:
         parts = urlsplit(given)
         port = parts.port
@@ -86,7 +88,7 @@ def read_url(option: str, given: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or not _is_plain(given):
         raise BadOption(f"{named}: not an http or https URL; give one such as http://127.0.0.1:8000")
     if "?" in given or "#" in given:
-        raise BadOption(f"{named}: it has a query or a fragment; give the URL that /seed_session is appended to")
+        raise BadOption(f"{named}: it has a query or a fragment; give the URL to which /seed_session is appended")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
 
@@ -107,7 +109,7 @@ def read_header(option: str, given: str) -> tuple[str, str]:
             "'Authorization: Bearer ...' (what was given is not shown here)"
         )
     if name.lower() in _OWN_HEADERS:
-        raise BadOption(f"{option} {name}: every request sets that itself; leave it out")
+        raise BadOption(f"{option} {name}: the suite sets this header itself; leave it out")
     return name, value
 
 
@@ -140,7 +142,7 @@ def read_new_file(option: str, given: str) -> Path:
     """A file to write that is not there yet."""
     path = Path(given)
     if path.exists():
-        raise BadOption(f"{option} {given!r}: it exists, with reasons perhaps; remove it, or give another")
+        raise BadOption(f"{option} {given!r}: it exists and may hold reasons; remove it, or give another file")
     if not path.absolute().parent.is_dir():
         raise BadOption(f"{option} {given!r}: its folder does not exist; make it first")
     return path

@@ -168,7 +168,10 @@ class Options:
         chooses=True,
     )
     python: str = _option(
-        "--gym-python PATH", "the interpreter to launch with (default: its .venv's, or ours)", read_program, default=""
+        "--gym-python PATH",
+        "the interpreter to launch with (default: the env's .venv, else this one)",
+        read_program,
+        default="",
     )
     settings: tuple[str, ...] = _option(
         "--gym-env-set KEY=VALUE",
@@ -178,7 +181,7 @@ class Options:
     )
     launch: str = _option(
         "--gym-launch HOW",
-        "direct (default: we serve its app, without Ray) or real (its own process, as NeMo Gym starts it)",
+        "direct (default: serve its app without Ray) or real (its own process, as NeMo Gym starts it)",
         partial(read_choice, among=dict(zip(LAUNCHES, LAUNCHES, strict=True))),
         default=DIRECT,
     )
@@ -195,7 +198,7 @@ class Options:
         ini=False,
     )
     resume: bool = _option(
-        "--gym-resume", "of several servers, judge only those that the last run did not finish", ini=False
+        "--gym-resume", "with several servers, judge only those that the last run did not finish", ini=False
     )
     data: tuple[Path, ...] = _option(
         "--gym-data PATH",
@@ -203,7 +206,7 @@ class Options:
         "dataset rows: a JSONL file or a folder of them; recorded rollouts beside it are read too (repeatable; "
         "write --gym-data=PATH for a file of another project, or pytest takes that project's settings)",
         read_path,
-        more="read line by line, so that size costs no memory",
+        more="read line by line, so files may be large",
         many=tuple,
         paths=True,
     )
@@ -224,7 +227,7 @@ class Options:
     )
     max_time: float | None = _option(
         "--gym-max-time SECONDS",
-        "how long judging one server may take; what is not judged by then is untestable "
+        "how long judging one server may take; checks that have not run by then are untestable "
         f"(default: {MAX_TIME:g}, and {MAX_TIME_SEARCHES:g} times the profile's seconds)",
         partial(read_seconds, most=_WEEK),
     )
@@ -236,7 +239,7 @@ class Options:
     )
     contract: str = _option(
         "--gym-contract NAME",
-        "how sessions are made: cookie, typed, or auto (default), as the server's OpenAPI document says",
+        "how sessions are made: cookie, typed, or auto (default: as the server's OpenAPI document says)",
         partial(read_choice, among=dict(zip(CONTRACTS, CONTRACTS, strict=True))),
         default=AUTO,
     )
@@ -248,48 +251,50 @@ class Options:
         more=_profiles(),
     )
     seed: int | None = _option(
-        "--gym-seed N", "try the same trajectories each time, those of this seed", partial(read_count, least=0)
+        "--gym-seed N", "a seed, to try the same trajectories each time", partial(read_count, least=0)
     )
     replay: tuple[Path, ...] = _option(
         "--gym-replay FILE",
-        "try only the schedule in this file, which a failing property wrote (repeatable)",
+        "try only the schedule in this file, written by a failing property (repeatable)",
         read_path,
         many=tuple,
         paths=True,
     )
     pid: int | None = _option(
-        "--gym-pid PID", "the server's process on this machine: see what it keeps", partial(read_count, least=1)
+        "--gym-pid PID",
+        "the server's process on this machine, to see what sessions leave behind",
+        partial(read_count, least=1),
     )
     at_once: int | None = _option(
         "--gym-in-flight N",
-        f"requests under way at once (default: {IN_FLIGHT_HERE}, {IN_FLIGHT_ELSEWHERE} for another machine)",
+        f"concurrent requests (default: {IN_FLIGHT_HERE}, {IN_FLIGHT_ELSEWHERE} for another machine)",
         partial(read_count, least=1),
     )
     baseline: Path | None = _option(
         "--gym-baseline FILE",
-        "findings that are accepted, with reasons (TOML)",
+        "accepted findings, with reasons (TOML)",
         read_path,
-        more="a stale entry is red ([docs/gate.md](docs/gate.md))",
+        more="a stale entry fails the run ([docs/gate.md](docs/gate.md))",
         paths=True,
     )
     baseline_write: Path | None = _option(
-        "--gym-baseline-write FILE", "write what fails the run as a first baseline", read_new_file, ini=False
+        "--gym-baseline-write FILE", "write what fails the run to a new baseline", read_new_file, ini=False
     )
     drift: tuple[Path, ...] = _option(
         "--gym-drift FILE",
-        "write the drift report alone: what rows and server say of each tool; .json, .md or .html (repeatable)",
+        "write only the drift report: how rows and server describe each tool; .json, .md or .html (repeatable)",
         partial(read_report, suffixes=DRIFT_REPORTS),
         many=tuple,
         paths=True,
     )
     lock: Path | None = _option(
         "--gym-lock FILE",
-        "hold the tools of rows and server to this lock file",
+        "compare the tools of rows and server with this lock file",
         read_path,
         more="[docs/gate.md](docs/gate.md#the-lock)",
         paths=True,
     )
-    lock_update: bool = _option("--gym-lock-update", "write the lock file anew", ini=False)
+    lock_update: bool = _option("--gym-lock-update", "rewrite the lock file", ini=False)
 
     @property
     def bound(self) -> float:

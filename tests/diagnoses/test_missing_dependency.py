@@ -24,7 +24,10 @@ class LaunchError(Exception):
     ("error", "needs"),
     [
         (ModuleNotFoundError("No module named 'jiwer'"), "the module jiwer, which is not installed"),
-        (LaunchError("Ray, which is not started here"), "Ray, which is not started here"),
+        (
+            LaunchError("Ray, which is started only with --gym-launch real"),
+            "Ray, which is started only with --gym-launch real",
+        ),
         (
             RuntimeError("Japanese needs more.\n\n    pip install sacrebleu[ja]\n"),
             "what `pip install sacrebleu[ja]` brings",
@@ -80,7 +83,7 @@ def test_what_ray_is_asked_for_once_is_missing_for_good() -> None:
         async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
             if not self.started:
                 self.started = True
-                raise LaunchError("Ray, which is not started here")
+                raise LaunchError("Ray, which is started only with --gym-launch real")
             await super().score(session_id, row, response)
             return Score(2.0 if response["output"] else 3.0)
 
@@ -88,7 +91,7 @@ def test_what_ray_is_asked_for_once_is_missing_for_good() -> None:
         found = judge(url, dataset(), checks=["seed-accepts-rollout-keys", "repeat-recorded"])
     red = [finding for findings in found.values() for finding in findings if finding.red]
     assert {finding.verdict for finding in red} == {Verdict.UNTESTABLE}
-    assert {finding.reason for finding in red} == {"Ray, which is not started here"}
+    assert {finding.reason for finding in red} == {"Ray, which is started only with --gym-launch real"}
 
 
 def test_a_row_s_file_is_named_by_the_log() -> None:

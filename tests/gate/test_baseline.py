@@ -60,12 +60,12 @@ def test_an_entry_that_no_longer_fails_is_stale() -> None:
 
 def test_an_entry_whose_date_has_passed_is_stale() -> None:
     assert _stale(replace(ENTRY, until=date(2030, 4, 30)), FAILED) == [
-        "it was accepted until 2030-04-30; fix it, or say until when"
+        "it was accepted until 2030-04-30; fix the finding, or give a later date"
     ]
 
 
 def test_an_entry_for_nothing_is_stale() -> None:
-    assert "nothing that the check was tried on" in _stale(ENTRY, replace(PASSED, subject="example.jsonl:4"))[0]
+    assert "the check has no subject of this name" in _stale(ENTRY, replace(PASSED, subject="example.jsonl:4"))[0]
 
 
 def test_an_entry_that_could_not_be_seen_is_not_stale() -> None:

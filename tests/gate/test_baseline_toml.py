@@ -59,8 +59,8 @@ def test_entries_in_one_line_are_read_too(tmp_path: Path) -> None:
         ("[[accepted]]\ncheck = 'x'", "line 1: its reason is empty"),
         ("accepted = [{check = 'x'}]", "[[accepted]] number 1: its reason is empty"),
         ("[[accepted]]\ncheck = 'x'\nreason = 'x'\nsubject = ''", "its subject is empty"),
-        ("[[accepted]]\ncheck = 'x'\nreason = 'x'\nuntil = '2030-05-01'", "until is no date"),
-        ("[[accepted]]\ncheck = 'x'\nreason = 'x'\nuntil = 2030-05-01T00:00:00", "until is no date"),
+        ("[[accepted]]\ncheck = 'x'\nreason = 'x'\nuntil = '2030-05-01'", "until is not a date"),
+        ("[[accepted]]\ncheck = 'x'\nreason = 'x'\nuntil = 2030-05-01T00:00:00", "until is not a date"),
         ("[[accepted]]\ncheck = 'x'\nreason = 'x'\nsubjects = 'x'", "unknown key 'subjects'"),
     ],
 )

@@ -34,7 +34,7 @@ def test_an_accepted_finding_does_not(run: Run, grumpy_url: str, baseline: Path,
     assert result.returncode == 0, result.stdout
     assert "accepted: verify-scores-rows, example.jsonl:3: the row is to be fixed" in result.stdout
     assert "1 accepted" in result.stdout
-    assert "No rule broken, as far as the 2 checks that ran can tell." in result.stdout
+    assert "No rule broken, judging by the 2 checks that ran." in result.stdout
 
 
 def test_the_baseline_can_stand_in_the_ini_file(run: Run, repo: Path, grumpy_url: str, baseline: Path) -> None:
@@ -96,7 +96,7 @@ def test_the_first_baseline(run: Run, repo: Path, grumpy_url: str, workers: tupl
     """Written, refused while a reason is missing, and then it accepts all."""
     result = run("--gym-url", grumpy_url, *SCORING, "--gym-baseline-write", "new.toml", *workers)
     assert result.returncode == 1
-    assert "new.toml is written: fill in each reason" in result.stdout
+    assert "new.toml was written; fill in each reason" in result.stdout
     new = repo / "new.toml"
     assert run("--gym-url", grumpy_url, *SCORING, "--gym-baseline", "new.toml").returncode == 4
     assert run("--gym-url", grumpy_url, *SCORING, "--gym-baseline-write", "new.toml").returncode == 4
@@ -110,5 +110,5 @@ def test_a_fault_of_ours_is_exit_status_3_and_no_baseline(run: Run, repo: Path, 
     repo.joinpath("conftest.py").write_text(fault + "gym_conformance.judge.Judge.judge = judge\n")
     result = run("--gym-url", good_url, *SCORING, "--gym-baseline-write", "new.toml")
     assert result.returncode == 3, result.stdout
-    assert "this is no finding about the server" in result.stdout
+    assert "this is not a finding about the server" in result.stdout
     assert not repo.joinpath("new.toml").exists()

@@ -145,7 +145,7 @@ def test_a_check_that_kills_its_worker_costs_its_own_target_alone(pytester: pyte
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     assert run.stdout.str().count("replacing crashed worker") == 3
     run.stdout.fnmatch_lines(["always.app  not testable *", "fine.app  *", "3 of 3 servers, *"])
-    assert _outcomes(Path("r.json"))["fine.app"] == "No rule broken, as far as the checks that ran can tell"
+    assert _outcomes(Path("r.json"))["fine.app"] == "No rule broken, judging by the checks that ran"
     servers = {server["name"]: server["report"] for server in json.loads(Path("r.json").read_text())["servers"]}
     found = {name: {f["check"]: f for f in report["findings"]} for name, report in servers.items()}
     assert found["once.app"]["seed-replies-object"]["verdict"] == "pass"
@@ -172,7 +172,7 @@ def test_the_ini_file_names_it_too(pytester: pytest.Pytester) -> None:
         (["--gym-launch", "fast"], "--gym-launch 'fast': unknown; give one of direct, real"),
         (["--gym-launch", "real"], "--gym-launch real: fine:app is no env as NeMo Gym lays it out; give its folder"),
         (["--gym-launch-timeout", "soon"], "--gym-launch-timeout 'soon': not a number;*"),
-        (["--gym-env", "other:app", "--gym-data", "x.jsonl"], "--gym-data: it is about one server,*"),
+        (["--gym-env", "other:app", "--gym-data", "x.jsonl"], "--gym-data: this is about one server,*"),
     ],
 )
 def test_a_bad_option_is_one_line(pytester: pytest.Pytester, arguments: list[str], said: str) -> None:

@@ -74,11 +74,11 @@ def test_only_what_failed_runs_again(pytester: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--gym-lock", "gym.lock"], "--gym-lock: fine:app has no folder of its own, beside other servers"),
+        (["--gym-lock", "gym.lock"], "--gym-lock: fine:app has no folder for its own lock; judge it alone"),
         (["--gym-lock", "locks/gym.lock"], "--gym-lock 'locks/gym.lock': of several servers, give a name, *"),
-        (["--gym-data", "rows.jsonl"], "--gym-data: it is about one server,*"),
-        (["--gym-pid", "1"], "--gym-pid: it is about one server,*"),
-        (["--gym-replay", "x.json"], "--gym-replay: it is about one server,*"),
+        (["--gym-data", "rows.jsonl"], "--gym-data: this is about one server,*"),
+        (["--gym-pid", "1"], "--gym-pid: this is about one server,*"),
+        (["--gym-replay", "x.json"], "--gym-replay: this is about one server,*"),
     ],
 )
 def test_what_is_about_one_server_is_refused(pytester: pytest.Pytester, arguments: list[str], said: str) -> None:
@@ -158,7 +158,7 @@ def test_a_fault_of_the_suite_costs_one_server_its_verdict(pytester: pytest.Pyte
     assert run.ret == pytest.ExitCode.INTERNAL_ERROR
     run.stdout.fnmatch_lines(
         [
-            "gym-conformance itself failed; this is no finding about the server. Please report it.",
+            "gym-conformance itself failed; this is not a finding about the server. Please report it.",
             "bad.app * not fit *",
             "fine.app * no verdict *",
             "1 not fit, 1 no verdict.",

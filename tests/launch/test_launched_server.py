@@ -176,5 +176,5 @@ def test_it_ends_with_its_guard(tmp_path: Path) -> None:
 def test_an_interpreter_that_does_not_run(tmp_path: Path) -> None:
     server = application(tmp_path, ANSWERING)
     object.__setattr__(server.launch, "python", str(tmp_path / "python"))
-    with pytest.raises(NotLaunched, match="an interpreter that runs"), server:
+    with pytest.raises(NotLaunched, match="a working interpreter"), server:
         pass

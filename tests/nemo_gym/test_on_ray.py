@@ -94,7 +94,7 @@ def test_what_a_cluster_finds_is_what_is_found_without(pytester: pytest.Pytester
     )
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     run.stdout.fnmatch_lines(
-        ["*needs a worker that ends well: on * it ended with 7: *", "1 not fit, 1 not testable, 1 no rule broken."]
+        ["*needs a worker that ends normally: on * it ended with 7: *", "1 not fit, 1 not testable, 1 no rule broken."]
     )
     run.stdout.no_fnmatch_line("*abc123secret*")
     found = _verdicts("ray.json")
@@ -132,5 +132,5 @@ def test_no_cluster_is_one_line(pytester: pytest.Pytester) -> None:
         address = f"127.0.0.1:{nobody.getsockname()[1]}"
         run = pytester.runpytest_subprocess("--gym-env", "fine:app", "--gym-ray", address, timeout=60)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines([f"ERROR: --gym-ray {address}: nobody answers there (*); `ray status` says where *"])
+    run.stderr.fnmatch_lines([f"ERROR: --gym-ray {address}: nothing answers there (*); `ray status` shows *"])
     assert not list(pytester.path.glob("fine-*"))

@@ -159,7 +159,9 @@ def test_with_the_authority_named_it_is_judged(
 
 def test_https_where_http_is_spoken_is_one_line(pytester: pytest.Pytester, gym: str) -> None:
     run = pytester.runpytest_inprocess("--gym-url", gym.replace("http:", "https:"))
-    run.stderr.fnmatch_lines(["ERROR: --gym-url https://*; set SSL_CERT_FILE to *, or give http if it speaks no TLS"])
+    run.stderr.fnmatch_lines(
+        ["ERROR: --gym-url https://*; set SSL_CERT_FILE to *, or give http if it does not use TLS"]
+    )
     assert run.ret == pytest.ExitCode.USAGE_ERROR
 
 

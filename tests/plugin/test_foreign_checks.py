@@ -119,7 +119,7 @@ _BAD = {
         _EXAMPLE.read_text().replace('    """Verifies', '    f"""Verifies'),
         "*'house-reward-steps' has no docstring; say there what is sent*",
     ),
-    "no url": (_EXAMPLE.read_text().replace('url="https', 'url="ftp'), "*has no url of its documentation; give one*"),
+    "no url": (_EXAMPLE.read_text().replace('url="https', 'url="ftp'), "*has no documentation URL; give one*"),
     "no title": (_EXAMPLE.read_text().replace('"A reward MUST be a multiple of 0.25"', '""'), "*has no title*"),
     "an odd need": (_EXAMPLE.read_text().replace("needs=[SCORE]", "needs=['score']"), "*needs something that is no*"),
     "no check": ("CHECKS = []", "*there is no check; name a module that has some*"),

@@ -41,7 +41,7 @@ def test_it_is_written_once_and_held_to(
     lock = pytester.path / "gym.lock"
     run = _run(pytester, gym, "--gym-lock-update", "-k", "drift-lock", *workers)
     assert run.ret == pytest.ExitCode.OK
-    run.stdout.fnmatch_lines(["gym.lock is written: 4 tools of the rows, 4 of the server."])
+    run.stdout.fnmatch_lines(["gym.lock was written: 4 tools of the rows, 4 of the server."])
     written = lock.read_bytes()
     assert list(json.loads(written)) == ["rows", "server", "version"]
 
@@ -85,9 +85,9 @@ def test_a_lock_is_not_overwritten_with_half_of_it(
     ("content", "arguments", "said"),
     [
         (None, [], "--gym-lock 'gym.lock': there is no such file; write it with --gym-lock-update"),
-        ("", [], "--gym-lock 'gym.lock': not JSON*; fix the merge, or write it anew with --gym-lock-update"),
+        ("", [], "--gym-lock 'gym.lock': not JSON*; fix the merge, or rewrite it with --gym-lock-update"),
         ('{"version": 9}', [], "--gym-lock 'gym.lock': its version is 9, and this gym-conformance reads 1; *"),
-        (b"\xff", [], "--gym-lock 'gym.lock': not UTF-8; write it anew with --gym-lock-update"),
+        (b"\xff", [], "--gym-lock 'gym.lock': not UTF-8; rewrite it with --gym-lock-update"),
         (
             None,
             ["--gym-lock", "no/gym.lock", "--gym-lock-update"],

@@ -40,7 +40,7 @@ BAD = {
     ),
     "query": (
         ["--gym-url", _NOBODY + "/a?b=c"],
-        "*it has a query or a fragment; give the URL that /seed_session is appended to",
+        "*it has a query or a fragment; give the URL to which /seed_session is appended",
     ),
     "empty query": (["--gym-url", _NOBODY + "/?"], "*it has a query or a fragment; *"),
     "fragment": (["--gym-url", _NOBODY + "#top"], "*it has a query or a fragment; *"),
@@ -57,7 +57,7 @@ BAD = {
     "empty URL": (["--gym-url", ""], "--gym-url '': not an http or https URL; *"),
     "password": (
         ["--gym-url", "http://me:hunter2@127.0.0.1:99999"],
-        "--gym-url: it holds a user name or password; give --gym-header *",
+        "--gym-url: it contains a user name or password; give --gym-header *",
     ),
     "URL and demo": (["--gym-url", _NOBODY, "--gym-demo"], "*--gym-url and --gym-demo: give one of them"),
     "demo and data": (["--gym-demo", "--gym-data", "x.jsonl"], "--gym-data: --gym-demo has data of its own; *"),
@@ -102,7 +102,7 @@ BAD = {
     "not ASCII": (["--gym-demo", "--gym-header", "A: hunter2\xe9"], "--gym-header: not of the form 'Name: value'*"),
     "cookie": (
         ["--gym-demo", "--gym-header", "Cookie: hunter2"],
-        "--gym-header Cookie: every request sets that itself; leave it out",
+        "--gym-header Cookie: the suite sets this header itself; leave it out",
     ),
 }
 

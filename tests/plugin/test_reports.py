@@ -91,7 +91,9 @@ def test_our_own_fault_is_said_to_be_ours(pytester: pytest.Pytester, gym: str, w
     pytester.makeconftest(_BREAK)
     run = pytester.runpytest_subprocess("--gym-url", gym, "--gym-report", "r.json", *workers, timeout=60)
     assert run.ret == pytest.ExitCode.INTERNAL_ERROR
-    run.stdout.fnmatch_lines(["gym-conformance itself failed; this is no finding about the server. Please report it."])
+    run.stdout.fnmatch_lines(
+        ["gym-conformance itself failed; this is not a finding about the server. Please report it."]
+    )
     run.stdout.fnmatch_lines(["*RuntimeError: no luck"])
     run.stdout.fnmatch_lines(["gym-conformance itself failed: no verdict. Please report it."])
     _held_to_the_schema(pytester.path / "r.json")

@@ -80,7 +80,7 @@ SHARED = tuple(
 )
 
 #: How reports say the last two.
-FRAMEWORK_SAID = "NeMo Gym itself: verify-raw-surrogate; the same in every stock server, and nothing for you to fix."
+FRAMEWORK_SAID = "NeMo Gym itself: verify-raw-surrogate; these are in every stock server, and not yours to fix."
 NOT_EXAMINED_SAID = "Not examined: resources-closed, because the server's process is not known (--gym-pid)."
 
 DECLARED = {"type": "object", "properties": {"unit": {"enum": ["celsius", "fahrenheit"]}}, "required": ["unit"]}

@@ -25,11 +25,11 @@ def test_the_json_holds_the_report_s_own_rows() -> None:
 
 
 def test_each_says_first_what_it_comes_to() -> None:
-    apart, agree = "Rows and server have grown apart in 1 place", "Rows and server agree"
+    apart, agree = "Rows and server have drifted apart in 1 place", "Rows and server agree"
     assert markdown_drift(FULL).startswith(f"## ❌ {apart}\n")
     assert f"<h1>{apart}</h1>" in html_drift(FULL)
     note = replace(FULL, drift=(replace(DRIFT, weight=Weight.NOTE),))
-    assert markdown_drift(note).startswith(f"## ✅ {agree} in all that breaks rollouts\n")
+    assert markdown_drift(note).startswith(f"## ✅ {agree} in everything that breaks rollouts\n")
     assert f"<h1>{agree}</h1>" in html_drift(replace(FULL, drift=()))
     assert markdown_drift(FIT).startswith("## ⚪ Rows and server were not compared\n")
 

@@ -64,7 +64,7 @@ async def beyond_chance(
         return last
     trial.dismissed.append(str(comparison))
     if comparison.answer is Answer.OPEN:
-        trial.caution = f"a difference could not be told from chance in {_DEADLINE:g} s: {comparison}"
+        trial.caution = f"a difference could not be told from chance within {_DEADLINE:g} s: {comparison}"
     return None
 
 

@@ -52,13 +52,13 @@ def unsound(check: Check, owners: Mapping[str, str]) -> Iterator[str]:
     if check.level not in list(Level):
         yield f"{name} has the level {str(check.level)!r}; give one of Level: {levels}"
     if not all(text and text.isprintable() for text in (check.title, check.why)):
-        yield f"{name} has no title, or no why; give one printable line for each"
+        yield f"{name} has no title or no why; give one printable line for each"
     if not check.doc.strip():
-        yield f"{name} has no docstring; say there what is sent, what must come, and where the rule comes from"
+        yield f"{name} has no docstring; say what is sent, what must come back, and where the rule comes from"
     if not _URL.fullmatch(check.url):
-        yield f"{name} has no url of its documentation; give one that begins with https://"
+        yield f"{name} has no documentation URL; give one that begins with https://"
     if not {type(need) for need in check.needs} <= {Need}:
-        yield f"{name} needs something that is no Need; give those of gym_conformance.api, or make one"
+        yield f"{name} needs something that is not a Need; use one of gym_conformance.api, or make one"
 
 
 def _loaded(entry: EntryPoint) -> Iterator[Check]:
@@ -69,7 +69,7 @@ def _loaded(entry: EntryPoint) -> Iterator[Check]:
         raise BadCheck(f"{_place(entry)}: it cannot be imported ({what}); fix it, or uninstall the package") from None
     checks = [one for one in _values(value) if isinstance(one, Check)]
     if not checks:
-        raise BadCheck(f"{_place(entry)}: there is no check; name a module that has some, or a check itself")
+        raise BadCheck(f"{_place(entry)}: there is no check; name a module that has some, or a check")
     yield from checks
 
 

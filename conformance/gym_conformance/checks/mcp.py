@@ -167,7 +167,7 @@ async def mcp_tool_served(trial: Trial, tool: Any) -> None:
         trial.note = "it is not listed, yet it answers"
         return
     served = ", ".join(sorted(trial.learned.offer.served))
-    message = f"{tool.name}: rows declare it, and the server serves no such tool; over MCP it serves {served}"
+    message = f"{tool.name}: rows declare it, but the server has no such tool; over MCP it serves {served}"
     drift = Drift(
         DriftKind.TOOL_MISSING,
         tool.name,

@@ -27,17 +27,17 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
     rollout = trial.gym.recorded[row][0]
     recorded = _recorded(rollout)
     if trial.gym.kind is ServerKind.SINGLE_TURN and len(recorded.steps) > 1:
-        raise NotApplicable("its calls were made to something that is not served here")
+        raise NotApplicable("its calls were made to tools that are not served here")
     now, again = await _run(trial, row, rollout), await _run(trial, row, rollout)
     if now.steps[-1].status != HTTPStatus.OK:
-        raise NotApplicable(f"/verify answers {now.steps[-1].status} to it, recorded by an older version")
+        raise NotApplicable(f"/verify answers {now.steps[-1].status} to it; an older version recorded it")
     if trial.asked_judge_model:
-        raise NotApplicable("its reward is a judge's opinion, and the judge here is a mock")
+        raise NotApplicable("its reward comes from a judge model, which is a mock here")
     mask = volatile(now, again)
     for number, (was, now_is) in enumerate(zip(recorded.steps, now.steps, strict=True)):
         if was.name == VERIFY:
             if not isinstance(was.body, int | float):
-                raise NotApplicable("its recorded reward is no number")
+                raise NotApplicable("its recorded reward is not a number")
             continue
         mask |= {(number, "status")}  # a recorded output has none
         if now_is.status in UNROUTED:

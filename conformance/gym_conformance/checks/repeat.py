@@ -129,7 +129,7 @@ async def repeat_stateless(trial: Trial, schedule: Schedule) -> None:
     if await without(trial.channel) and (
         found := await beyond_chance(trial, without, _twice(trial, schedule), together=True)
     ):
-        hint = "The verify reads the session: declare it unsupported."
+        hint = "verify reads the session; declare it unsupported."
         raise Violation(f"a reward of {found[0]}, without the session too", f"{found[1]}", hint)
 
 

@@ -204,7 +204,7 @@ async def reward_extra_read(trial: Trial, row: Row) -> None:
     session = await called(trial, row)
     once, twice = [reply_of(await session.call(look)).text for _look in range(2)]
     if once != twice:
-        raise NotApplicable(f"{look.name} gets another reply the second time")
+        raise NotApplicable(f"{look.name} gets a different reply the second time")
     looks = [
         item
         for call_id in ("look_1", "look_2")

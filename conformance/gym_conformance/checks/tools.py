@@ -118,7 +118,7 @@ def _missing(definition: Definition, served: str, reply: Reply) -> DriftRow:
     drift = Drift(
         DriftKind.TOOL_MISSING,
         definition.name,
-        f"{definition.name}: rows declare it, and the server serves no such tool; it serves {served}",
+        f"{definition.name}: rows declare it, but the server has no such tool; it serves {served}",
         sources=definition.sources,
         count=definition.count,
         definition=definition.parameters,

@@ -124,7 +124,7 @@ class Trial:
             raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows and verify-degenerate")
         verdict = reply.json() if reply.is_json else None
         if not isinstance(verdict, dict):
-            raise Untestable("a score: /verify answered no JSON object; see verify-scores-rows")
+            raise Untestable("a score: /verify did not answer a JSON object; see verify-scores-rows")
         return verdict
 
     async def verify_bare(self, response: Mapping[str, Any], cookies: Cookies = NO_COOKIES) -> Reply:

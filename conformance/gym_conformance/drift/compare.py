@@ -106,7 +106,7 @@ class _Comparison:
         # The letter of the schema says best why; the lax reading is full of alternatives.
         letter = (refusal for refusal in self.strictly.refusals(one.value) if refusal.way == one.way)
         why = why_refused(one, next(letter, one.refusal), self.ours, self.theirs)
-        maybe = "" if certainty is Certainty.SHOWN else ", unless it converts it, as pydantic's lax mode may"
+        maybe = "" if certainty is Certainty.SHOWN else ", unless it converts the value, as pydantic's lax mode may"
         return self._drift(
             DriftKind.ARGUMENT_REFUSED,
             f"{why}{maybe}",
@@ -122,7 +122,7 @@ class _Comparison:
         yield from (self._refused(one, Certainty.UNKNOWN) for one in maybe.values())
         told = {refusal.way[0] for value in self.values for refusal in self.strictly.refusals(value) if refusal.way}
         untold = [name for name in self.ours.arguments() if name not in told and not self._holds(name)]
-        message = "it could not be told whether the server takes every value that the definition allows"
+        message = "it could not be determined whether the server accepts every value that the definition allows"
         for name in untold:
             yield self._unknown((name,), f"{name}: {message}")
         if not shown and not maybe and not untold:
@@ -159,7 +159,7 @@ class _Comparison:
                 continue
             unknown = [name for name in self.theirs.arguments() if name not in self.ours.arguments()]
             renamed = f"; renamed? the server reads {', '.join(unknown)}" if unknown else ""
-            message = f"the definition offers {argument(one.path)}, which the server drops unread{renamed}"
+            message = f"the definition offers {argument(one.path)}, which the server ignores{renamed}"
             yield self._drift(DriftKind.ARGUMENT_IGNORED, message, one, counterpart=self._twin(one))
 
     def _twin(self, one: RefusedValue) -> Witness | None:
@@ -184,7 +184,7 @@ class _Comparison:
             message = (
                 f"the server takes {argument(one.path)}, which the definition does not offer"
                 if one.refusal.unexpected
-                else f"the server also takes {short(one.value)}, which the definition does not allow: {one.refusal.reason}"
+                else f"the server also accepts {short(one.value)}, which the definition does not allow: {one.refusal.reason}"
             )
             yield self._drift(kind, message, one, counterpart=self._counterpart(one.value))
 
@@ -193,7 +193,7 @@ class _Comparison:
         for value in self.agreed[:1]:
             more = {**value, UNNAMED: "a"}
             if open_.accepts(more) and not self.laxly.accepts(more):
-                message = "the server refuses arguments that it does not know, and the definition does not forbid them"
+                message = "the server refuses unknown arguments, but the definition does not forbid them"
                 one = RefusedValue("", (), Refusal((), "additionalProperties", ""), more)
                 yield self._drift(DriftKind.UNNAMED_REFUSED, message, one, counterpart=Witness(value))
 
@@ -226,12 +226,12 @@ def _elsewhere(definition: Definition, served: ServedTool) -> Iterator[Drift]:
     """What the server wants, and no agent sends: every call is refused."""
     call = first_call(definition)
     for name, where in served.elsewhere:
-        message = f"the server reads {name} from the {where}; an agent sends arguments as a JSON body: use a model"
+        message = f"the server reads {name} from the {where}; agents send arguments as a JSON body, so declare a model"
         yield _drift(
             definition, DriftKind.ARGUMENT_REFUSED, message, path=Places({}).path(()) + f"/{name}", witness=call
         )
     if served.other_body:
-        message = f"the server wants a body of {served.other_body}; an agent sends JSON"
+        message = f"the server wants a body of {served.other_body}; agents send JSON"
         yield _drift(definition, DriftKind.ARGUMENT_REFUSED, message, witness=call)
 
 
@@ -249,7 +249,7 @@ def _no_body(definition: Definition, served: ServedTool) -> Iterator[Drift]:
         yield _drift(
             definition,
             DriftKind.ARGUMENT_IGNORED,
-            f"{served.route} declares no body: {name} is dropped, unless the handler reads the request itself",
+            f"{served.route} declares no body: {name} is ignored, unless the handler reads the request itself",
             path=places.path((name,)),
             certainty=Certainty.UNKNOWN,
             definition=places.at((name,)),

@@ -66,13 +66,13 @@ def parse_lock(text: str) -> Lock:
     Raises:
         BadLock: the text is no lock file.
     """
-    again = "write it anew with --gym-lock-update"
+    again = "rewrite it with --gym-lock-update"
     try:
         content = parse_json(text)
     except ValueError as error:
         raise BadLock(f"not JSON ({error}); fix the merge, or {again}") from None
     if not isinstance(content, dict) or "version" not in content:
-        raise BadLock(f"no lock file: it has no version; {again}")
+        raise BadLock(f"not a lock file: it has no version; {again}")
     if content["version"] != VERSION:
         raise BadLock(f"its version is {content['version']!r}, and this gym-conformance reads {VERSION}; {again}")
     for side in _SIDES:
@@ -120,7 +120,7 @@ def _side(side: str, locked: Tools, current: Tools) -> Iterator[Drift]:
         yield Drift(
             DriftKind.LOCK_OUTDATED,
             name,
-            f"{name}: {message}; if that is meant, run with --gym-lock-update",
+            f"{name}: {message}; if this is intended, run with --gym-lock-update",
             path=found[0].path,
             weight=Weight.BREAKING,
             definition=locked.get(name),

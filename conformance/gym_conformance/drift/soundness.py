@@ -26,7 +26,7 @@ def unsound(definition: Definition, *, names: bool = True) -> tuple[Drift, ...]:
     found = [_drift(definition, problem, Weight.WARNING) for problem in dict.fromkeys(problems)]
     if not definition.description.strip():
         found.append(
-            _drift(definition, Problem((), "has no description: the policy must guess what it does"), Weight.NOTE)
+            _drift(definition, Problem((), "has no description, so the policy must guess what it does"), Weight.NOTE)
         )
     return tuple(found)
 
@@ -47,7 +47,7 @@ def not_json_schema(definition: Definition) -> Problem | None:
     try:
         Acceptance(upgrade(parameters))
     except ValueError as error:
-        return Problem((), f"its parameters are no JSON Schema: {error}")
+        return Problem((), f"its parameters are not a JSON Schema: {error}")
     return None
 
 
@@ -70,9 +70,9 @@ def _meta_error(parameters: dict[str, Any]) -> Problem | None:
         jsonschema_rs.meta.validate(parameters)
     except jsonschema_rs.ValidationError as error:
         way = tuple(str(step) for step in error.instance_path)
-        return Problem(way, f"its parameters are no JSON Schema: {error.message.partition(chr(10))[0]}")
+        return Problem(way, f"its parameters are not a JSON Schema: {error.message.partition(chr(10))[0]}")
     except (ValueError, jsonschema_rs.ReferencingError) as error:
-        return Problem((), f"its parameters are no JSON Schema: {str(error).partition(chr(10))[0]}")
+        return Problem((), f"its parameters are not a JSON Schema: {str(error).partition(chr(10))[0]}")
     return None
 
 
@@ -83,7 +83,7 @@ def _inside(definition: Definition) -> Iterator[Problem]:
     if parameters:
         given = parameters.get("type", "object")
         if given != "object":
-            yield Problem(("type",), f"the arguments of a call are always an object, and it asks for {given}")
+            yield Problem(("type",), f"the arguments of a call are always an object, but it asks for {given}")
     document = Document(upgrade(definition.schema))
     for way, node in walk(definition.schema):
         yield from _required(way, node)
@@ -106,7 +106,7 @@ def _required(way: Way, node: Any) -> Iterator[Problem]:
     }
     for name in node["required"]:
         if name == "":
-            yield Problem((*way, "required"), 'required lists "", which is no argument')
+            yield Problem((*way, "required"), 'required lists "", which is not an argument')
         elif isinstance(named, dict) and name not in named and not combined:
             yield Problem((*way, "required"), f"required lists {name}, which is not among its properties")
         elif named is None and not way:
@@ -121,7 +121,7 @@ def _values(way: Way, node: Any, document: Document) -> Iterator[Problem]:
         values = node["enum"] if isinstance(node.get("enum"), list) else [node.get("const")]
         wrong = [value for value in values if not _allows({"type": node["type"]}, value)]
         if wrong:
-            yield Problem((*way, "enum"), f"{wrong[0]!r} is among its values, and its type is {node['type']}")
+            yield Problem((*way, "enum"), f"{wrong[0]!r} is among its values, but its type is {node['type']}")
 
 
 def _allows(schema: Any, value: Any) -> bool:

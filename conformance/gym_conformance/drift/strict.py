@@ -30,7 +30,7 @@ class Problem(NamedTuple):
 def not_strict(schema: Mapping[str, Any]) -> Iterator[Problem]:
     """What in the schema is not strict, each rule once: the first place, and in how many."""
     if "anyOf" in schema:
-        yield Problem(("anyOf",), "strict is true, and its root is a union, which strict does not allow")
+        yield Problem(("anyOf",), "strict is true, but its root is a union, which strict does not allow")
     parts = list(walk(schema))
     objects = [(way, node) for way, node in parts if _is_object(node)]
     optional = {way: _optional(node) for way, node in objects if _optional(node)}
@@ -41,7 +41,7 @@ def not_strict(schema: Mapping[str, Any]) -> Iterator[Problem]:
     )
     names = list(dict.fromkeys(name for several in optional.values() for name in several))
     listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-    yield from _rule(list(optional), f"an object does not require {listed}: an optional argument is a nullable one")
+    yield from _rule(list(optional), f"an object does not require {listed}: make an optional argument nullable instead")
     keywords = dict.fromkeys(key for several in unsupported.values() for key in several)
     yield from _rule([way for way, several in unsupported.items() if several], f"it uses {', '.join(keywords)}")
 

@@ -96,7 +96,7 @@ def _server(
             yield Drift(
                 DriftKind.TOOL_MISSING,
                 name,
-                f"{name}: rows declare it, and the server serves no such tool; it serves {names}",
+                f"{name}: rows declare it, but the server has no such tool; it serves {names}",
                 weight=DriftKind.TOOL_MISSING.weight,
                 sources=one.sources,
                 count=sum(each.count for each in several),
@@ -107,7 +107,7 @@ def _server(
         yield Drift(
             DriftKind.ROUTE_UNUSED,
             name,
-            f"{name}: the server serves it, and no row declares it",
+            f"{name}: the server serves it, but no row declares it",
             weight=DriftKind.ROUTE_UNUSED.weight,
             served=served[name].request,
         )

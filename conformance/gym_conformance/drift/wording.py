@@ -15,11 +15,11 @@ def why_refused(one: RefusedValue, refusal: Refusal, ours: Places, theirs: Place
     if refusal.missing:
         name = argument(one.path)
         if ours.names(one.way):
-            return f"the server requires {name}, and the definition makes it optional"
+            return f"the server requires {name}, but the definition makes it optional"
         unknown = [known for known in ours.arguments() if known not in theirs.arguments()]
         renamed = f"; renamed? it offers {', '.join(unknown)}" if unknown else ""
         return f"the server requires {name}, which the definition does not offer{renamed}"
-    return f"the definition allows {short(one.value)}, and the server refuses it: {short(refusal.reason)}"
+    return f"the definition allows {short(one.value)}, but the server refuses it: {short(refusal.reason)}"
 
 
 def argument(path: str) -> str:

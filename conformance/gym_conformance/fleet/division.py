@@ -22,9 +22,7 @@ def divide(options: Options, *, lock_in_ini: bool) -> tuple[Options, ...]:
     """
     for name in _OF_ONE:
         if getattr(options, name):
-            raise BadOption(
-                f"{TABLE[name].name}: it is about one server, and --gym-env names several; give one of those"
-            )
+            raise BadOption(f"{TABLE[name].name}: this is about one server, but --gym-env names several; give only one")
     lock = _lock_name(options, lock_in_ini=lock_in_ini) if options.lock else None
     each = tuple(replace(options, envs=(env,), lock=env.folder / lock if lock else None) for env in options.envs)
     for one in each:
@@ -35,9 +33,9 @@ def divide(options: Options, *, lock_in_ini: bool) -> tuple[Options, ...]:
 def _lock_name(options: Options, *, lock_in_ini: bool) -> str:
     lock = options.lock or Path()
     if lock.name != str(lock) and not lock_in_ini:
-        raise BadOption(f"--gym-lock {str(lock)!r}: of several servers, give a name, of a file in each one's folder")
+        raise BadOption(f"--gym-lock {str(lock)!r}: with several servers, give the name of a file in each one's folder")
     if without := next((env for env in options.envs if env.application), None):
-        raise BadOption(f"--gym-lock: {without.application} has no folder of its own, beside other servers")
+        raise BadOption(f"--gym-lock: {without.application} has no folder for its own lock; judge it alone")
     return lock.name
 
 
@@ -48,6 +46,6 @@ def ensure_several(options: Options) -> None:
         BadOption: such an option was given.
     """
     if options.resume and len(options.envs) < 2:  # noqa: PLR2004 - several
-        raise BadOption("--gym-resume: it is about several servers; give several with --gym-env")
+        raise BadOption("--gym-resume: this is for several servers; give several with --gym-env")
     if options.ray is not None and not (options.ray and options.envs):
         raise BadOption("--gym-ray: give a cluster's address, such as 10.0.0.1:6379, and envs to launch with --gym-env")

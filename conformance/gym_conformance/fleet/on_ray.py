@@ -59,7 +59,7 @@ class OnRay:
             return
         if getattr(self._config.option, "numprocesses", None):
             raise pytest.UsageError(
-                "--gym-ray and -n: the cluster says how many run at once; leave out -n, or give -n0"
+                "--gym-ray and -n: the cluster decides how many run at once; leave out -n, or give -n0"
             )
         try:
             self._join()
@@ -162,7 +162,7 @@ class OnRay:
     def _tally_lost(self, item: CheckItem, said: WorkerReport) -> None:
         last = next((line for line in reversed(said.printed.splitlines()) if line.strip()), "it printed nothing")
         ended = f"ended with {said.code}" if said.code not in _WELL else "left it out"
-        reason = printable(item.redacted(f"a worker that ends well: on {said.node} it {ended}: {last.strip()}"))
+        reason = printable(item.redacted(f"a worker that ends normally: on {said.node} it {ended}: {last.strip()}"))
         finding = item.check.finding(Verdict.UNTESTABLE, reason)
         report = pytest.TestReport(
             item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "failed", f"needs {reason}", "call"
@@ -197,4 +197,4 @@ def _ensure_there(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT).close()
     except (OSError, ValueError) as error:
-        raise NoCluster(f"nobody answers there ({error}); `ray status` says where the cluster is") from None
+        raise NoCluster(f"nothing answers there ({error}); `ray status` shows the cluster's address") from None

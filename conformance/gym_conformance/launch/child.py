@@ -84,7 +84,7 @@ def refuse_ray(*_: Any, **__: Any) -> None:
     Raises:
         LaunchError: always.
     """
-    raise LaunchError("Ray, which is not started here: --gym-launch real")
+    raise LaunchError("Ray, which is started only with --gym-launch real")
 
 
 def server_class(space: dict[str, Any], group: str) -> Any:

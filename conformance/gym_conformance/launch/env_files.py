@@ -88,7 +88,7 @@ async def hold_to_task_data(python: str, folder: Path, root: Path, rows: Path) -
             start_new_session=True,
         )
     except OSError as error:
-        return {"unknown": f"an interpreter that runs: {python}: {error.strerror}"}
+        return {"unknown": f"a working interpreter: {python}: {error.strerror}"}
     try:
         answer, said = await asyncio.wait_for(process.communicate(), _PATIENCE)
     except TimeoutError:

@@ -146,7 +146,7 @@ def main() -> None:
             "ended": guard(Log(Path(path), int(limit)), command, tuple(map(int, descriptors.split(","))))
         }
     except OSError as error:
-        message = f"an interpreter that runs: {command[0]}: {error.strerror}"
+        message = f"a working interpreter: {command[0]}: {error.strerror}"
         said = {"failed": {"type": "LaunchError", "bases": [], "message": message}}  # as the child would say it
     with suppress(OSError):
         os.write(1, json.dumps(said).encode() + b"\n")

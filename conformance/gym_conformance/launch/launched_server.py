@@ -244,7 +244,7 @@ class LaunchedServer:
             self._guard.stdin.write(json.dumps(specification).encode() + b"\n")
             self._guard.stdin.flush()
         except OSError as error:
-            raise NotLaunched(f"an interpreter that runs: {self.launch.interpreter}: {error.strerror}") from None
+            raise NotLaunched(f"a working interpreter: {self.launch.interpreter}: {error.strerror}") from None
 
     def _await_listening(self, port: int, deadline: float) -> None:
         """Wait until a server that binds its port itself has done so."""
@@ -309,7 +309,7 @@ class LaunchedServer:
             case {"ended": int() | None}:
                 return dict(said)
         shown = line[:_SHOWN].decode(errors="replace").strip()
-        message = f"to announce itself: what came instead is {shown!r}, written to a descriptor that is not its own"
+        message = f"to announce itself; instead it wrote {shown!r}to a descriptor that is not its own"
         return {"failed": {"type": "LaunchError", "bases": [], "message": message, "name": "", "file": ""}}
 
 

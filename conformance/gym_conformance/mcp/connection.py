@@ -83,7 +83,7 @@ class McpConnection:
             async with asyncio.timeout(seconds):
                 answer = await asking
         except TimeoutError:
-            error = NotSpoken(f"an answer to {method}", f"nothing that the client could use within {seconds:g} s")
+            error = NotSpoken(f"an answer to {method}", f"nothing usable by the client within {seconds:g} s")
         except Exception as raised:  # noqa: BLE001 - the client raises what it likes at what it cannot read
             error = raised
         if carrier.failure is not None:

@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         if row.ini:
             parser.addini(row.ini_key, row.ini_help, type=row.ini_type)  # type: ignore[arg-type]  # a literal
     parser.addini(
-        "gym_github", "under GitHub Actions, annotate and write the step's summary", type="bool", default=True
+        "gym_github", "under GitHub Actions, write annotations and the step summary", type="bool", default=True
     )
 
 

@@ -136,8 +136,8 @@ class Suite:
             return None
         profile, properties = options.profile, sum(check.attempt is not None for check in all_checks())
         return (
-            f"{self.url}: not on this machine; about {FIXED_REQUESTS} requests, and trajectories for {properties} times "
-            f"{profile.seconds:g} s, at most {options.in_flight} under way at once (--gym-in-flight)"
+            f"{self.url}: not on this machine; expect about {FIXED_REQUESTS} requests, and trajectories for {properties} times "
+            f"{profile.seconds:g} s, at most {options.in_flight} at a time (--gym-in-flight)"
         )
 
     @pytest.hookimpl(optionalhook=True)

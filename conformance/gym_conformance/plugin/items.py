@@ -78,7 +78,9 @@ class CheckItem(pytest.Item):
             return super().repr_failure(excinfo, style)
         trace = printable_lines(self.redacted(str(super().repr_failure(excinfo, style))))
         whom = f" to its authors ({self.check.url})" if self.check.url else ""
-        return f"{self.itself} itself failed; this is no finding about the server. Please report it{whom}.\n\n{trace}"
+        return (
+            f"{self.itself} itself failed; this is not a finding about the server. Please report it{whom}.\n\n{trace}"
+        )
 
     @property
     def itself(self) -> str:

@@ -20,7 +20,7 @@ def load_lock(path: Path | None) -> Lock | None:
     except OSError as error:
         raise BadOption(f"--gym-lock {str(path)!r}: {error.strerror}; give a file that can be read") from None
     except UnicodeDecodeError:
-        raise BadOption(f"--gym-lock {str(path)!r}: not UTF-8; write it anew with --gym-lock-update") from None
+        raise BadOption(f"--gym-lock {str(path)!r}: not UTF-8; rewrite it with --gym-lock-update") from None
     except BadLock as bad:
         raise BadOption(f"--gym-lock {str(path)!r}: {bad}") from None
 
@@ -33,5 +33,9 @@ def write_lock(path: Path, lock: Lock) -> str:
     """
     write_whole(path, lock.render())
     rows = f"{len(lock.rows or ())} tools of the rows"
-    server = "nothing of the server, which does not say" if lock.server is None else f"{len(lock.server)} of the server"
-    return f"{path} is written: {rows}, {server}."
+    server = (
+        "none of the server, which does not list its tools"
+        if lock.server is None
+        else f"{len(lock.server)} of the server"
+    )
+    return f"{path} was written: {rows}, {server}."

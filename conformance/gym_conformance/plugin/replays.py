@@ -33,10 +33,10 @@ def read_replay(path: Path, checks: Sequence[Check]) -> Replay:
     try:
         check_id, schedule = parse(read_text(path), path)
     except OSError as error:
-        raise BadOption(f"--gym-replay {str(path)!r}: {error.strerror}; give a file that a finding named") from None
+        raise BadOption(f"--gym-replay {str(path)!r}: {error.strerror}; give a file that a finding names") from None
     except ValueError as error:
         raise BadOption(
-            f"--gym-replay {str(path)!r}: no schedule ({error}); give a file that a finding named"
+            f"--gym-replay {str(path)!r}: no schedule ({error}); give a file that a finding names"
         ) from None
     properties = {check.id: check for check in checks if check.attempt}
     if check_id not in properties:

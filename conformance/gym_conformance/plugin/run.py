@@ -198,5 +198,5 @@ def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> 
         if fault.fault is Fault.UNREACHABLE:
             raise Unreachable(f"--gym-url {url}: {fault.detail}; start the server, or fix the URL") from None
         if fault.fault is Fault.TLS:
-            fix = "set SSL_CERT_FILE to the authority that signed its certificate, or give http if it speaks no TLS"
+            fix = "set SSL_CERT_FILE to the authority that signed its certificate, or give http if it does not use TLS"
             raise Unreachable(f"--gym-url {url}: {fault.detail}; {fix}") from None

@@ -100,7 +100,7 @@ class Tally:
 
     def _cut_short(self, check: Check) -> str:
         if check.id in self.died:
-            return "a worker that survives it: this check killed its own, out of memory perhaps"
+            return "a worker that survives it: this check killed its worker, perhaps by running out of memory"
         return f"workers that survive: {', '.join(self.died)} killed theirs" if self.died else "the run ended before it"
 
 
@@ -176,7 +176,7 @@ def write_baseline_end(terminal: Any, tallies: Collection[Tally]) -> None:
             terminal.write_line(f"stale: {stale}", red=True)
     new = next(iter(tallies)).options.baseline_write
     if new and new.exists() and not any(tally.own_fault for tally in tallies):
-        terminal.write_line(f"{new} is written: fill in each reason, then give it as --gym-baseline.")
+        terminal.write_line(f"{new} was written; fill in each reason, then give it as --gym-baseline.")
 
 
 def _write_clients(terminal: Any, clients: Iterable[Compatibility]) -> None:
@@ -216,9 +216,9 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
     if tally.stale:
         return "The baseline is stale: fix its entries.", "red"
     if len(tally.found) < len(tally.checks):
-        return f"No rule broken, as far as the {len(tally.found)} checks that ran can tell.", "green"
+        return f"No rule broken, judging by the {len(tally.found)} checks that ran.", "green"
     if not any(map(about_training, findings)):
-        return "Nothing here to judge.", "yellow"
+        return "Nothing to judge here.", "yellow"
     warned = len({finding.check for finding in findings if finding.red and not finding.accepted})
     cautious = len(dict(cautions_of(findings)))
     counts = [

@@ -130,7 +130,7 @@ class Target:
         if check is drift_definition_unsound and self._refused and (rows := self._readable()):
             return asyncio.run(self._reader(rows).read(check))
         if self._refused is not None:
-            reason = f"the server is not launched: it needs {self._refused.needs}"
+            reason = f"the server was not launched: it needs {self._refused.needs}"
             return [check.finding(Verdict.NOT_APPLICABLE, reason)]
         try:
             return self._served().judge(check, schedule)
@@ -276,7 +276,7 @@ class launched:  # noqa: N801 - a context manager
                     raise
                 return load(found, recorded=False)
         except BadData as bad:
-            raise NotLaunched(f"rows that can be read: {bad}") from None
+            raise NotLaunched(f"readable rows: {bad}") from None
 
 
 def running_target(url: str, dataset: Dataset, options: Options) -> Target:

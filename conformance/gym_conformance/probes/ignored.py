@@ -75,7 +75,7 @@ async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tup
         raise NoSession(f"/seed_session answered {seeded}; see seed-accepts-rows")
     if not is_success(first.steps[_CALL].status):
         return Live(
-            LiveAnswer.NOT_CONFIRMED, f"the server does not take {short(pair[0])}: status {first.steps[_CALL].status}"
+            LiveAnswer.NOT_CONFIRMED, f"the server does not accept {short(pair[0])}: status {first.steps[_CALL].status}"
         )
     mask = volatile(first, again)
     for difference in differences(first, other, mask):
@@ -84,7 +84,7 @@ async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tup
             f"it makes a difference: {difference.step} answers {difference.expected!r} or {difference.actual!r}",
         )
     if not compared(_call_alone(first), _shifted(mask)):
-        return Live(LiveAnswer.NOT_CONFIRMED, "its replies cannot be compared: all of them differs from run to run")
+        return Live(LiveAnswer.NOT_CONFIRMED, "its replies cannot be compared: they differ entirely from run to run")
     return None
 
 
@@ -103,7 +103,7 @@ async def _reads_body(gym: Gym, channel: Channel, row: Row, drift: Drift) -> Liv
     broken = reply_of(await session.call_raw(drift.tool, _BROKEN))
     if is_success(broken.status):
         return None
-    return Live(LiveAnswer.NOT_CONFIRMED, f"the handler reads the body: status {broken.status} to one that is no JSON")
+    return Live(LiveAnswer.NOT_CONFIRMED, f"the handler reads the body: status {broken.status} to one that is not JSON")
 
 
 def _call_alone(outcome: Outcome) -> Outcome:

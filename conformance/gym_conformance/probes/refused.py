@@ -45,9 +45,9 @@ async def is_refused(gym: Gym, channel: Channel, drift: Drift) -> Live:
 def _doubt(drift: Drift, reply: Reply) -> str:
     """Why the reply to the witness is no refusal of its arguments; '' where it is one."""
     if taken(reply):
-        return f"the server took the witness: status {reply.status}"
+        return f"the server accepted the witness: status {reply.status}"
     if crashed(reply):
-        return f"the witness crashes the server, which is no drift: status {reply.status}"
+        return f"the witness crashes the server, which is not drift: status {reply.status}"
     if reply.status in _OTHER_REFUSALS:
         return f"status {reply.status}, which is not about the arguments"
     if not drift.shown and not _names(reply, drift.path):
@@ -69,8 +69,8 @@ async def _beside(gym: Gym, channel: Channel, drift: Drift, refusal: Reply) -> L
                 f"{status}; but {short(other.value)} is refused too: status {reply.status}; {body}",
             )
     if _names(refusal, drift.path):
-        return Live(LiveAnswer.CONFIRMED, f"{status}; no call that the definition allows is taken; {body}")
-    return Live(LiveAnswer.NOT_CONFIRMED, f"{status}; no call is known that the server takes; {body}")
+        return Live(LiveAnswer.CONFIRMED, f"{status}; the server accepts no call that the definition allows; {body}")
+    return Live(LiveAnswer.NOT_CONFIRMED, f"{status}; no call is known that the server accepts; {body}")
 
 
 def _of_the_server(gym: Gym, tool: str) -> Witness | None:

@@ -45,11 +45,11 @@ async def is_refused_over_mcp(drift: Drift, ask: Ask) -> Live:
         return Live(LiveAnswer.NOT_TRIED, "no value was found that would show it")
     result = await ask(drift.witness.value)
     if not result.is_error:
-        return Live(LiveAnswer.NOT_CONFIRMED, "the server took the witness over MCP")
+        return Live(LiveAnswer.NOT_CONFIRMED, "the server accepted the witness over MCP")
     if not _blames(result, drift.path):
         return Live(LiveAnswer.NOT_CONFIRMED, f"it does not blame the argument: {result}")
     if drift.counterpart is None:
-        return Live(LiveAnswer.CONFIRMED, f"over MCP; no call that the definition allows is taken; {result}")
+        return Live(LiveAnswer.CONFIRMED, f"over MCP; the server accepts no call that the definition allows; {result}")
     other = await ask(drift.counterpart.value)
     if other.is_error:
         return Live(LiveAnswer.NOT_CONFIRMED, f"{short(drift.counterpart.value)} is refused too: {other}")

@@ -53,7 +53,7 @@ def _say(group: Group, causes: Mapping[Cause, Sequence[str]]) -> str:
         first.title,
         f"{', '.join(named(group.subjects))}: {said}",
         f"Likely: {shown(first.hint)}" if first.hint else "",
-        f"{first.cause.headline}; seen by {', '.join(others)}, too" if first.cause and others else "",
+        f"{first.cause.headline}; also found by {', '.join(others)}" if first.cause and others else "",
     ]
     return "\n".join(filter(None, facts))
 

@@ -88,7 +88,7 @@ def _blocks(report: Report) -> Iterator[str]:
 def _row(row: DriftRow) -> str:
     facts = {
         "difference": prose(row.message),
-        "certainty": "" if row.certainty == "shown" else "the schemas alone cannot tell",
+        "certainty": "" if row.certainty == "shown" else "the schemas alone do not show it",
         "where": ", ".join(map(code, named(row.sources))),
         "witness": "" if row.witness is None else code(json.dumps(row.witness)),
         "live": ": ".join(filter(None, [prose(row.live), code(row.detail)])),

@@ -155,13 +155,13 @@ def _cautions(report: Report) -> Markup | None:
     items = [
         element("li", element("a", check, href=f"#{check}"), element("span", why)) for check, why in report.cautions
     ]
-    heading = element("h2", "Passed, but be cautious")
+    heading = element("h2", "Passed, with caution")
     return element("div", heading, element("ul", *items), class_="first caution") if items else None
 
 
 def _stale(report: Report) -> Markup | None:
     items = [element("li", text(stale)) for stale in report.stale]
-    heading = element("h2", "The baseline is not right")
+    heading = element("h2", "The baseline is stale")
     return element("div", heading, element("ul", *items), class_="first") if items else None
 
 

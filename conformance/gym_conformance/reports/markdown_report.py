@@ -51,7 +51,7 @@ def within(limit: int, blocks: list[str]) -> str:
         room -= len(block) + 2
         if room < 0:
             kept.append(
-                f"… and {len(blocks) - len(kept):,} more parts that have no room here; the HTML report has all."
+                f"… and {len(blocks) - len(kept):,} more parts, left out for lack of space; the HTML report has them all."
             )
             break
         kept.append(block)
@@ -111,7 +111,7 @@ def _findings(report: Report) -> Iterator[str]:
         if cause is None or cause not in report.causes:
             yield from (first, *others)
             continue
-        yield f"**{prose(cause.headline)}.** Seen by {', '.join(map(code, report.causes[cause]))}."
+        yield f"**{prose(cause.headline)}.** Found by {', '.join(map(code, report.causes[cause]))}."
         yield first
         folded = "\n\n".join(others)
         yield f"<details><summary>{len(others)} more of this cause</summary>\n\n{folded}\n\n</details>"

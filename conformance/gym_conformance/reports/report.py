@@ -25,11 +25,11 @@ class Conclusion(StrEnum):
     """What a run says of a gym."""
 
     FIT = "Fit to train on"
-    PARTLY = "No rule broken, as far as the checks that ran can tell"
+    PARTLY = "No rule broken, judging by the checks that ran"
     STALE = "The baseline is stale"
     UNTESTABLE = "Not testable as it runs"
     UNFIT = "Not fit to train on"
-    NOTHING = "Nothing here to judge"
+    NOTHING = "Nothing to judge here"
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,8 @@ class Report:
             return "Rows and server were not compared"
         breaking = sum(row.breaks for row in self.drift)
         if breaking:
-            return f"Rows and server have grown apart in {breaking:,} place{'s' if breaking > 1 else ''}"
-        return "Rows and server agree" + (" in all that breaks rollouts" if self.drift else "")
+            return f"Rows and server have drifted apart in {breaking:,} place{'s' if breaking > 1 else ''}"
+        return "Rows and server agree" + (" in everything that breaks rollouts" if self.drift else "")
 
     def breaks(self, group: Group) -> bool:
         """Whether this group fails the run."""

@@ -81,7 +81,7 @@ def _finding(finding: Finding, app: str) -> dict[str, Any]:
         "untestable: needs " if untestable else "reason: ": finding.reason,
         "why it matters: ": finding.why,
         "likely: ": finding.hint,
-        "cause, perhaps of other findings too: ": finding.cause.headline if finding.cause else "",
+        "cause, which other findings may share: ": finding.cause.headline if finding.cause else "",
         "reproduce (bash):\n": script(finding),
     }
     lines = [name + (value if name.endswith("\n") else shown(value)) for name, value in facts.items() if value]

@@ -32,7 +32,7 @@ def _text(groups: list[list[Finding]]) -> str:
     rule = [first.title, *([f"Why it matters: {first.why}"] if first.why else [])]
     head = ["\n".join(rule)] if first.verdict is Verdict.FAIL else []
     more = sum(len(group) for group in groups[_SHOWN:])
-    rest = [f"  ... and {more} more findings of this rule; --gym-report FILE.json has all"] if more else []
+    rest = [f"  ... and {more} more findings of this rule; --gym-report FILE.json has them all"] if more else []
     return "\n\n".join([*head, *map(_paragraph, groups[:_SHOWN]), *rest])
 
 
@@ -66,14 +66,14 @@ def _and_also(others: list[str]) -> str:
 def cause_lines(causes: Mapping[Cause, Sequence[str]]) -> Iterator[str]:
     """Each cause that several checks have in common, with the checks under it."""
     for cause, checks in causes.items():
-        yield f"One cause, seen by {len(checks)} checks: {cause.headline}.\n  {', '.join(checks)}"
+        yield f"One cause, found by {len(checks)} checks: {cause.headline}.\n  {', '.join(checks)}"
 
 
 def framework_line(checks: Mapping[str, int]) -> str:
     """What every stock NeMo Gym server has, in one line; '' where there is nothing."""
     if not checks:
         return ""
-    return f"NeMo Gym itself: {', '.join(checks)}; the same in every stock server, and nothing for you to fix."
+    return f"NeMo Gym itself: {', '.join(checks)}; these are in every stock server, and not yours to fix."
 
 
 def not_examined_lines(missing: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -147,7 +147,7 @@ class Channel:
             raise PathHangs(f"{request.method} {request.path} hung {_HANGS} times before in this run")
         self._requests += len(request.body or b"")
         if self._requests > _REQUESTS:
-            raise NotSent(f"smaller rows: the requests of one trial weigh over {_REQUESTS >> 20} MB")
+            raise NotSent(f"smaller rows: the requests of one trial exceed {_REQUESTS >> 20} MB")
         self._sent += 1
         number = self._sent
         try:

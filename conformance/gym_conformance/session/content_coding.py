@@ -65,7 +65,7 @@ def decoded(body: bytes, coding: bytes, limit: int) -> bytes:
     if not body or not codings:
         return body
     if len(codings) > 1 or codings[0] not in _WINDOWS:
-        raise ValueError(", which was not asked for")
+        raise ValueError(", which was not requested")
     flaw: zlib.error | None = None
     for window in _WINDOWS[codings[0]]:
         try:

@@ -22,7 +22,7 @@ class CookieHabit(Enum):
 
     REPLACING = "an agent that replaces its cookies with those of each reply"  # simple_agent/app.py, 0.4.0
     KEEPING = "a client that keeps the cookies of the seed"  # Verifiers' NeMo Gym taskset, 0.3.0 and 0.4.0
-    COLLECTING = "a client that keeps each cookie until it is set anew"  # RFC 6265: browsers, httpx, requests
+    COLLECTING = "a client that keeps each cookie until it is replaced"  # RFC 6265: browsers, httpx, requests
 
 
 class Session(Protocol):

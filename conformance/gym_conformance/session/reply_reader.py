@@ -78,7 +78,7 @@ class Reader:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._refuse(Fault.INVALID, "it switches protocols, unasked")
+            self._refuse(Fault.INVALID, "it switches protocols without being asked")
         except httptools.HttpParserError as error:
             self._refuse(Fault.INVALID, f"{error}, {'after the end' if self._whole else self.progress()}")
         if self._unfinished > HEAD_LIMIT and not self._whole:
@@ -95,7 +95,7 @@ class Reader:
     def progress(self) -> str:
         """How far the answer has come."""
         if not self.seen:
-            return "no byte of an answer had come"
+            return "no byte of an answer had arrived"
         if not self._headed:
             return "the headers were unfinished"
         length = self._answer.values(b"content-length")

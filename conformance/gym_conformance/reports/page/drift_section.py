@@ -29,7 +29,7 @@ def _row(row: DriftRow, *, schemas: bool) -> Markup:
     where = row.tool + (row.argument if row.argument.startswith("/") else f".{row.argument}" if row.argument else "")
     facts = [
         ("Difference", text(row.message)),
-        ("Certainty", text("" if row.certainty is Certainty.SHOWN else "the schemas alone cannot tell")),
+        ("Certainty", text("" if row.certainty is Certainty.SHOWN else "the schemas alone do not show it")),
         (
             "Where",
             element("ul", *(element("li", element("code", name)) for name in named(row.sources)), class_="subjects")

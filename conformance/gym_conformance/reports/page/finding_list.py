@@ -36,7 +36,7 @@ def findings(report: Report) -> Markup:
         element("h2", "Findings", id="findings"),
         _filter(groups),
         element("div", *items, id="list"),
-        element("p", "No finding is like this.", id="nothing", hidden=True),
+        element("p", "No finding matches.", id="nothing", hidden=True),
         aria_labelledby="findings",
     )
 
@@ -112,7 +112,7 @@ def _body(first: Finding, on: list[str], causes: Mapping[Cause, Sequence[str]]) 
         ("Needs" if untestable else "Reason", text(first.reason)),
         ("Why it matters", text(first.why)),
         ("Likely", text(first.hint)),
-        ("Cause", join([f"{first.cause.headline}. Seen by ", *links, "too."]) if first.cause and alike else None),
+        ("Cause", join([f"{first.cause.headline}. Also found by ", *links]) if first.cause and alike else None),
         ("Accepted", text(first.accepted)),
     ]
     rows = [element("div", element("dt", name), element("dd", value)) for name, value in facts if value]

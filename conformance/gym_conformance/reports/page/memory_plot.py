@@ -39,7 +39,7 @@ def _said(readings: Sequence[ProcessReading]) -> str:
     first, last = readings[1], readings[-1]  # before the first the server was cold
     sessions = last.sessions - first.sessions
     slope = (last.memory - first.memory) / sessions / 1024
-    return f"{slope:+,.1f} KiB for each of {sessions} sessions, every second of them abandoned."
+    return f"{slope:+,.1f} KiB for each of {sessions} sessions, half of them abandoned."
 
 
 def _cells(reading: ProcessReading, first: ProcessReading) -> tuple[str, ...]:
