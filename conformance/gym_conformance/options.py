@@ -233,7 +233,7 @@ class Options:
     )
     headers: Mapping[str, str] = _option(
         "--gym-header 'NAME: VALUE'",
-        "a header for every request; its value is never shown (repeatable)",
+        "a header for every request; its value is redacted wherever it is shown (repeatable)",
         read_header,
         many=dict,
     )
