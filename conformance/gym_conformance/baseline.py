@@ -6,6 +6,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 
 from gym_conformance.findings import Finding, Verdict
+from gym_conformance.printable import printable
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Stale:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
-        return ": ".join(filter(None, [where, self.server, f"{self.check}, {self.subject}", self.problem]))
+        return printable(": ".join(filter(None, [where, self.server, f"{self.check}, {self.subject}", self.problem])))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The baseline's file. It is TOML: reasons are for people, and a date is a date."""
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
@@ -17,6 +18,9 @@ _HEADER = """\
 # Findings that this repo accepts for now; `pytest --gym-baseline` reads it. An entry whose finding no longer
 # occurs fails the run. Fill in each reason; add `until = 2031-01-31` to be reminded of it.
 """
+
+#: As node ids and reports have it.
+_ID = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 
 _KEYS = {"check", "subject", "reason", "until", "server"}
 
@@ -62,6 +66,8 @@ def _entry(path: Path, number: int, line: int, table: dict[str, Any]) -> Entry:
         value = table.get(key, default)
         if not isinstance(value, str) or not value.strip():
             raise BadBaseline(f"{where}: {_MISSING[key]}")
+    if not _ID.fullmatch(table["check"].strip()):
+        raise BadBaseline(f"{where}: {table['check']!r} is no check's id; {_MISSING['check']}")
     until = table.get("until")
     if until is not None and (not isinstance(until, date) or isinstance(until, datetime)):
         raise BadBaseline(f"{where}: until is not a date; give one without quotes, such as until = 2031-01-31")

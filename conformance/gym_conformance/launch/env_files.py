@@ -1,16 +1,17 @@
 """What an env's files say of each other, without a launch."""
 
 import asyncio
-import json
 import os
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Final
 
-from gym_conformance.documents import read_yaml
+from gym_conformance.documents import parse_json, read_yaml
 from gym_conformance.launch.env import references
+from gym_conformance.launch.launched_server import LOG_LIMIT, MARK, end_marked
 
 #: Seconds for importing nemo-gym's validator and an env's schema.
 _PATIENCE: Final = 60.0
@@ -86,20 +87,48 @@ async def hold_to_task_data(python: str, folder: Path, root: Path, rows: Path) -
             stdout=pipe,
             stderr=pipe,
             start_new_session=True,
+            env=os.environ | {MARK: (mark := token_hex(16))},
         )
     except OSError as error:
         return {"unknown": f"a working interpreter: {python}: {error.strerror}"}
     try:
-        answer, said = await asyncio.wait_for(process.communicate(), _PATIENCE)
+        answer, said = await asyncio.wait_for(_outputs(process), _PATIENCE)
     except TimeoutError:
         return {"broken": f"it is not imported within {_PATIENCE:g} s"}
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+        end_marked(mark)
     try:
-        found: Mapping[str, Any] = json.loads(answer)
+        found = parse_json(answer)
     except ValueError:
-        last = (said.decode(errors="replace").strip().splitlines() or ["nothing"])[-1]
-        return {"broken": f"the validator ends with: {last}"}
-    return found
+        found = None
+    match found:
+        case {"unknown": str()} | {"broken": str()}:
+            return dict(found)
+        case {
+            "rows": int(),
+            "errors": list(),
+            "unknown_keys": dict(),
+            "conflicting_keys": dict(),
+            "misplaced_keys": dict(),
+        }:
+            return dict(found)
+    last = (said.decode(errors="replace").strip().splitlines() or ["nothing"])[-1]
+    return {"broken": f"the validator ends with: {last}"}
+
+
+async def _outputs(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+    """What it writes, of each stream as much as is kept of a log: the env's own module writes there, too."""
+    assert process.stdout is not None  # noqa: S101 - they are pipes
+    assert process.stderr is not None  # noqa: S101
+    answer, said = await asyncio.gather(_end(process.stdout), _end(process.stderr))
+    return answer, said
+
+
+async def _end(stream: asyncio.StreamReader) -> bytes:
+    kept = b""
+    while data := await stream.read(1 << 16):
+        kept = (kept + data)[-LOG_LIMIT:]
+    return kept

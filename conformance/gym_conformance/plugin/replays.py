@@ -12,6 +12,7 @@ from gym_conformance.documents import read_text
 from gym_conformance.option_readers import BadOption
 from gym_conformance.plugin.items import CheckItem
 from gym_conformance.plugin.target import Judged
+from gym_conformance.printable import printable
 from gym_conformance.trajectories.trajectory import Schedule, parse
 
 
@@ -41,7 +42,7 @@ def read_replay(path: Path, checks: Sequence[Check]) -> Replay:
     properties = {check.id: check for check in checks if check.attempt}
     if check_id not in properties:
         raise BadOption(f"--gym-replay {str(path)!r}: there is no property {check_id!r} in this version")
-    return Replay(path.stem, properties[check_id], schedule)
+    return Replay(printable(path.stem, 100), properties[check_id], schedule)
 
 
 class Replays(pytest.Collector):

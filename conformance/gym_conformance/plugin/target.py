@@ -26,6 +26,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.keeping import Keeper
 from gym_conformance.plugin.progress import Progress
 from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_endpoint
+from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.reports.repo_paths import relative
 from gym_conformance.trajectories.trajectory import Schedule
@@ -208,7 +209,8 @@ class Target:
         """The report's `target`, as far as it is known."""
         if self._run:
             self._found = self._run.target()
-        return {"url": self.option, "rows": 0, **self._found, **self.known}
+        facts = {"url": self.option, "rows": 0, **self._found, **self.known}
+        return {name: printable(fact, 1_000) if isinstance(fact, str) else fact for name, fact in facts.items()}
 
     def effort(self) -> Effort:
         """What was spent so far in this process."""
