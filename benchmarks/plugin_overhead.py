@@ -5,7 +5,8 @@
 Each round runs every variant once, in an order that turns from round to round, so that a slow spell of the
 machine falls on all of them. The second run without the plugin is a control: its ratio is the noise. On a
 busy machine CPU time (user and system) is the steadier measure of the two. All other third-party plugins are
-kept out: some (respx) import httpx themselves and would hide what importing it costs.
+kept out: some (respx) import httpx themselves and would hide what importing it costs. Those that Hypothesis and anyio
+bring along are measured beside ours.
 """
 
 import argparse
@@ -27,9 +28,12 @@ _VARIANTS = {
     _BASELINE: _OFF,
     "without, again (noise)": _OFF,
     "with the plugin": (),
+    "and Hypothesis's and anyio's plugins": (),
     "if httpx and hypothesis were eager": (*_OFF, "-p", "eager_client"),
     "if fastapi were eager too": (*_OFF, "-p", "eager_client", "-p", "eager_server"),
 }
+#: Plugins that come with what we require, and that pytest loads by itself, too.
+_BROUGHT = {"and Hypothesis's and anyio's plugins": {"hypothesispytest", "anyio"}}
 _FILES = {
     "pytest.ini": "[pytest]\n",
     "test_trivial.py": "def test_trivial():\n    assert True\n",
@@ -51,8 +55,9 @@ def _children_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _run(folder: Path, options: tuple[str, ...]) -> Spent:
-    others = {entry.name for entry in entry_points(group="pytest11")} - {_OURS}
+def _run(folder: Path, variant: str) -> Spent:
+    options = _VARIANTS[variant]
+    others = {entry.name for entry in entry_points(group="pytest11")} - {_OURS} - _BROUGHT.get(variant, set())
     blocked = [word for name in sorted(others) for word in ("-p", f"no:{name}")]
     # Python as it comes: bytecode kept between runs, no options of the caller's own.
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHON"))}
@@ -75,11 +80,11 @@ def measure(folder: Path, rounds: int) -> dict[str, list[Spent]]:
     names = list(_VARIANTS)
     times: dict[str, list[Spent]] = {name: [] for name in names}
     for name in names:
-        _run(folder, _VARIANTS[name])
+        _run(folder, name)
     for number in range(rounds):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
-            times[name].append(_run(folder, _VARIANTS[name]))
+            times[name].append(_run(folder, name))
     return times
 
 
