@@ -113,9 +113,12 @@ class _Tried(Choices):
         self._hints = hints
         self._made: dict[_Decision, int] = {}
         self._counts: dict[Way, int] = {}
+        self._whole = False
 
     def further(self) -> Iterator[dict[_Decision, int]]:
         """The decisions that lead elsewhere, from within the part of the value that the last given one made."""
+        if self._whole:  # what varies in each of them is tried with that one alone
+            return
         after = [*self._made]
         last = next(reversed(self._given), None)
         after = after[after.index(last) + 1 :] if last in self._made else after if last is None else []
@@ -133,7 +136,7 @@ class _Tried(Choices):
         number = self._counts.get(self.way, 0)
         self._counts[self.way] = number + 1
         decision = (self.way, number)
-        self._made[decision] = len(options)
+        self._made[decision] = min(len(options), OTHERS)
         return options[min(self._given.get(decision, 0), len(options) - 1)]
 
     def letter(self, members: str) -> str:
@@ -158,7 +161,8 @@ class _Tried(Choices):
         return self.pick(list(dict.fromkeys(made)))
 
     def some(self, names: Sequence[str], low: int, high: int) -> list[str]:
-        if self.pick((False, True)):
+        if len(names) > 1 and self.pick((False, True)):
+            self._whole = True
             return [*names[: max(0, high)]]
         at, chosen = self.way, set[str]()
         if at[: len(self._scope)] == self._scope:

@@ -62,7 +62,7 @@ def differences(before: Json, after: Json, way: Way = ()) -> Iterator[Change]:
 
 def same(one: Json, two: Json) -> bool:
     """Whether two values are equal."""
-    return next(differences(one, two), None) is None
+    return bool(one == two) and next(differences(one, two), None) is None  # Python takes true for 1
 
 
 def distance(one: Json, two: Json) -> int:

@@ -206,8 +206,8 @@ class Maker:
                 raise NoValue
             case views.ConstView(value):
                 return clone(value)
-            case views.EnumView(values):
-                return clone(self.choices.pick(self.reading.ordered(values)))
+            case views.EnumView():
+                return clone(self.choices.pick(self.reading.members(node, view)))
             case views.MultiTypeView(types):
                 name = self.choices.pick([name for name in _FREE if name in types])
                 return self._object(node, None) if name == "object" else self._free((name,))
@@ -392,7 +392,7 @@ class Maker:
         optional = self._optional(shape)
         most = len(shape.required) + len(optional) + (max(_MOST_EXTRAS, shape.low) if shape.extras else 0)
         most = most if shape.high is None else min(shape.high, most)
-        if max(shape.low, len(shape.required)) > most:
+        if max(shape.low, len(shape.required)) > most or shape.low > MOST_ITEMS:
             raise NoValue
 
         def make() -> dict[str, Json]:
@@ -401,15 +401,23 @@ class Maker:
             names += self.choices.some(optional, least, most - len(names))
             if shape.extras:
                 fewest = max(0, shape.low - len(names))
-                for _ in range(self.choices.count(fewest, max(fewest, min(most - len(names), _MOST_EXTRAS)))):
-                    pattern = self.choices.pick(shape.extras)
-                    name = text_of([pattern], self.choices.for_names(), shape.shortest, shape.longest)
-                    while name is not None and name in names:
-                        name += name[-1:] or "0"
-                    names += [] if name is None else [name]
+                names += self._extra_names(shape, names, fewest, max(fewest, min(most - len(names), _MOST_EXTRAS)))
             return {name: self._property(name, shape.child(name)) for name in names}
 
         return make() if shape.exact else self._held(node, make)
+
+    def _extra_names(self, shape: "ObjectShape", others: list[str], low: int, high: int) -> list[str]:
+        taken = dict.fromkeys(others)
+        for number in range(self.choices.count(low, high)):
+            pattern = self.choices.pick(shape.extras)
+            name = text_of([pattern], self.choices.for_names(), shape.shortest, shape.longest)
+            if name is not None:
+                last = name[-1:] or "0"
+                name = name if name not in taken else name + last * number
+                while name in taken:
+                    name += last
+                taken[name] = None
+        return list(taken)[len(others) :]
 
     def _optional(self, shape: "ObjectShape") -> list[str]:
         """The optional properties of which a value is known."""

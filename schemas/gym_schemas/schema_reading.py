@@ -13,8 +13,9 @@ from jsonschema_rs import canonical as views
 from gym_schemas.acceptance import accepted
 from gym_schemas.json_values import TYPES, Json, identity, shown, simplicity, type_of
 from gym_schemas.mending import sound
-from gym_schemas.size import too_large
-from gym_schemas.tree import ANNOTATIONS, Schema, walk
+from gym_schemas.size import too_large, tractable
+from gym_schemas.tree import ANNOTATIONS, Document, Schema, rewrite, walk
+from gym_schemas.upgrade import upgrade
 
 Parameters = Mapping[str, Any] | bool
 """A tool's `parameters`: a JSON Schema, of draft 2020-12 unless its `$schema` says otherwise."""
@@ -37,6 +38,8 @@ class SchemaReading:
     """The smallest values that are known, for `making.smallest`."""
     shapes: dict[CanonicalSchema, Any] = field(default_factory=dict, repr=False)
     """What is known of the properties of its objects, for `making.Maker`."""
+    enums: dict[CanonicalSchema, list[Json]] = field(default_factory=dict, repr=False)
+    """The members of its enums, for `members`."""
 
     def admits(self, value: Json) -> bool:
         """Whether the value is valid."""
@@ -58,6 +61,12 @@ class SchemaReading:
     def ordered(self, values: list[Json]) -> list[Json]:
         """The members of an enum in the order in which the schema first names them; the simplest first where it does not."""
         return sorted(values, key=lambda value: (self._ranks.get(identity(value), len(self._ranks)), simplicity(value)))
+
+    def members(self, node: CanonicalSchema, view: views.EnumView) -> list[Json]:
+        """What an enum admits, in order; read once."""
+        if node not in self.enums:
+            self.enums[node] = self.ordered(view.values)
+        return self.enums[node]
 
     @cached_property
     def open_names(self) -> tuple[str, ...]:
@@ -154,6 +163,8 @@ def _read(text: str) -> SchemaReading:
 
 def _canonical(source: Schema) -> tuple[CanonicalSchema, tuple[str, ...]]:
     """The canonical form; what it cannot express is left out of it (values are then drawn, and held to the validator)."""
+    if not tractable(Document(upgrade(source))):
+        return jsonschema_rs.canonicalize(_types_only(source)), ("#: too many cases: values are not built, only tried",)
     try:
         root = jsonschema_rs.canonicalize(source, validate_formats=True, offline=True)
     except ValueError as error:
@@ -170,10 +181,8 @@ def _canonical(source: Schema) -> tuple[CanonicalSchema, tuple[str, ...]]:
 
 def _types_only(source: Schema) -> Schema:
     """The same schema without the keywords that combine others, which are what canonical forms fail on."""
-    if isinstance(source, bool):
-        return source
     plain = ("type", "properties", "required", "enum", "const", "items", "additionalProperties")
-    return {key: value for key, value in source.items() if key in plain and "$ref" not in json.dumps(value)}
+    return rewrite(source, lambda node: {key: value for key, value in node.items() if key in plain})
 
 
 @lru_cache(_KEPT * 8)

@@ -5,12 +5,13 @@ the handler takes no model (it may still read the request itself), and `paramete
 handler is read from the query string.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gym_conformance.contract.openapi import read_openapi
-from gym_schemas import MOST_NODES, Document, Schema, rewrite, too_large, upgrade, walk
+from gym_schemas import MOST_NODES, Document, Schema, depth, rewrite, too_large, upgrade, walk
 
 
 class TooLarge(Exception):
@@ -18,6 +19,7 @@ class TooLarge(Exception):
 
 
 _COMPONENTS = "#/components/schemas/"
+_SHALLOW = 5  # levels
 _JSON_REPLY = ("200", "201", "2XX", "default")
 
 
@@ -57,26 +59,76 @@ class ServedTool:
         return {**node, "$defs": defs} if isinstance(node, dict) and defs else node
 
 
+class Components:
+    """The schemas that the routes of a document share; what several of them ask for is made once."""
+
+    def __init__(self, schemas: Mapping[str, Any]) -> None:
+        self._schemas = schemas
+        self._made: dict[str, Schema] = {}
+
+    def embedded(self, schema: Schema) -> Schema:
+        """The schema as an upgraded document of its own, with the components that it uses in its `$defs`.
+
+        Raises:
+            TooLarge: it is too large to be compared.
+        """
+        if not _is_short(schema):
+            return self._embedded(schema)
+        text = json.dumps(schema)
+        if text not in self._made:
+            try:
+                self._made[text] = self._embedded(schema)
+            except TooLarge as error:
+                self._made[text] = error
+        made = self._made[text]
+        if isinstance(made, TooLarge):
+            raise made
+        return made
+
+    def _embedded(self, schema: Schema) -> Schema:
+        used: dict[str, Any] = {}
+        waiting, parts = [schema], 0
+        while waiting and parts <= MOST_NODES:
+            for _, node in walk(waiting.pop()):
+                parts += 1
+                name = _component(node)
+                if name in self._schemas and name not in used:
+                    used[name] = self._schemas[name]
+                    waiting.append(self._schemas[name])
+        document = {**schema, "$defs": used} if isinstance(schema, dict) and used else schema
+        if why := too_large(document):
+            raise TooLarge(why)
+        document = upgrade(rewrite(document, _to_defs))
+        if why := too_large(document):
+            raise TooLarge(why)
+        return document
+
+
+def _is_short(schema: Schema) -> bool:
+    """Whether the schema hardly says more than which component it is."""
+    return not (isinstance(schema, dict) and {"properties", "items"} & schema.keys()) and depth(schema) < _SHALLOW
+
+
 def served_tools(document: object) -> dict[str, ServedTool]:
     """The tools of an OpenAPI document, by name; neither framework routes nor routes with a path parameter."""
     api = read_openapi(document)
-    schemas = _object(_object(api.document.get("components")).get("schemas"))
+    components = Components(_object(_object(api.document.get("components")).get("schemas")))
     tools = {}
     for name in sorted(api.tools):
         route = f"/{name}"
         post = _object(_object(api.document["paths"])[route]["post"])
-        tools[name] = _read(name, route, post, schemas)
+        tools[name] = _read(name, route, post, components)
     return tools
 
 
 def catch_all(document: object) -> ServedTool | None:
     """What a route for every tool (`/{path}`) declares of any call's body; None where it declares nothing."""
     api = read_openapi(document)
-    schemas = _object(_object(api.document.get("components")).get("schemas"))
+    components = Components(_object(_object(api.document.get("components")).get("schemas")))
     route = next(iter(sorted(api.catch_alls)), None)
     if route is None:
         return None
-    served = _read("", route, _object(_object(api.document["paths"])[route]["post"]), schemas)
+    served = _read("", route, _object(_object(api.document["paths"])[route]["post"]), components)
     return None if served.request is None else ServedTool("", served.request, served.response, route=route)
 
 
@@ -88,11 +140,11 @@ def mcp_tools(tools: object) -> dict[str, ServedTool]:
             given = ServedTool(
                 name, tool.get("inputSchema", {}), tool.get("outputSchema"), str(tool.get("description") or "")
             )
-            found[name] = _upgraded(given, {})
+            found[name] = _upgraded(given, Components({}))
     return found
 
 
-def _read(name: str, route: str, post: Mapping[str, Any], schemas: Mapping[str, Any]) -> ServedTool:
+def _read(name: str, route: str, post: Mapping[str, Any], components: Components) -> ServedTool:
     content = _object(_object(post.get("requestBody")).get("content"))
     request = _json(content)
     replies = _object(post.get("responses"))
@@ -109,13 +161,13 @@ def _read(name: str, route: str, post: Mapping[str, Any], schemas: Mapping[str, 
         elsewhere=tuple((str(one.get("name")), str(one.get("in"))) for one in parameters if one.get("required")),
         route=route,
     )
-    return _upgraded(served, schemas)
+    return _upgraded(served, components)
 
 
-def _upgraded(served: ServedTool, schemas: Mapping[str, Any]) -> ServedTool:
+def _upgraded(served: ServedTool, components: Components) -> ServedTool:
     try:
         request, response = (
-            None if schema is None else embedded(schema, schemas) for schema in (served.request, served.response)
+            None if schema is None else components.embedded(schema) for schema in (served.request, served.response)
         )
     except TooLarge as error:
         return replace(served, request=None, response=None, too_large=str(error))
@@ -129,30 +181,6 @@ def _json(content: Mapping[str, Any]) -> Schema | None:
         if kind in ("application/json", "*/*", "application/*") or kind.endswith("+json"):
             return _object(entry).get("schema", True)
     return None
-
-
-def embedded(schema: Schema, schemas: Mapping[str, Any]) -> Schema:
-    """The schema as an upgraded document of its own, with the components that it uses in its `$defs`.
-
-    Raises:
-        TooLarge: it is too large to be compared.
-    """
-    used: dict[str, Any] = {}
-    waiting, parts = [schema], 0
-    while waiting and parts <= MOST_NODES:
-        for _, node in walk(waiting.pop()):
-            parts += 1
-            name = _component(node)
-            if name in schemas and name not in used:
-                used[name] = schemas[name]
-                waiting.append(schemas[name])
-    document = {**schema, "$defs": used} if isinstance(schema, dict) and used else schema
-    if why := too_large(document):
-        raise TooLarge(why)
-    document = upgrade(rewrite(document, _to_defs))
-    if why := too_large(document):
-        raise TooLarge(why)
-    return document
 
 
 def _component(node: Mapping[str, Any]) -> str:
