@@ -13,13 +13,12 @@ from gym_conformance.checks.check import Level, Subjects, check
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import EXECUTED_TOOLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS
 from gym_conformance.checks.trial import Trial
-from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.survey import undeclared_result
 from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight, Witness
-from gym_conformance.drift.wording import argument
+from gym_conformance.drift.wording import argument, short
 from gym_conformance.gym import Gym
 from gym_conformance.probes.asking import NoSession, ask, taken
 from gym_conformance.probes.catch_all import Unknown, unknown_argument
@@ -27,6 +26,7 @@ from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.ignored import is_ignored
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused import is_refused
+from gym_conformance.probes.refused_values import RefusedValue, refused_value
 
 #: Calls of one tool whose replies are held to the server's response schema.
 _REPLIES = 3
@@ -74,11 +74,18 @@ async def _expect_unconfirmed(
 
 
 def _refused_subjects(trial: Trial) -> Iterable[Any]:
-    """What the schemas know; a catch-all's tools too, whose arguments only it knows."""
-    found = [one for one in trial.gym.drifts if one.kind is DriftKind.ARGUMENT_REFUSED]
-    tools = trial.gym.compared if trial.gym.kind is ServerKind.CATCH_ALL else ()
-    sound = [one for one in tools if not not_json_schema(one)]
-    return [*found, *sound] or ("server",)
+    """What the schemas know; and the tools of which only the server knows the arguments, or rollouts are recorded."""
+    gym = trial.gym
+    found = [one for one in gym.drifts if one.kind is DriftKind.ARGUMENT_REFUSED]
+    recorded = {call.name for _, calls in gym.recorded_calls for call in calls}
+    asked = [one for one in gym.compared if one.name in recorded or not _is_told(gym, one)]
+    return [*found, *(one for one in asked if not not_json_schema(one))] or ("server",)
+
+
+def _is_told(gym: Gym, definition: Definition) -> bool:
+    """Whether the server itself says what this very tool takes."""
+    served = (gym.served or {}).get(definition.name)
+    return served is not None and served.request is not None and served.route == f"/{definition.name}"
 
 
 @check(
@@ -94,8 +101,10 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
 
     It is a violation if the server refuses it (4xx) in a session of a row that declares the tool, while it accepts a call
     that both allow. Types, bounds, enums, patterns, formats, required and nested arguments count; where the schemas
-    cannot decide, the live server does. A catch-all server is asked about each argument: answering in the words it
-    uses for an invented argument, but for the name, counts as a refusal.
+    cannot decide, the live server does. A server without a schema of the tool is asked about each argument and its
+    values: answering in the words it uses for an invented argument or a wrong value, but for the name or the value,
+    counts as a refusal, whatever its status, where another call is taken. So does it when a recorded call is refused in
+    its own row, after the calls before it.
     Source: FastAPI validates the body of a tool's route and answers 422; simple_agent/app.py (0.4.0) feeds that to the model.
     """
     if isinstance(subject, Definition):
@@ -107,10 +116,23 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
 
 
 async def _known_arguments(trial: Trial, definition: Definition) -> None:
+    told = _is_told(trial.gym, definition)
     try:
-        unknown = await unknown_argument(trial.gym, trial.channel, definition)
+        unknown = None if told else await unknown_argument(trial.gym, trial.channel, definition)
+        asked = len(trial.channel.exchanges)
+        refused = None if unknown else await refused_value(trial.gym, trial.channel, definition, recorded_only=told)
     except NoSession as none:
         raise Untestable(f"a session: {none}") from None
+    if refused is not None:
+        del trial.channel.exchanges[:asked]
+        drift = _refused(definition, refused)
+        detail = f"status {refused.reply.status}, {refused.reply.text.strip()}; {refused.because}"
+        _tell(trial, drift, Live(LiveAnswer.CONFIRMED, detail))
+        raise Violation(
+            f"{refused.argument or 'the call'} of {definition.name} as the definition allows it",
+            f"{_said(drift)}; live: {detail}",
+            "The definition in the rows or the tool's own validation is out of date; change one to match the other.",
+        )
     if unknown is not None:
         drift = _unknown(definition, unknown)
         detail = f"status {unknown.reply.status}, {unknown.reply.text}"
@@ -120,6 +142,19 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
             f"{drift.message}; live: {detail}",
             "The tool's function has no such parameter; rename it there or in the definition.",
         )
+
+
+def _refused(definition: Definition, refused: RefusedValue) -> Drift:
+    return Drift(
+        DriftKind.ARGUMENT_REFUSED,
+        definition.name,
+        f"{definition.name}: the definition allows {short(refused.call)}, and the server refuses it",
+        path=f"/{refused.argument}" if refused.argument else "",
+        sources=definition.sources,
+        count=definition.count,
+        definition=definition.parameters,
+        witness=Witness(refused.call),
+    )
 
 
 def _unknown(definition: Definition, unknown: Unknown) -> Drift:

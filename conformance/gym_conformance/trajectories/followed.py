@@ -10,6 +10,9 @@ from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Path, Referenc
 #: A text or a number that is shorter is no id: it may stand in a reply and in a call by accident.
 _SHORT = 4
 
+#: Where a value was returned first, by its type, itself, and its name there, '' for whatever name.
+_Origin = dict[tuple[type, Any, str], tuple[int, Path]]
+
 #: A rollout of this many calls reaches most states; more only cost time.
 _CALLS = 24
 
@@ -17,28 +20,32 @@ _CALLS = 24
 def followed(row: Row, rollout: Rollout) -> Trajectory:
     """The rollout's calls and last words; an id that an earlier reply gave is taken from that reply again.
 
-    An id is a text or a whole number that the row does not know, and that was recorded in an earlier output: servers
-    make it anew for each session.
+    An id is a text or a whole number that was recorded in an earlier output: under the argument's own name, or of four
+    characters or more and unknown to the row. Servers make it anew for each session.
     """
     known = json.dumps(row.data, ensure_ascii=False)
-    origin: dict[tuple[type, Any], tuple[int, Path]] = {}
+    origin: _Origin = {}
     calls = []
     for number, (call, output) in enumerate(rollout.played[:_CALLS]):
         calls.append(Call(call.name, _linked(call.arguments, origin)))
         for value, path in scalars(_parsed(output)):
+            if type(value) in (str, int) and path and isinstance(path[-1], str):
+                origin.setdefault((type(value), value, path[-1]), (number, path))
             if type(value) in (str, int) and len(str(value)) >= _SHORT and str(value) not in known:
-                origin.setdefault((type(value), value), (number, path))
+                origin.setdefault((type(value), value, ""), (number, path))
     return Trajectory(row, tuple(calls), answer=rollout.last_text or PLAIN_ANSWER)
 
 
-def _linked(arguments: Any, origin: dict[tuple[type, Any], tuple[int, Path]]) -> Any:
+def _linked(arguments: Any, origin: _Origin, name: str = "") -> Any:
     if isinstance(arguments, dict):
-        return {key: _linked(value, origin) for key, value in arguments.items()}
+        return {key: _linked(value, origin, key) for key, value in arguments.items()}
     if isinstance(arguments, list):
-        return [_linked(value, origin) for value in arguments]
-    if (type(arguments), arguments) not in origin:
+        return [_linked(value, origin, name) for value in arguments]
+    kind = type(arguments)
+    found = origin.get((kind, arguments, name)) or origin.get((kind, arguments, ""))
+    if found is None:
         return arguments
-    call, path = origin[type(arguments), arguments]
+    call, path = found
     return Reference(call, path, arguments).as_json()
 
 

@@ -1,0 +1,275 @@
+"""Does the server refuse what a definition allows, where it says nothing of its arguments itself?
+
+How it says no is learned from it: by calls that are surely wrong, beside one that is surely right. An allowed value that
+is refused in the words that a wrong one gets, but for the value, is refused for its own sake; a refusal in other words
+may have other reasons, such as a state in which the call is not possible.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from itertools import islice
+from typing import Any, Final
+
+from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.statuses import UNROUTED, is_refusal, is_success
+from gym_conformance.drift.compare import UNNAMED, first_call
+from gym_conformance.drift.definitions import Definition
+from gym_conformance.drift.wording import short
+from gym_conformance.gym import Gym
+from gym_conformance.probes.asking import opened
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.likeness import Answer, alike
+from gym_conformance.trajectories.followed import followed
+from gym_conformance.trajectories.trajectory import resolve
+from gym_schemas import Acceptance, Document, Schema, boundary_values, upgrade
+
+#: Refusals that say nothing about the arguments: of the caller, the place, the method, the state, or the pace.
+_OTHER_REFUSALS: Final = UNROUTED | {
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.PROXY_AUTHENTICATION_REQUIRED,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.GONE,
+    HTTPStatus.TOO_MANY_REQUESTS,
+}
+
+#: A 2xx without such a word, or a sign at its start, is no refusal.
+_NO: Final = re.compile(
+    r"error|invalid|unknown|unexpected|illegal|wrong|bad\b|fail|refus|reject|denied|missing|required|must|cannot|can't"
+    r"|\bno\b|\bnot\b|n't\b|allowed|expected|usage|\A\W*[#!]",
+    re.IGNORECASE,
+)
+
+#: Words of what is not there: a look-up says them of any value that it does not find.
+_ABSENT: Final = re.compile(
+    r"not (?:be )?found|no such|n(?:o|')t exist|unknown|nothing|there (?:is|are) no\b|\bno \w+ (?:has|have|with|named|called|of|for)\b",
+    re.IGNORECASE,
+)
+
+#: Values of one argument, calls before a recorded one, and rows in which a suspicion is tried again.
+_VALUES, _BEFORE, _ROWS = 12, 24, 8
+
+#: Of each type of JSON one that hardly any definition allows.
+_STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conformance", -987654321.5, True, None)
+
+
+@dataclass(frozen=True)
+class RefusedValue:
+    """A call that the definition allows and the server refuses for its arguments, and what shows that it does."""
+
+    argument: str
+    call: Any
+    reply: Reply
+    because: str
+
+
+class _Place:
+    """Where the tool is called: the session of a row, after the calls that a recorded rollout made before its own."""
+
+    def __init__(self, gym: Gym, channel: Channel, definition: Definition) -> None:
+        self.gym, self.channel, self.tool = gym, channel, definition.name
+        self.row, self.output, self.recorded = gym.row_for(definition), None, ""
+        self.before: tuple[Call, ...] = ()
+        self.base: dict[str, Any] = {}
+        self.known = False
+        found: list[tuple[int, Row, Any, tuple[Call, ...], Any]] = []
+        for row, rollouts in gym.recorded.items():
+            for rollout in rollouts:
+                calls = followed(row, rollout).calls
+                played = rollout.played[: len(calls)]
+                at = next((at for at, (call, _) in enumerate(played) if call.name == self.tool), None)
+                if at is not None and at <= _BEFORE:
+                    found.append((at, row, rollout, calls, played[at][1]))
+        if found:
+            at, self.row, rollout, calls, self.output = min(found, key=lambda each: each[0])
+            self.before, self.base, self.recorded = calls[:at], calls[at].arguments, str(rollout)
+            self.known = True
+        elif (smallest := first_call(definition)) is not None:
+            self.base, self.known = smallest.value, True
+
+    async def ask(self, arguments: Any, row: Row | None = None) -> tuple[Any, Reply]:
+        """What the call is answered, in a session of its own; and its arguments as they were sent.
+
+        Raises:
+            NoSession: the server does not take the seed.
+        """
+        session = await opened(self.gym, self.channel, row or self.row)
+        replies: list[Any] = []
+        for call in self.before if row is None else ():
+            reply = reply_of(await session.call(Call(call.name, resolve(call.arguments, replies))))
+            replies.append(reply.said)
+        sent = resolve(arguments, replies)
+        return sent, reply_of(await session.call(Call(self.tool, sent)))
+
+
+async def refused_value(
+    gym: Gym, channel: Channel, definition: Definition, *, recorded_only: bool = False
+) -> RefusedValue | None:
+    """A call that the definition allows and the server refuses for its arguments, if one shows; perhaps a recorded one only.
+
+    Raises:
+        NoSession: the server does not take the seed.
+        ServerFault: the server does not answer.
+    """
+    place = _Place(gym, channel, definition)
+    if not place.known:
+        return None
+    schema = upgrade(definition.schema)
+    found = await _recorded(place, schema)
+    if found is not None or recorded_only:
+        return found
+    document = Document({"type": "object", **schema})
+    for name, node in (document.root.get("properties") or {}).items():
+        found = await _Argument(place, name, document.alone(node)).refused()
+        if found is not None:
+            return found
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """A whole number as most clients write it: 1000.0 is one by JSON Schema, and no int of Python's."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def says_no(reply: Reply) -> bool:
+    """Whether the reply may be a refusal of the arguments: by its status, or in a 2xx by its words."""
+    if is_success(reply.status):
+        return bool(_NO.search(reply.text))
+    return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
+
+
+async def _recorded(place: _Place, schema: Schema) -> RefusedValue | None:
+    """The recorded call, in its own place: it was taken, and is refused now as wrong arguments are."""
+    if not isinstance(place.output, str):
+        return None
+    call, reply = await place.ask(place.base)
+    then = Reply(HTTPStatus.OK, (), place.output.encode(errors="replace"), 0.0)
+    if (
+        not says_no(reply)
+        or not Acceptance({"type": "object", **schema}).accepts(call)
+        or alike(Answer(reply), Answer(then))
+    ):
+        return None
+    if is_success(reply.status) and says_no(then):
+        return None
+    async for name, wrong, wrongly, own, strange in _surely_wrong(place, call):
+        if alike(Answer(reply, own), Answer(wrongly, strange)) or _alike_at(name, reply, own, wrongly, strange):
+            was = f"recorded in {place.recorded} with the output {short(place.output)}"
+            return RefusedValue(name, call, reply, f"{was}; {short(wrong)}, which is surely wrong, is answered alike")
+    return None
+
+
+def _alike_at(name: str, reply: Reply, own: tuple[Any, ...], wrongly: Reply, strange: tuple[Any, ...]) -> bool:
+    """Whether two refusals that list what is wrong by the arguments' names say the same of this one."""
+    if reply.status != wrongly.status or not name:
+        return False
+    theirs = UNNAMED if UNNAMED in strange else name
+    return any(
+        alike(Answer(one, own), Answer(other, strange))
+        for one in _parts(reply, name)
+        for other in _parts(wrongly, theirs)
+    )
+
+
+def _parts(reply: Reply, name: str) -> list[Reply]:
+    """What stands below the name in a reply's JSON, each part as a reply of its own."""
+
+    def below(value: Any) -> Iterator[Any]:
+        if isinstance(value, dict):
+            yield from (inner for key, inner in value.items() if key == name)
+        for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from below(inner)
+
+    return [Reply(reply.status, (), json.dumps(part).encode(), 0.0) for part in below(reply.said)]
+
+
+async def _surely_wrong(
+    place: _Place, call: Mapping[str, Any]
+) -> AsyncIterator[tuple[str, Any, Reply, tuple[Any, ...], tuple[Any, ...]]]:
+    """Calls that no server can mean, each with the argument that is wrong, its answer, and what either is about."""
+    for name in call:
+        wrong = {**call, name: _STRANGE[0]}
+        yield name, wrong, (await place.ask(wrong))[1], (call[name],), (_STRANGE[0],)
+    wrong = {**call, UNNAMED: "a"}
+    reply = (await place.ask(wrong))[1]
+    for name in call:
+        yield name, wrong, reply, (name,), (UNNAMED,)
+    yield "", {}, (await place.ask({}))[1], (), ()
+
+
+class _Argument:
+    """One argument of the call: what wrong values and allowed ones of it are answered."""
+
+    def __init__(self, place: _Place, name: str, node: Schema) -> None:
+        self.place, self.name, self.node = place, name, node
+        self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
+        self.wrong: list[tuple[Any, Reply]] = []
+        self.taken: list[tuple[Any, Reply]] = []
+
+    async def refused(self) -> RefusedValue | None:
+        """An allowed value that is refused as a wrong one is, while a call that differs only there is taken."""
+        await self._try_wrong()
+        refused = await self._try_allowed() if self.wrong else []
+        if refused and not self.taken:
+            await self._try_without()
+        for value, sent, reply, like in refused if self.taken else ():
+            if await self._everywhere(value):
+                other, taken = self.taken[0]
+                beside = (
+                    f"{short({self.name: like})} is answered alike, and {short(other)} is taken: status {taken.status}"
+                )
+                return RefusedValue(self.name, sent, reply, beside)
+        return None
+
+    async def _try_wrong(self) -> None:
+        acceptance = Acceptance(self.node)
+        for value in [each for each in _STRANGE if not acceptance.accepts(each)][: 3 if self.closed else None]:
+            sent, reply = await self._ask(value)
+            if says_no(reply):
+                self.wrong.append((value, reply))
+            elif is_success(reply.status):
+                self.taken.append((sent, reply))
+
+    async def _try_allowed(self) -> list[tuple[Any, Any, Reply, Any]]:
+        refused = []
+        for value in islice(map(_plain, boundary_values(self.node)), _VALUES):
+            sent, reply = await self._ask(value)
+            like = self._like(value, reply)
+            if like is not None:
+                refused.append((value, sent, reply, like))
+            elif is_success(reply.status):
+                self.taken.append((sent, reply))
+        return refused
+
+    async def _try_without(self) -> None:
+        sent, reply = await self.place.ask({key: value for key, value in self.place.base.items() if key != self.name})
+        if is_success(reply.status) and not says_no(reply):
+            self.taken.append((sent, reply))
+
+    async def _ask(self, value: Any, row: Row | None = None) -> tuple[Any, Reply]:
+        return await self.place.ask({**self.place.base, self.name: value}, row)
+
+    def _like(self, value: Any, reply: Reply) -> Any:
+        """The wrong value that is refused in the same words; None where none is, or the words may be of a look-up."""
+        for strange, wrongly in self.wrong if says_no(reply) else ():
+            typed = not isinstance(strange, type(value)) or isinstance(strange, bool) is not isinstance(value, bool)
+            if (self.closed or (typed and not _ABSENT.search(reply.text))) and alike(
+                Answer(reply, (value,)), Answer(wrongly, (strange,))
+            ):
+                return strange
+        return None
+
+    async def _everywhere(self, value: Any) -> bool:
+        """Whether the value is refused so in other rows, too: in one of them it may only be absent."""
+        place = self.place
+        rows = [
+            row for row in place.gym.rows if row is not place.row and any(one.name == place.tool for one in row.tools)
+        ]
+        for row in rows[:_ROWS]:
+            if self._like(value, (await self._ask(value, row))[1]) is None:
+                return False
+        return bool(rows) or not any(_ABSENT.search(reply.text) for _, reply in self.wrong)
