@@ -11,9 +11,9 @@ from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import served_tools
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
-from tests.twins.innocent import CatchAll, OrdersAnswers
+from tests.twins.innocent import CatchAll, OrdersAnswers, WithoutDocument
 from tests.twins.tools import declare
-from tests.twins.twin import Json, Twin, dataset, twin
+from tests.twins.twin import Json, Twin, dataset, twin, unrecorded
 
 
 def _tool(row: Json, name: str) -> Json:
@@ -123,6 +123,32 @@ class KnowsItsArguments(CatchAll):
         return await super()._call_tool(request)
 
 
+class LostAMember(WithoutDocument):
+    """A server without a schema that no longer knows one member of an enum, and says so with a 200."""
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        try:
+            category = json.loads(request.body).get("category", "fruit")
+        except (ValueError, AttributeError):
+            return HttpReply.json({"error": "the arguments must be an object"})
+        if category not in ("fruit", "tool"):
+            return HttpReply.json({"error": f"{category!r} is no category"})
+        return await super()._call_tool(request)
+
+
+class LooksUpMembers(WithoutDocument):
+    """A server without a schema whose rows hold no books: of these it says what it says of anything else."""
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        try:
+            category = json.loads(request.body).get("category", "fruit")
+        except (ValueError, AttributeError):
+            return HttpReply.json({"error": "the arguments must be an object"})
+        if category != "fruit" and self.sessions.get(request.session_id) is not None:
+            return HttpReply.json({"error": f"nothing of the category {category!r} is here"}, 404)
+        return await super()._call_tool(request)
+
+
 class Acknowledges(CatchAll):
     """A catch-all that takes whatever it is sent, and says no more than that."""
 
@@ -180,6 +206,8 @@ TWINS: tuple[Twin, ...] = (
         KnowsItsArguments,
         data=_in_each("count_stock", _offer("shelf", **SHELF)),
     ),
+    twin("a member of an enum that is lost", "drift-argument-refused", LostAMember, data=unrecorded()),
+    twin("a member of an enum that no row holds", "", LooksUpMembers, data=unrecorded()),
     twin("a catch-all that does not know a tool", "tool-routed", CatchAll, data=declare("get_weather")),
     twin("a catch-all that acknowledges whatever it gets", "", Acknowledges, data=declare("get_weather")),
     twin("a reply unlike its declaration", "drift-result repeat-recorded", lambda: _with_replies(OrdersAnswers())),

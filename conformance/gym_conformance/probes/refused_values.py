@@ -53,6 +53,9 @@ _ABSENT: Final = re.compile(
 #: Values of one argument, calls before a recorded one, and rows in which a suspicion is tried again.
 _VALUES, _BEFORE, _ROWS = 12, 24, 8
 
+#: Recorded calls that are made again, and values with which one that is refused may be taken.
+_PLACES, _MENDS = 4, 3
+
 #: Of each type of JSON one that hardly any definition allows.
 _STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conformance", -987654321.5, True, None)
 
@@ -67,29 +70,21 @@ class RefusedValue:
     because: str
 
 
+@dataclass(frozen=True)
 class _Place:
-    """Where the tool is called: the session of a row, after the calls that a recorded rollout made before its own."""
+    """Where the tool is called: the session of a row, after the calls that a recorded rollout made before its own.
 
-    def __init__(self, gym: Gym, channel: Channel, definition: Definition) -> None:
-        self.gym, self.channel, self.tool = gym, channel, definition.name
-        self.row, self.output, self.recorded = gym.row_for(definition), None, ""
-        self.before: tuple[Call, ...] = ()
-        self.base: dict[str, Any] = {}
-        self.known = False
-        found: list[tuple[int, Row, Any, tuple[Call, ...], Any]] = []
-        for row, rollouts in gym.recorded.items():
-            for rollout in rollouts:
-                calls = followed(row, rollout).calls
-                played = rollout.played[: len(calls)]
-                at = next((at for at, (call, _) in enumerate(played) if call.name == self.tool), None)
-                if at is not None and at <= _BEFORE:
-                    found.append((at, row, rollout, calls, played[at][1]))
-        if found:
-            at, self.row, rollout, calls, self.output = min(found, key=lambda each: each[0])
-            self.before, self.base, self.recorded = calls[:at], calls[at].arguments, str(rollout)
-            self.known = True
-        elif (smallest := first_call(definition)) is not None:
-            self.base, self.known = smallest.value, True
+    `base` are the arguments there, and `output` what is recorded of them, None where nothing is.
+    """
+
+    gym: Gym
+    channel: Channel
+    tool: str
+    row: Row
+    base: dict[str, Any]
+    before: tuple[Call, ...] = ()
+    recorded: str = ""
+    output: Any = None
 
     async def ask(self, arguments: Any, row: Row | None = None) -> tuple[Any, Reply]:
         """What the call is answered, in a session of its own; and its arguments as they were sent.
@@ -115,19 +110,37 @@ async def refused_value(
         NoSession: the server does not take the seed.
         ServerFault: the server does not answer.
     """
-    place = _Place(gym, channel, definition)
-    if not place.known:
-        return None
-    schema = upgrade(definition.schema)
-    found = await _recorded(place, schema)
-    if found is not None or recorded_only:
-        return found
-    document = Document({"type": "object", **schema})
-    for name, node in (document.root.get("properties") or {}).items():
-        found = await _Argument(place, name, document.alone(node)).refused()
+    schema = {"type": "object", **upgrade(definition.schema)}
+    document = Document(schema)
+    nodes = {name: document.alone(node) for name, node in (document.root.get("properties") or {}).items()}
+    places = _recorded_places(gym, channel, definition)
+    for place in places:
+        found = await _refused_in_place(place, Acceptance(schema), nodes)
+        if found is not None:
+            return found
+    smallest = first_call(definition)
+    if not places and smallest is not None:
+        places.append(_Place(gym, channel, definition.name, gym.row_for(definition), smallest.value))
+    for name, node in nodes.items() if places and not recorded_only else ():
+        found = await _Argument(places[0], name, node).refused()
         if found is not None:
             return found
     return None
+
+
+def _recorded_places(gym: Gym, channel: Channel, definition: Definition) -> list[_Place]:
+    """The first recorded call of the tool in each rollout, as far as they differ, the earliest first."""
+    found: dict[str, _Place] = {}
+    for row, rollouts in gym.recorded.items():
+        for rollout in rollouts:
+            calls = followed(row, rollout).calls[:_BEFORE]
+            played = rollout.played[: len(calls)]
+            at = next((at for at, (call, _) in enumerate(played) if call.name == definition.name), None)
+            if at is not None:
+                base, output = calls[at].arguments, played[at][1]
+                place = _Place(gym, channel, definition.name, row, base, calls[:at], str(rollout), output)
+                found.setdefault(repr(played[at][0].arguments), place)
+    return sorted(found.values(), key=lambda each: len(each.before))[:_PLACES]
 
 
 def _plain(value: Any) -> Any:
@@ -142,24 +155,33 @@ def says_no(reply: Reply) -> bool:
     return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
 
 
-async def _recorded(place: _Place, schema: Schema) -> RefusedValue | None:
+async def _refused_in_place(place: _Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedValue | None:
     """The recorded call, in its own place: it was taken, and is refused now as wrong arguments are."""
     if not isinstance(place.output, str):
         return None
     call, reply = await place.ask(place.base)
     then = Reply(HTTPStatus.OK, (), place.output.encode(errors="replace"), 0.0)
-    if (
-        not says_no(reply)
-        or not Acceptance({"type": "object", **schema}).accepts(call)
-        or alike(Answer(reply), Answer(then))
-    ):
+    if not says_no(reply) or not acceptance.accepts(call) or (is_success(reply.status) and says_no(then)):
         return None
-    if is_success(reply.status) and says_no(then):
-        return None
-    async for name, wrong, wrongly, own, strange in _surely_wrong(place, call):
+    was = f"recorded in {place.recorded} with the output {short(place.output)}"
+    async for name, wrong, wrongly, own, strange in _surely_wrong(place, call, nodes):
         if alike(Answer(reply, own), Answer(wrongly, strange)) or _alike_at(name, reply, own, wrongly, strange):
-            was = f"recorded in {place.recorded} with the output {short(place.output)}"
-            return RefusedValue(name, call, reply, f"{was}; {short(wrong)}, which is surely wrong, is answered alike")
+            because = f"{was}; {short(wrong)}, which is surely wrong, is answered alike"
+            mended = await _mended(place, nodes)
+            if mended is None:
+                return RefusedValue(name, call, reply, because)
+            argument, taken = mended
+            return RefusedValue(argument, call, reply, f"{because}, and {short(taken)} is taken")
+    return None
+
+
+async def _mended(place: _Place, nodes: Mapping[str, Schema]) -> tuple[str, Any] | None:
+    """The argument of which another value is taken, and the call that has it."""
+    for name, node in nodes.items():
+        for value in islice(map(_plain, boundary_values(node)), _MENDS) if name in place.base else ():
+            call, reply = await place.ask({**place.base, name: value})
+            if is_success(reply.status) and not says_no(reply):
+                return name, call
     return None
 
 
@@ -188,12 +210,14 @@ def _parts(reply: Reply, name: str) -> list[Reply]:
 
 
 async def _surely_wrong(
-    place: _Place, call: Mapping[str, Any]
+    place: _Place, call: Mapping[str, Any], nodes: Mapping[str, Schema]
 ) -> AsyncIterator[tuple[str, Any, Reply, tuple[Any, ...], tuple[Any, ...]]]:
     """Calls that no server can mean, each with the argument that is wrong, its answer, and what either is about."""
     for name in call:
-        wrong = {**call, name: _STRANGE[0]}
-        yield name, wrong, (await place.ask(wrong))[1], (call[name],), (_STRANGE[0],)
+        for strange in _STRANGE[:2]:
+            if name in nodes and not Acceptance(nodes[name]).accepts(strange):
+                wrong = {**call, name: strange}
+                yield name, wrong, (await place.ask(wrong))[1], (call[name],), (strange,)
     wrong = {**call, UNNAMED: "a"}
     reply = (await place.ask(wrong))[1]
     for name in call:
