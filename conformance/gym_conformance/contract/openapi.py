@@ -104,7 +104,7 @@ class Api:
 
 
 def read_openapi(document: object) -> Api:
-    """Read an OpenAPI document; anything that is none gives an unknown `Api`."""
+    """Read an OpenAPI document; anything else gives an unknown `Api`."""
     paths = document.get("paths") if isinstance(document, dict) else None
     if not isinstance(paths, dict) or not isinstance(document, dict):
         return Api()

@@ -41,7 +41,7 @@ MARK = "GYM_CONFORMANCE_LAUNCH"
 #: Before the number of our process in the name of a temporary folder.
 _PREFIX = "gym-conformance-"
 
-#: Bytes of an announcement, and of one that is none as far as it is shown.
+#: Bytes of an announcement, and how much is shown of anything else that was written there.
 _ANNOUNCEMENT, _SHOWN = 4 << 20, 80
 
 #: Characters of what is needed.
