@@ -1,0 +1,76 @@
+"""Isolation without a yardstick: what only one session was told, no other is told.
+
+Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session of its own (every version).
+"""
+
+from random import Random
+from typing import Final
+
+from gym_conformance.checks.check import Level
+from gym_conformance.checks.ending import Violation
+from gym_conformance.checks.isolation import session_name
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.property import property_check
+from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.endpoints import tool_path
+from gym_conformance.session.exchange import Exchange, reply_of
+from gym_conformance.trajectories.execute import opened
+from gym_conformance.trajectories.markers import any_told_apart, markers, told_apart
+from gym_conformance.trajectories.trajectory import Schedule, asks_another
+
+_STORE: Final = (
+    "One store for several sessions: a module or class attribute, a default argument such as [] or {}, which is made once, "
+    "a cache, or a store keyed by the row or its task. No seed resets it, or the seed of another session does."
+)
+_BY_ID: Final = "What a session made is found by its id or cursor alone: look it up within the session that asks."
+
+#: Characters that are shown around what was overheard.
+_AROUND = 60
+
+
+@property_check(
+    "isolation-told",
+    Level.MUST,
+    "A session MUST NOT be told what only another one knows",
+    why="rollouts write into each other's state: the rewards are noise, and training goes on silently.",
+    needs=[RESOURCES_SERVER, SCORE],
+    examples=any_told_apart,
+    first=lambda knowledge: told_apart(knowledge, Random()),  # noqa: S311 - words, no secrets
+    together=False,
+)
+async def isolation_told(trial: Trial, schedule: Schedule) -> None:
+    """Gives each of two sessions words of its own, in free texts of its calls and of its row, and looks for the others'.
+
+    They run one after the other and side by side, on one row and on two; the second also asks for what the first was
+    given: its ids and cursors. No reply holds a word that its session did not send. Nothing is compared, so that noise
+    and a store that grows hide nothing, and a word is drawn from so many that no accident finds it.
+
+    Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session of its own (every version).
+    """
+    rollouts = opened(trial.gym, trial.channel, schedule)
+    told: dict[str, tuple[int, Exchange]] = {}
+    for turn in schedule.turns():
+        done = len(trial.channel.exchanges)
+        await rollouts[turn].step()
+        for exchange in trial.channel.exchanges[done:]:
+            for marker in markers((exchange.request.body or b"").decode("latin-1")):
+                told.setdefault(marker, (turn, exchange))
+            for marker in markers(exchange.reply.text) if exchange.reply else ():
+                if marker in told and told[marker][0] != turn:
+                    raise _overheard(schedule, turn, exchange, marker, told[marker])
+
+
+def _overheard(
+    schedule: Schedule, turn: int, exchange: Exchange, marker: str, origin: tuple[int, Exchange]
+) -> Violation:
+    teller, telling = origin
+    text = reply_of(exchange).text
+    at = max(text.lower().index(marker) - _AROUND, 0)
+    calls = [call for call in schedule.trajectories[turn].calls if tool_path(call.name) == exchange.request.path]
+    asked = any(asks_another(call.arguments) for call in calls)
+    return Violation(
+        f"{exchange.request.path} of session {session_name(turn)} knows nothing of {marker!r}, which only session "
+        f"{session_name(teller)} was told, in {telling.request.path}",
+        f"...{text[at : at + 2 * _AROUND + len(marker)]}...",
+        _BY_ID if asked else _STORE,
+    )

@@ -1,0 +1,42 @@
+"""The examples that each property begins with, where rollouts are recorded, and where none is."""
+
+from pathlib import Path
+
+from gym_conformance.contract.dataset_rows import Call, Row, Source
+from gym_conformance.trajectories.first import around, at_once, known, known_disturbed, side_by_side
+from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.trajectory import Trajectory
+
+_TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+
+
+def row(number: int) -> Row:
+    """A row with a write and a read."""
+    tools = [{"type": "function", "name": name, "parameters": _TEXT} for name in ("get_note", "put_note")]
+    return Row({"responses_create_params": {"input": "x", "tools": tools}}, Source(Path("rows.jsonl"), number))
+
+
+ROWS = row(1), row(2), row(3)
+
+
+def test_recorded_ones_of_different_rows_come_first_and_made_up_ones_after_them() -> None:
+    long, short = Trajectory(ROWS[0], (Call("get_note", {}),) * 3), Trajectory(ROWS[0], (Call("get_note", {}),))
+    other = Trajectory(ROWS[1], (Call("put_note", {}),))
+    found = known(Knowledge(ROWS, recorded_trajectories=(long, short, other)))
+    assert found[:2] == [long, other]
+    assert found[3] is short
+    assert [call.name for call in found[2].calls] == ["put_note", "get_note"], "a write, and then a read"
+
+
+def test_without_rollouts_they_are_made_up() -> None:
+    knowledge = Knowledge(ROWS)
+    assert [trajectory.row for trajectory in known(knowledge)] == list(ROWS)
+    assert [len(schedule.trajectories) for schedule in side_by_side(knowledge)] == [2, 2, 2]
+    assert all(schedule.concurrent for schedule in at_once(knowledge))
+    assert [len(schedule.trajectories) for schedule in around(knowledge, 120)] == [121, 121]
+    assert all(schedule.trajectories[0].noise for schedule in known_disturbed(knowledge))
+
+
+def test_without_tools_there_are_none() -> None:
+    bare = Row({"responses_create_params": {"input": "x"}}, Source(Path("rows.jsonl"), 1))
+    assert known(Knowledge((bare,))) == side_by_side(Knowledge((bare,))) == []
