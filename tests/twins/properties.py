@@ -39,6 +39,19 @@ class PropertyTwin:
     sessions: int = 3
 
 
+class OneStore(ReferenceServer):
+    """All sessions share one stockroom, which the first seed opens, and no seed resets."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        del session_id
+        return await super().call("the only one", tool, arguments)
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        if self.sessions.get("the only one") is None:
+            self.sessions.put("the only one", StoredSession(self.new_state(row)))
+        return await super().seed(session_id, row)
+
+
 class PendingRow(ReferenceServer):
     """The row of a seed waits in one place until its first call: a seed in between replaces it."""
 
@@ -197,6 +210,7 @@ _ISOLATION = _words("isolation-interleaved isolation-concurrent isolation-crowde
 
 TWINS = (
     PropertyTwin("state shared by all sessions", StateOfTheLastSeed, _ISOLATION - {"isolation-concurrent"}),
+    PropertyTwin("one store that no seed resets", OneStore, _words("isolation-earlier isolation-told"), calls=9),
     PropertyTwin("a row that waits in one place", PendingRow, _words("isolation-interleaved")),
     PropertyTwin("three calls in one order open a trap-door", OrderLeaks, _words("isolation-interleaved"), calls=9),
     PropertyTwin("one count for all", OneCountForAll, _words("isolation-interleaved")),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from gym_conformance.checks.launched import NOT_LAUNCHED, Launched
 from gym_conformance.gym import Gym
 from gym_conformance.mcp.offer import Offer
+from gym_conformance.trajectories.before_and_after import FirstLook
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.profiles import USUAL, Search
 
@@ -23,10 +24,12 @@ class Learned:
 
     Attributes:
         knowledge: what trajectories are made of; None until a property asks.
+        first_look: what it answered before any session had written anything; None until somebody asks.
         offer: what it serves over MCP, as far as somebody has asked.
     """
 
     knowledge: Knowledge | None = None
+    first_look: FirstLook | None = None
     offer: Offer = field(default_factory=Offer)
 
 

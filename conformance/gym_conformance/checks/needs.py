@@ -14,6 +14,7 @@ from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request, reply_of
 from gym_conformance.session.stepping import SteppingSession
+from gym_conformance.trajectories.before_and_after import look
 
 
 async def _resources_server(trial: Trial) -> None:
@@ -21,6 +22,9 @@ async def _resources_server(trial: Trial) -> None:
         raise NotApplicable(f"{phrase(trial.gym.kind)} ({trial.gym.evidence}): it follows another contract")
     if trial.gym.kind is ServerKind.OTHER:
         raise Untestable(f"a resources server: {trial.gym.evidence}")
+    # Asked before anything is sent to the server that might leave something behind
+    if trial.learned.first_look is None:
+        trial.learned.first_look = await look(trial.gym)
 
 
 async def _gymnasium(trial: Trial) -> None:

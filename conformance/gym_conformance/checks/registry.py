@@ -8,6 +8,7 @@ from gym_conformance.checks import (
     calls,
     cookies,
     drift,
+    earlier,
     echo,
     files,
     isolation,
@@ -24,6 +25,7 @@ from gym_conformance.checks import (
     run,
     seed,
     step,
+    told,
     tools,
     typed,
     typed_close,
@@ -39,7 +41,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 _MODULES = (
     *(live, seed, cookies, tools, drift, mcp, mcp_calls, mcp_tokens),
-    *(verify, echo, calls, isolation, repeat, reward, typed, typed_close, step, run, resources),
+    *(verify, echo, calls, isolation, earlier, told, repeat, reward, typed, typed_close, step, run, resources),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )
 

@@ -36,8 +36,8 @@ class Solo:
         Raises:
             NotApplicable: nothing is left to compare.
         """
-        outcome = await self.outcome()
-        if next(differences(outcome, tried, self._mask), None) is None:
+        await self.outcome()
+        if self.told_from(tried) is None:
             return None
         await self.settle()
         return self.told_from(tried)
@@ -57,7 +57,9 @@ class Solo:
 
     def told_from(self, tried: Outcome) -> Difference | None:
         """Where `tried` differs from the first run alone, as far as is known by now."""
-        return next(differences(self._outcome, tried, self._mask), None) if self._outcome else None
+        if self._outcome is None:
+            return None
+        return next((one for one in differences(self._outcome, tried, self._mask) if not one.of_time), None)
 
     async def alone(self, channel: Channel) -> Difference | None:
         """Where one more run alone differs from the first: the control of every comparison."""

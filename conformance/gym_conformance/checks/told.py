@@ -15,7 +15,7 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import tool_path
 from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.trajectories.execute import opened
-from gym_conformance.trajectories.markers import any_told_apart, markers, told_apart
+from gym_conformance.trajectories.markers import any_told_apart, markers, renewed, told_apart
 from gym_conformance.trajectories.trajectory import Schedule, asks_another
 
 _STORE: Final = (
@@ -47,16 +47,19 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
 
     Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session of its own (every version).
     """
+    schedule = renewed(schedule, Random())  # noqa: S311 - words, no secrets
     rollouts = opened(trial.gym, trial.channel, schedule)
     told: dict[str, tuple[int, Exchange]] = {}
+    sent: list[set[str]] = [set() for _ in rollouts]
     for turn in schedule.turns():
         done = len(trial.channel.exchanges)
         await rollouts[turn].step()
         for exchange in trial.channel.exchanges[done:]:
             for marker in markers((exchange.request.body or b"").decode("latin-1")):
                 told.setdefault(marker, (turn, exchange))
+                sent[turn].add(marker)
             for marker in markers(exchange.reply.text) if exchange.reply else ():
-                if marker in told and told[marker][0] != turn:
+                if marker in told and marker not in sent[turn]:
                     raise _overheard(schedule, turn, exchange, marker, told[marker])
 
 

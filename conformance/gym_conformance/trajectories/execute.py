@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -33,7 +33,8 @@ class Rollout:
         self.output: list[Item] = []
         self.refusals: list[StepOutcome] = []
         self._graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are written, never made
-        self._replies: list[Any] = []
+        self.replies: list[Any] = []
+        self.others: Sequence[list[Any]] = ()
         self._walk = self._run()
 
     async def step(self) -> None:
@@ -74,13 +75,13 @@ class Rollout:
         yield
 
     async def _call(self, number: int, call: Call) -> None:
-        arguments = resolve(call.arguments, self._replies)
+        arguments = resolve(call.arguments, self.replies, self.others)
         if self._graded:
             self.output.append(function_call(call.name, json.dumps(arguments), f"call_{number}"))
             return
         reply = reply_of(await self.session.call(Call(call.name, arguments)))
         outcome = StepOutcome.of_call(call, reply)
-        self._replies.append(outcome.body)
+        self.replies.append(outcome.body)
         if number in self.trajectory.noise:
             self.refusals.append(outcome)
             return
@@ -110,9 +111,17 @@ async def run(gym: Gym, channel: Channel, trajectory: Trajectory) -> Outcome:
     return outcome
 
 
+def opened(gym: Gym, channel: Channel, schedule: Schedule) -> list[Rollout]:
+    """The schedule's trajectories, none of them begun; each knows what the others are answered."""
+    rollouts = [Rollout(gym, channel, trajectory) for trajectory in schedule.trajectories]
+    for rollout in rollouts:
+        rollout.others = [other.replies for other in rollouts]
+    return rollouts
+
+
 async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[Outcome, ...]:
     """Run all trajectories of a schedule, each in a fresh session, and return an outcome for each."""
-    rollouts = [Rollout(gym, channel, trajectory) for trajectory in schedule.trajectories]
+    rollouts = opened(gym, channel, schedule)
     if schedule.concurrent:
         await asyncio.gather(*(rollout.finish() for rollout in rollouts))
     else:

@@ -53,7 +53,7 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
         return []
     one, two = found[0], found[1 % len(found)]
     within = (0,) * (1 + len(one.calls) // 2) + (1,) * two.steps
-    pairs = [Schedule((one, two), tuple(_in_turn((one, two)))), Schedule((one, one), tuple(_in_turn((one, one))))]
+    pairs = [Schedule((one, two), tuple(in_turn((one, two)))), Schedule((one, one), tuple(in_turn((one, one))))]
     return [*pairs, Schedule((one, two), within)]
 
 
@@ -76,7 +76,8 @@ def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:
     return [crowded_by(patient, other.without(range(kept, len(other.calls))), crowd, begun) for kept in (0, 1)]
 
 
-def _in_turn(trajectories: Sequence[Trajectory]) -> Iterator[int]:
+def in_turn(trajectories: Sequence[Trajectory]) -> Iterator[int]:
+    """A step of each in turn, until all are at their end."""
     for step in range(max(trajectory.steps for trajectory in trajectories)):
         yield from (turn for turn, trajectory in enumerate(trajectories) if step < trajectory.steps)
 

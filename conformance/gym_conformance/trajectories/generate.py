@@ -16,6 +16,9 @@ from gym_schemas.strategies import near_misses, valid_arguments
 #: A rollout of this many calls reaches most states; longer ones only cost time.
 CALLS = 6
 
+#: Values of one form that are kept for an argument.
+_FORMED = 6
+
 #: Names that begin like this are taken for reads: only a weight, never a verdict.
 _READS = (
     *("get", "list", "count", "read", "show", "search", "find", "check", "view", "query", "describe"),
@@ -60,11 +63,21 @@ class Knowledge:
             self.by_row[row] = {calls.tool.name: calls for calls in made if not calls.valid.is_empty}
         return self.by_row[row]
 
+    def _mined_for(self, tool: Tool) -> Mapping[str, tuple[Any, ...]]:
+        """What was seen under the arguments' names, and for a text of a certain form whatever was seen in that form."""
+        properties = tool.parameters.get("properties")
+        more: dict[str, tuple[Any, ...]] = {}
+        for name, definition in properties.items() if isinstance(properties, dict) else ():
+            if isinstance(definition, dict) and "pattern" in definition and name not in self.mined:
+                seen = (value for values in self.mined.values() for value in values if isinstance(value, str))
+                more[name] = tuple(dict.fromkeys(value for value in seen if admits(definition, value)))[:_FORMED]
+        return {**self.mined, **{name: values for name, values in more.items() if values}}
+
     def _made(self, tool: Tool) -> "ToolCalls":
         definition = json.dumps([tool.name, tool.parameters], sort_keys=True)
         if definition not in self.by_definition:
             fresh = valid_arguments(tool.parameters)
-            valid = valid_arguments(tool.parameters, self.mined)
+            valid = valid_arguments(tool.parameters, self._mined_for(tool))
             if recorded := self.recorded.get(tool.name):
                 valid = st.one_of(st.sampled_from(recorded), valid)
             wrong = st.one_of(near_misses(tool.parameters), hostile_arguments(tool.parameters))
@@ -173,7 +186,7 @@ def _tool_names(names: Sequence[str]) -> st.SearchStrategy[str]:
 
 
 #: A property whose definition says no more than this takes any value of its type.
-_PLAIN = frozenset({"type", "description", "title", "default"})
+_PLAIN = frozenset({"type", "description", "title", "default", "minimum", "maximum", "minLength", "maxLength"})
 
 
 def _with_references(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call], knowledge: Knowledge) -> Any:
@@ -207,7 +220,7 @@ def references(
 
 def _alike(one: str, two: str) -> bool:
     """Whether two names may mean one thing: `cursor` and `next_cursor`, `order_id` and `id`."""
-    one, two = one.lower(), two.lower()
+    one, two = one.lower().removesuffix("s"), two.lower().removesuffix("s")
     return one.endswith(two) or two.endswith(one)
 
 

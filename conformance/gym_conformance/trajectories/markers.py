@@ -15,20 +15,12 @@ from hypothesis import strategies as st
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.trajectories.first import in_turn, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, references, trajectories
+from gym_conformance.trajectories.renaming import own, takes_any_word, word
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_session
 
 _MARKER = re.compile(r"zq[a-z]{10}")
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-#: What a definition may say of a text that takes any word of ours.
-_FREE = frozenset({"type", "description", "title", "default", "minLength", "maxLength"})
-_LENGTH = 12
-
 #: Texts of a row that are marked at most, and how long one may be: rows of megabytes are not the rule.
 _MARKED, _LONG = 40, 2000
-
-#: The row's own fields are marked, and not what the policy or the collector reads.
-_NOT_OWN = frozenset({"responses_create_params", "agent_ref"})
 
 _WORD = re.compile(r"[A-Za-z]{3,20}")
 
@@ -57,15 +49,12 @@ class Marking:
         """The trajectory with markers in the place of free texts."""
         row = trajectory.row if self.rows is None else self._row(trajectory.row)
         tools = {tool.name: tool.parameters for tool in row.tools}
-        text = json.dumps(_own(row), ensure_ascii=False)
+        text = json.dumps(own(row), ensure_ascii=False)
         calls = (
             Call(call.name, self._arguments(call.arguments, tools.get(call.name, {}), text))
             for call in trajectory.calls
         )
         return replace(trajectory, row=row, calls=tuple(calls))
-
-    def _marker(self) -> str:
-        return "zq" + "".join(self.draw.choices(_LETTERS, k=10))
 
     def _row(self, row: Row) -> Row:
         left = _MARKED
@@ -85,9 +74,9 @@ class Marking:
                 return value
             left -= 1
             space = " " if " " in value else ""
-            return self.told.setdefault(value, f"{value}{space}{self._marker()}")
+            return self.told.setdefault(value, f"{value}{space}{word(self.draw)}")
 
-        return replace(row, data={**row.data, **marked(_own(row))})
+        return replace(row, data={**row.data, **marked(own(row))})
 
     def _arguments(self, arguments: Any, schema: Mapping[str, Any], row: str) -> Any:
         if isinstance(arguments, list):
@@ -101,21 +90,9 @@ class Marking:
             return arguments
         if arguments in self.told:
             return self.told[arguments]
-        if not _takes_any(schema) or (not self.known and arguments in row):
+        if not takes_any_word(schema) or (not self.known and arguments in row):
             return arguments
-        return self.told.setdefault(arguments, self._marker())
-
-
-def _own(row: Row) -> dict[str, Any]:
-    return {key: value for key, value in row.data.items() if key not in _NOT_OWN and not key.startswith("_ng_")}
-
-
-def _takes_any(schema: Any) -> bool:
-    """Whether a text's definition takes any word."""
-    if not isinstance(schema, dict) or schema.get("type") != "string" or not schema.keys() <= _FREE:
-        return False
-    longest = schema.get("maxLength", _LENGTH)
-    return isinstance(longest, int) and longest >= _LENGTH
+        return self.told.setdefault(arguments, word(self.draw))
 
 
 _TEXTS = re.compile(r"\S+( \S+)+", re.DOTALL)
@@ -163,6 +140,10 @@ def _seeds_first(one: Trajectory, two: Trajectory) -> Schedule:
     return Schedule((one, two), (0, 1, *[0] * (one.steps - 2), *[1] * (two.steps - 1), 0))
 
 
+#: What a reply's value is to be like that goes into an optional argument.
+_SAMPLE = {"string": "", "integer": 0}
+
+
 def asking(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Trajectory:
     """A session on the second's row that asks for what the first was given: its reads, with its ids and cursors."""
     told = [call for call in first.calls if not markers(json.dumps(call.arguments))]
@@ -172,21 +153,47 @@ def asking(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Traje
 
 
 def _followed(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Sequence[Call]:
-    """A call of each tool that takes what the first session's calls return."""
+    """A call of each tool that takes what the first session's calls return, optional arguments too."""
     made: list[Call] = []
     for tool in second.row.tools:
         known_arguments: Iterable[Any] = [
             call.arguments for call in (*first.calls, *second.calls) if call.name == tool.name
         ] or knowledge.recorded.get(tool.name, ())
+        properties = tool.parameters.get("properties")
         for arguments in list(known_arguments)[:1]:
-            if not isinstance(arguments, dict) or markers(json.dumps(arguments)):
+            if not isinstance(arguments, dict) or not isinstance(properties, dict) or markers(json.dumps(arguments)):
                 continue
             chosen = dict(arguments)
-            for key, value in arguments.items():
-                plain = value if not is_reference(value) else value["$reply"].get("otherwise")
-                _, named = references(key, plain, tool, first.calls, knowledge)
+            for key, definition in properties.items():
+                known_value = arguments.get(
+                    key, _SAMPLE.get(str(definition.get("type"))) if isinstance(definition, dict) else None
+                )
+                value = known_value["$reply"].get("otherwise") if is_reference(known_value) else known_value
+                _, named = references(key, value, tool, first.calls, knowledge)
                 if named:
                     chosen[key] = named[-1].as_json()
             if chosen != arguments:
                 made.append(Call(tool.name, of_session(chosen, 0)))
     return made
+
+
+def renewed(schedule: Schedule, draw: Random) -> Schedule:
+    """The schedule with new markers for the old ones: what an earlier try has left is not taken for this one's."""
+    new: dict[str, str] = {}
+
+    def renew(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: renew(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [renew(inner) for inner in value]
+        if not isinstance(value, str):
+            return value
+        return _MARKER.sub(lambda found: new.setdefault(found[0], word(draw)), value)
+
+    rows = {trajectory.row: trajectory.row for trajectory in schedule.trajectories}
+    rows = {row: replace(row, data=renew(row.data)) if markers(json.dumps(own(row))) else row for row in rows}
+    trajectories = (
+        replace(one, row=rows[one.row], calls=tuple(Call(call.name, renew(call.arguments)) for call in one.calls))
+        for one in schedule.trajectories
+    )
+    return replace(schedule, trajectories=tuple(trajectories))

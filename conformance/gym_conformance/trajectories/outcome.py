@@ -1,9 +1,10 @@
 """What a trajectory came to, and how two outcomes differ. Pure: nothing here talks to a server."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY, tool_path
@@ -60,6 +61,23 @@ class Difference:
     expected: Any
     actual: Any
 
+    @property
+    def of_time(self) -> bool:
+        """Whether both are times: no server answers with the same one again."""
+        return _is_time(self.expected) and _is_time(self.actual)
+
+
+_TIME: Final = re.compile(r"\d{1,2}:\d{2}|\d{4}-\d{2}-\d{2}")
+
+#: Seconds, and milliseconds, since 1970, from 2001 on.
+_EPOCH: Final = ((1e9, 1e10), (1e12, 1e13))
+
+
+def _is_time(value: Any) -> bool:
+    if isinstance(value, str):
+        return _TIME.search(value) is not None
+    return isinstance(value, int | float) and any(least < value < most for least, most in _EPOCH)
+
 
 def differences(expected: Outcome, actual: Outcome, mask: frozenset[Place] = frozenset()) -> Iterator[Difference]:
     """Where two outcomes of one trajectory differ, but for the masked places and all below them."""
@@ -73,6 +91,21 @@ def differences(expected: Outcome, actual: Outcome, mask: frozenset[Place] = fro
 def volatile(first: Outcome, second: Outcome) -> frozenset[Place]:
     """The places that differ between two runs alone: times, ids, random text. Nothing there can be compared."""
     return frozenset(difference.place for difference in differences(first, second))
+
+
+def moved(before: Outcome, after: Outcome) -> Outcome:
+    """The later of two runs of one trajectory, with by how much each number moved in the place of the number."""
+    pairs = zip(before.steps, after.steps, strict=True)
+    return Outcome(tuple(StepOutcome(two.name, two.status, _moved(one.body, two.body)) for one, two in pairs))
+
+
+def _moved(one: Any, two: Any) -> Any:
+    if isinstance(one, dict) and isinstance(two, dict):
+        return {key: _moved(one.get(key), inner) for key, inner in two.items()}
+    if isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
+        return [_moved(inner, other) for inner, other in zip(one, two, strict=True)]
+    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (one, two))
+    return round(two - one, 6) if numbers else two
 
 
 def named(mask: Iterable[Place], outcome: Outcome) -> set[str]:

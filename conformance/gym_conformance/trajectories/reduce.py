@@ -40,7 +40,9 @@ def without_sessions(schedule: Schedule, dropped: Collection[int]) -> Schedule:
 
 def without_calls(schedule: Schedule, at: int, dropped: Collection[int]) -> Schedule:
     """The schedule whose trajectory number `at` does not make these calls; all others keep their turns."""
-    trajectories = list(schedule.trajectories)
+    kept = [number for number in range(len(schedule.trajectories[at].calls)) if number not in dropped]
+    places = {number: place for place, number in enumerate(kept)}
+    trajectories = [trajectory.told_of(at, places) for trajectory in schedule.trajectories]
     trajectories[at] = trajectories[at].without(dropped)
     order, step = [], 0
     for turn in schedule.order:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path as FilePath
@@ -28,21 +28,24 @@ _REPLY: Final = "$reply"
 
 @dataclass(frozen=True)
 class Reference:
-    """A value that an earlier call of the same trajectory returned.
+    """A value that an earlier call returned.
 
     Attributes:
         call: the number of that call, from 0.
         path: the keys and indices that lead to the value in its reply.
         otherwise: what stands in where the reply has no such value, or one of another type.
+        session: the number of the schedule's trajectory whose call it was; None for one of the same trajectory.
     """
 
     call: int
     path: Path
     otherwise: Any = None
+    session: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The form in which it stands among the arguments."""
-        return {_REPLY: {"call": self.call, "path": list(self.path), "otherwise": self.otherwise}}
+        inner = {"call": self.call, "path": list(self.path), "otherwise": self.otherwise}
+        return {_REPLY: inner if self.session is None else inner | {"session": self.session}}
 
     def within(self, replies: list[Any]) -> Any:
         """The value among the parsed replies so far."""
@@ -77,6 +80,10 @@ class Trajectory:
         moved = [_renumbered(each, lambda old: old + (old >= at)) for each in self.calls]
         return replace(self, calls=(*moved[:at], call, *moved[at:]), noise=frozenset({at}))
 
+    def told_of(self, session: int, places: Mapping[int, int]) -> "Trajectory":
+        """The same where the calls of another trajectory of the schedule have new numbers."""
+        return replace(self, calls=tuple(_told_of(call, session, places) for call in self.calls))
+
     def without_noise(self) -> "Trajectory":
         """The same without the calls that are there to be refused."""
         return self.without(self.noise)
@@ -90,10 +97,23 @@ class Trajectory:
         return replace(self, calls=tuple(calls), noise=noise)
 
 
+def _told_of(call: Call, session: int, places: Mapping[int, int]) -> Call:
+    """The call with its references to that session's calls moved to their new numbers."""
+
+    def moved(inner: dict[str, Any]) -> dict[str, Any]:
+        return {_REPLY: inner | {"call": places.get(inner["call"], -1)} if inner.get("session") == session else inner}
+
+    return Call(call.name, _map_references(call.arguments, moved))
+
+
 def _renumbered(call: Call, number: Callable[[int], int]) -> Call:
     """The call with its references moved to the new numbers of what they refer to."""
     return Call(
-        call.name, _map_references(call.arguments, lambda inner: {_REPLY: inner | {"call": number(inner["call"])}})
+        call.name,
+        _map_references(
+            call.arguments,
+            lambda inner: {_REPLY: inner if "session" in inner else inner | {"call": number(inner["call"])}},
+        ),
     )
 
 
@@ -212,11 +232,38 @@ def _trajectory(data: Mapping[str, Any], path: FilePath, number: int) -> Traject
     return Trajectory(Row(data["row"], Source(path, number)), calls, frozenset(data["noise"]), str(data["answer"]))
 
 
-def resolve(arguments: Any, replies: list[Any]) -> Any:
-    """The arguments with each reference replaced by the value it stands for."""
+def is_reference(value: Any) -> bool:
+    """Whether a value among the arguments stands for one that an earlier call returned."""
+    return isinstance(value, dict) and value.keys() == {_REPLY}
+
+
+def asks_another(arguments: Any) -> bool:
+    """Whether the arguments hold a value that was returned to another session of the schedule."""
+    found = False
+
+    def look(inner: dict[str, Any]) -> Any:
+        nonlocal found
+        found = found or "session" in inner
+        return inner
+
+    _map_references(arguments, look)
+    return found
+
+
+def of_session(arguments: Any, session: int) -> Any:
+    """The arguments, with references to calls of the same trajectory made ones to calls of that session."""
+    return _map_references(arguments, lambda inner: {_REPLY: {"session": session} | inner})
+
+
+def resolve(arguments: Any, replies: list[Any], others: Sequence[list[Any]] = ()) -> Any:
+    """The arguments with each reference replaced by the value it stands for; `others` are the replies of all sessions."""
 
     def value(inner: dict[str, Any]) -> Any:
-        return Reference(inner["call"], tuple(inner["path"]), inner.get("otherwise")).within(replies)
+        session = inner.get("session")
+        reference = Reference(inner["call"], tuple(inner["path"]), inner.get("otherwise"))
+        if session is None:
+            return reference.within(replies)
+        return reference.within(others[session]) if 0 <= session < len(others) else reference.otherwise
 
     return _map_references(arguments, value)
 

@@ -1,0 +1,213 @@
+"""Isolation in time: a session knows nothing of those before it.
+
+Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session of its own (every version). A store that
+all sessions share, and that no seed resets, is the commonest leak that shipped.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from random import Random
+from typing import Any, Final
+
+from gym_conformance.checks.chance import beyond_chance
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import Violation
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.property import knowledge_of
+from gym_conformance.checks.trial import Trial
+from gym_conformance.session.channel import Channel
+from gym_conformance.trajectories.before_and_after import Change, by_design, changed, changed_since, lasting
+from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
+from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, moved, volatile
+from gym_conformance.trajectories.renaming import names_in, new_names, read_back, renamed, with_other_numbers
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+
+#: Trajectories that are tried under other names, and sets of names of each.
+_TRAJECTORIES, _SETS = 3, 2
+
+#: Runs of the control that show what differs anyway.
+_CONTROLS = 5
+
+_STORE: Final = (
+    "One store for all sessions: a module or class attribute, a default argument such as [] or {}, which is made once, or "
+    "a store keyed by the row, its task or a name in it. Keep it by the session's id, and make it anew with each seed."
+)
+
+
+@check(
+    "isolation-earlier",
+    Level.MUST,
+    "A session MUST know nothing of earlier ones",
+    why="rollouts build on what others left: the same actions earn another reward each time, and training goes on.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def isolation_earlier(trial: Trial, _: object) -> None:
+    """Looks for what a session leaves to later ones, in three ways.
+
+    Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; they stay the
+    same. So they do each time that another session writes between them. And a trajectory comes to the same whether an
+    earlier session has spoken of the same names and numbers, or of others; names and numbers that nobody has used are
+    put into calls and row for it, and read back from the replies. What differs anyway is not compared.
+
+    Source: `add_session_id` in nemo_gym/server_utils.py (every version).
+    """
+    look = trial.learned.first_look
+    if look and look.change and _excludes_chance(trial):
+        raise _violation(trial, look.change)
+    if look and (change := await changed_since(trial.gym, look)) and _excludes_chance(trial):
+        raise _violation(trial, change)
+    knowledge = await knowledge_of(trial)
+    found = known(knowledge)[:_TRAJECTORIES]
+    tried = 0
+    for probe in look.probes if look else ():
+        for writes in found:
+            tried += 1
+            await _expect_unchanged(trial, probe, writes)
+    for trajectory in found:
+        for names in names_in(trajectory)[:_SETS]:
+            tried += 1
+            await _expect_strangers(trial, trajectory, names)
+        await _expect_unmoved(trial, trajectory)
+    trial.note = f"{tried} pairs of sessions"
+
+
+def _excludes_chance(trial: Trial) -> bool:
+    trial.tried.comparisons += 1
+    pairs = LOOKS[0].trials + LOOKS[1].trials
+    return chance_of([(Look(pairs, pairs, 1, 1), pairs, 0)]) <= allowed(trial.tried.comparisons)
+
+
+def _violation(trial: Trial, change: Change) -> Violation:
+    trial.channel.exchanges[:] = change.exchanges
+    trial.schedule = change.schedule
+    difference = change.difference
+    return Violation(
+        f"{difference.step} answers {difference.expected!r}, as before other sessions came and went",
+        f"{difference.actual!r} in a fresh session after them",
+        _STORE,
+    )
+
+
+async def _expect_unchanged(trial: Trial, probe: Trajectory, writes: Trajectory) -> None:
+    """Hold a probe to what it came to just before another session."""
+
+    async def around(between: Trajectory | None, channel: Channel) -> Difference | None:
+        before = await run(trial.gym, channel, probe)
+        if between:
+            await run(trial.gym, channel, _fresh(between))
+        return next(_but(mask, lasting([before], [await run(trial.gym, channel, probe)])), None)
+
+    mask: frozenset[Place] = frozenset()
+    if await around(writes, trial.channel) is None:
+        return
+    first, *others = [await run(trial.gym, Channel(trial.gym.endpoint), probe) for _ in range(_CONTROLS)]
+    mask = mask.union(*(volatile(first, other) for other in others))
+    if await around(writes, trial.channel) is None:
+        return
+    if found := await beyond_chance(trial, partial(around, writes), partial(around, None)):
+        trial.schedule = Schedule((probe, writes, probe))
+        raise Violation(
+            f"{found.step} answers {found.expected!r}, as before another session came and went",
+            f"{found.actual!r} in a fresh session after it",
+            _STORE,
+        )
+
+
+def _fresh(trajectory: Trajectory) -> Trajectory:
+    """The trajectory under names that nobody has used, where it has any."""
+    names = names_in(trajectory)
+    return renamed(trajectory, new_names(names[-1], Random())) if names else trajectory  # noqa: S311 - names, no secrets
+
+
+def _but(mask: frozenset[Place], found: Iterator[Difference]) -> Iterator[Difference]:
+    return (one for one in found if not any(one.place[:length] in mask for length in range(1, len(one.place) + 1)))
+
+
+async def _expect_strangers(trial: Trial, trajectory: Trajectory, names: frozenset[Any]) -> None:
+    """Hold a trajectory after a session that used the same names to what it comes to after one that used others."""
+    draw = Random()  # noqa: S311 - names, no secrets
+
+    async def after(channel: Channel, *, same: bool) -> Outcome:
+        mine = new_names(names, draw)
+        await run(trial.gym, channel, renamed(trajectory, mine if same else new_names(names, draw)))
+        return read_back(await run(trial.gym, channel, renamed(trajectory, mine)), mine)
+
+    await _expect_alike(
+        trial,
+        partial(after, same=True),
+        partial(after, same=False),
+        "as after a session that used other names",
+        Schedule((trajectory, trajectory)),
+    )
+
+
+async def _expect_unmoved(trial: Trial, trajectory: Trajectory) -> None:
+    """Hold what a session's numbers move by to what they move by after a session that said other numbers.
+
+    For what is never the same twice: a counter moves by the same whatever was said, and a sum does not.
+    """
+    first, last = [await run(trial.gym, Channel(trial.gym.endpoint), trajectory) for _ in range(2)]
+    if not volatile(first, last):
+        return
+
+    async def after(channel: Channel, *, between: Trajectory) -> Outcome:
+        nonlocal last
+        before = last
+        await run(trial.gym, channel, between)
+        last = await run(trial.gym, channel, trajectory)
+        return moved(before, last)
+
+    rows = [row for row in trial.gym.rows if row is not trajectory.row][:1]
+    seeds = [(Trajectory(row), Trajectory(trajectory.row)) for row in rows]
+    said = [(other, trajectory) for other in [with_other_numbers(trajectory)] if other]
+    for other, same in (*said, *seeds):
+        await _expect_alike(
+            trial,
+            partial(after, between=other),
+            partial(after, between=same),
+            "more than before, as after a session that said the same numbers",
+            Schedule((trajectory, other, trajectory)),
+        )
+
+
+async def _expect_alike(
+    trial: Trial,
+    tried: Callable[[Channel], Awaitable[Outcome]],
+    control: Callable[[Channel], Awaitable[Outcome]],
+    words: str,
+    schedule: Schedule,
+) -> None:
+    """Hold runs to other runs, chance excluded."""
+    aside = Channel(trial.gym.endpoint)
+    reference = await control(aside)
+    mask = volatile(reference, await control(aside))
+
+    def unlike(outcome: Outcome) -> Difference | None:
+        return next((one for one in differences(reference, outcome, mask) if not by_design(one.place)), None)
+
+    async def held(make: Callable[[Channel], Awaitable[Outcome]], channel: Channel) -> Difference | None:
+        return unlike(await make(channel))
+
+    if unlike(await tried(trial.channel)) is None:
+        return
+    for _control in range(_CONTROLS):
+        mask |= volatile(reference, await control(aside))
+    trial.channel.exchanges.clear()
+    if unlike(await tried(trial.channel)) is None:
+        return
+    if found := await beyond_chance(trial, partial(held, tried), partial(held, control)):
+        trial.schedule = schedule
+        raise Violation(f"{found.step} answers {found.expected!r}, {words}", f"{found.actual!r}", _STORE)
+
+
+async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
+    """What `--gym-replay` does: the first trajectory 17 times before the others, and 17 times after them."""
+    probe, *writes = schedule.trajectories
+    if change := (await changed(trial.gym, [probe], writes)).change:
+        raise _violation(trial, change)
+
+
+isolation_earlier = replace(isolation_earlier, attempt=_before_and_after)

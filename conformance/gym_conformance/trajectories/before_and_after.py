@@ -1,0 +1,185 @@
+"""A probe before other sessions and after them: what an earlier session leaves shows, also where it shows only once.
+
+The probes are reads, and a verify. They are run many times on the untouched server, before anything of it is known;
+then recorded rollouts are run, each in a session of its own; then the probes again. What was the same in all runs
+before, and is the same in all runs after, and is not the same before and after, was changed by a session in between:
+among so many runs no other order of theirs has this form, and chance is what `evidence` allows.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.gym import Gym
+from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.exchange import Exchange
+from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.first import made_up
+from gym_conformance.trajectories.followed import followed
+from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, volatile
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+
+#: So many runs before, and after: one order of 1 in C(34, 17) = 2.3 billion.
+RUNS: Final = 17
+
+#: Runs of a probe at once: nothing that it does is written.
+_AT_ONCE = 16
+
+#: Rows that are probed.
+_ROWS = 2
+
+#: Reads of a probe.
+_READS = 4
+
+#: Names of what sound servers share: ids that count on over all sessions, what says that it was in a cache, clocks.
+_SHARED = re.compile(
+    r"cache|uptime|time|date|elapsed|since|latency|version|(^|_)(id|ids|number|no|seq|sequence|serial|counter|requests?)$|Id$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a probe was answered before and after other sessions: the difference, what was run, and the requests of it."""
+
+    difference: Difference
+    schedule: Schedule
+    exchanges: tuple[Exchange, ...]
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """What an untouched server answered, and what changed when other sessions had come and gone.
+
+    Attributes:
+        probes: what was run before and after.
+        rewards: what the recorded rollouts earned on the untouched server, by row.
+        before: what each probe came to, all its runs.
+        change: what changed for good; None where nothing did.
+    """
+
+    probes: tuple[Trajectory, ...] = ()
+    before: tuple[tuple[Outcome, ...], ...] = ()
+    rewards: tuple[tuple[Row, Any], ...] = ()
+    change: Change | None = None
+
+
+def probe(gym: Gym, row: Row) -> Trajectory:
+    """Reads on a row: the recorded ones, and the tools that take no arguments."""
+    recorded = [call for rollout in gym.recorded.get(row, ())[:1] for call in followed(row, rollout).calls]
+    reads = [call for call in recorded if is_read(call.name) and "$reply" not in json.dumps(call.arguments)]
+    bare = [Call(tool.name, {}) for tool in row.tools if is_read(tool.name) or not tool.parameters.get("properties")]
+    bare = [call for call in bare if not _required(row, call.name)]
+    named = {call.name for call in reads}
+    return Trajectory(row, (*reads[:_READS], *(call for call in bare[:_READS] if call.name not in named)))
+
+
+def _required(row: Row, name: str) -> Any:
+    return next((tool.parameters.get("required") for tool in row.tools if tool.name == name), None)
+
+
+def writing(gym: Gym, row: Row) -> Trajectory:
+    """What may leave something behind: the row's first recorded rollout, or calls that are made up."""
+    recorded = gym.recorded.get(row, ())
+    return followed(row, recorded[0]) if recorded else made_up(Knowledge((row,)), row)
+
+
+async def look(gym: Gym) -> FirstLook:
+    """Take a first look; where the server does not answer, none, which other checks will find."""
+    hangs = gym.endpoint.hangs.copy()
+    try:
+        return await _look(gym)
+    except (ServerFault, PathHangs):
+        gym.endpoint.hangs.clear()
+        gym.endpoint.hangs.update(hangs)
+        return FirstLook()
+
+
+async def _look(gym: Gym) -> FirstLook:
+    rows = (tuple(gym.recorded) or gym.rows or (gym.row,))[:_ROWS]
+    probes = tuple(probe(gym, row) for row in rows)
+    writes = tuple(writing(gym, row) for row in rows)
+    found = await changed(gym, probes, writes)
+    rewards = tuple(
+        (write.row, outcome.reward) for write, outcome in zip(writes, found.outcomes, strict=True) if gym.recorded
+    )
+    return FirstLook(probes, found.before, rewards, found.change)
+
+
+@dataclass(frozen=True)
+class Came:
+    """What came of probes and of the writes between them, and what changed."""
+
+    before: tuple[tuple[Outcome, ...], ...]
+    outcomes: tuple[Outcome, ...]
+    change: Change | None
+
+
+async def changed(gym: Gym, probes: Sequence[Trajectory], writes: Sequence[Trajectory]) -> Came:
+    """Run the probes, then the writes, then the probes again, and say what changed."""
+    record = Channel(gym.endpoint)
+    before = [await _many(gym, one, RUNS - 1) for one in probes]
+    for runs, one in zip(before, probes, strict=True):
+        runs.append(await run(gym, record, one))
+    outcomes = tuple([await run(gym, record, one) for one in writes])
+    for one, runs in zip(probes, before, strict=True):
+        channel = Channel(gym.endpoint)
+        after = [await run(gym, channel, one)]
+        if next(lasting(runs, after), None) is None:
+            continue
+        after += await _many(gym, one, RUNS - 1)
+        if difference := next(lasting(runs, after), None):
+            schedule = Schedule((one, *writes, one))
+            return Came(
+                tuple(map(tuple, before)),
+                outcomes,
+                Change(difference, schedule, (*record.exchanges, *channel.exchanges)),
+            )
+    return Came(tuple(map(tuple, before)), outcomes, None)
+
+
+async def changed_since(gym: Gym, look: FirstLook) -> Change | None:
+    """What has changed since the first look, and is no number: those may count minutes."""
+    for one, before in zip(look.probes, look.before, strict=True):
+        channel = Channel(gym.endpoint)
+        after = [await run(gym, channel, one)]
+        if next(_no_numbers(lasting(before, after)), None):
+            after += await _many(gym, one, RUNS - 1)
+            if difference := next(_no_numbers(lasting(before, after)), None):
+                return Change(difference, Schedule((one,)), tuple(channel.exchanges))
+    return None
+
+
+def _no_numbers(found: Iterator[Difference]) -> Iterator[Difference]:
+    return (one for one in found if not all(isinstance(each, int | float) for each in (one.expected, one.actual)))
+
+
+async def _many(gym: Gym, trajectory: Trajectory, times: int) -> list[Outcome]:
+    free = asyncio.Semaphore(_AT_ONCE)
+
+    async def once() -> Outcome:
+        async with free:
+            return await run(gym, Channel(gym.endpoint), trajectory)
+
+    return list(await asyncio.gather(*(once() for _ in range(times))))
+
+
+def lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Difference]:
+    """Where all runs before are alike, and all runs after, and the two differ; no times, and nothing of a cache."""
+    mask: frozenset[Place] = frozenset().union(
+        *(volatile(before[0], other) for other in before[1:]), *(volatile(after[0], other) for other in after[1:])
+    )
+    for difference in differences(before[0], after[0], mask):
+        if not difference.of_time and not by_design(difference.place):
+            yield difference
+
+
+def by_design(place: Place) -> bool:
+    """Whether a place in a reply is named like what sound servers share: ids that count on, caches, clocks."""
+    return any(_SHARED.search(str(key)) for key in place)

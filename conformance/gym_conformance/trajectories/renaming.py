@@ -1,0 +1,159 @@
+"""The same trajectory under other names: what it speaks of is called by words that nobody has used before. Pure.
+
+A sound server answers alike whatever the names are, once they are read back. A server on which an earlier session
+leaves something knows the names that it used, and no others.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome
+from gym_conformance.trajectories.trajectory import Trajectory, is_reference
+from gym_conformance.values import admits
+
+#: What stands for what: a text or a number of the trajectory, and the new one in its place.
+Names = Mapping[Any, Any]
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+#: The length of a new word, and the range of a new number.
+_WORD = 12
+_LEAST, _MOST = 100_000, 999_999_999
+
+#: What a definition may say of a text that takes any word.
+FREE = frozenset({"type", "description", "title", "default", "minLength", "maxLength"})
+
+#: The row's own fields are renamed, and not what the policy or the collector reads.
+_NOT_OWN = frozenset({"responses_create_params", "agent_ref"})
+
+_NAMED_LIKE_IDS = re.compile(r"(^|_)(id|ids|number|no|key|code|book|item)$|Id$", re.IGNORECASE)
+
+
+def own(row: Row) -> dict[str, Any]:
+    """The row's own fields."""
+    return {key: value for key, value in row.data.items() if key not in _NOT_OWN and not key.startswith("_ng_")}
+
+
+def takes_any_word(schema: Any) -> bool:
+    """Whether a text's definition takes any word."""
+    if not isinstance(schema, dict) or schema.get("type") != "string" or not schema.keys() <= FREE:
+        return False
+    longest = schema.get("maxLength", _WORD)
+    return isinstance(longest, int) and longest >= _WORD
+
+
+def word(draw: Random) -> str:
+    """A word that nobody has used before."""
+    return "zq" + "".join(draw.choices(_LETTERS, k=_WORD - 2))
+
+
+def names_in(trajectory: Trajectory) -> tuple[frozenset[Any], ...]:
+    """Sets of what may be renamed, the most promising first: texts and ids, texts, texts that the row does not know."""
+    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
+    found = {
+        (name, value)
+        for call in trajectory.calls
+        for name, value, schema in _arguments(call.arguments, tools.get(call.name, {}))
+        if (isinstance(value, str) and value and takes_any_word(schema)) or _is_id(name, value, schema)
+    }
+    texts = frozenset(value for _, value in found if isinstance(value, str))
+    every = texts | {value for _, value in found if not isinstance(value, str)}
+    row = json.dumps(own(trajectory.row), ensure_ascii=False)
+    novel = frozenset(text for text in texts if text not in row)
+    return tuple(dict.fromkeys(names for names in (every, texts, novel) if names))
+
+
+def _is_id(name: str, value: Any, schema: Any) -> bool:
+    if type(value) is not int or not isinstance(schema, dict) or not _NAMED_LIKE_IDS.search(name):
+        return False
+    most = schema.get("maximum", _MOST)
+    return schema.get("type") == "integer" and "enum" not in schema and isinstance(most, int) and most >= _MOST
+
+
+def _arguments(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Every argument without parts, with its name and its definition."""
+    schema = schema if isinstance(schema, dict) else {}
+    if isinstance(value, dict) and not is_reference(value):
+        properties = schema.get("properties")
+        known = properties if isinstance(properties, dict) else {}
+        for key, inner in value.items():
+            yield from _arguments(inner, known.get(key), key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _arguments(inner, schema.get("items"), name)
+    elif isinstance(value, str | int):
+        yield name, value, schema
+
+
+def new_names(names: frozenset[Any], draw: Random) -> Names:
+    """A new name for each, in the order of the old ones: a list that is sorted stays so."""
+    words = sorted(name for name in names if isinstance(name, str))
+    numbers = sorted(name for name in names if not isinstance(name, str))
+    new_words = sorted(word(draw) for _ in words)
+    return dict(zip(words, new_words, strict=True)) | dict(
+        zip(numbers, sorted(draw.sample(range(_LEAST, _MOST), len(numbers))), strict=True)
+    )
+
+
+def renamed(trajectory: Trajectory, names: Names) -> Trajectory:
+    """The trajectory, and its row's own fields, with the new names."""
+    row = replace(trajectory.row, data={**trajectory.row.data, **_mapped(own(trajectory.row), names)})
+    calls = (Call(call.name, _mapped(call.arguments, names)) for call in trajectory.calls)
+    return replace(trajectory, row=row, calls=tuple(calls))
+
+
+def _mapped(value: Any, names: Names) -> Any:
+    if isinstance(value, dict):
+        return (
+            value if is_reference(value) else {_name(key, names): _mapped(each, names) for key, each in value.items()}
+        )
+    if isinstance(value, list):
+        return [_mapped(each, names) for each in value]
+    return _name(value, names)
+
+
+def _name(value: Any, names: Names) -> Any:
+    return names.get(value, value) if type(value) in (str, int) else value
+
+
+def with_other_numbers(trajectory: Trajectory) -> Trajectory | None:
+    """The trajectory with one less, or one more, for each number that is no id; None where no call has any."""
+    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
+    calls = []
+    for call in trajectory.calls:
+        schema = tools.get(call.name, {})
+        others = (_other_numbers(call.arguments, step) for step in (-1, 1))
+        calls.append(Call(call.name, next((other for other in others if admits(schema, other)), call.arguments)))
+    return None if calls == list(trajectory.calls) else replace(trajectory, calls=tuple(calls))
+
+
+def _other_numbers(value: Any, step: int, name: str = "") -> Any:
+    if isinstance(value, dict):
+        return value if is_reference(value) else {key: _other_numbers(each, step, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_other_numbers(each, step, name) for each in value]
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return value + step if plain and not _NAMED_LIKE_IDS.search(name) else value
+
+
+def read_back(outcome: Outcome, names: Names) -> Outcome:
+    """The outcome with the old names in the place of the new ones, within texts too."""
+    words = {new.lower(): old for old, new in names.items() if isinstance(new, str)}
+    numbers = {new: old for old, new in names.items() if not isinstance(new, str)}
+    pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE) if words else None
+
+    def back(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {back(key): back(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [back(each) for each in value]
+        if isinstance(value, str) and pattern:
+            return pattern.sub(lambda found: str(words[found[0].lower()]), value)
+        return numbers.get(value, value) if type(value) is int else value
+
+    return Outcome(tuple(StepOutcome(step.name, step.status, back(step.body)) for step in outcome.steps))

@@ -1,0 +1,99 @@
+"""Noise, counters and what sessions may share are no violations: a false alarm is the worst fault of a gate."""
+
+import random
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from gym_conformance.checks.registry import CHECKS
+from gym_conformance.findings import Verdict
+from gym_conformance.options import Options
+from gym_conformance.plugin.run import Run
+from gym_conformance.trajectories.profiles import Profile
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources.tools import FunctionTool
+from gym_mocks.serving import serve
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.twin import dataset
+
+Json = dict[str, Any]
+
+#: All that rest on a comparison.
+SECTIONS = ("cookie", "calls", "isolation", "repeat", "reward")
+
+#: What they rightly say of noise: no MUST.
+TOLD = {"repeat-deterministic", "repeat-replies", "repeat-declares-stateless", "repeat-recorded", "repeat-tool-calls"}
+
+
+class NoisyReward(ReferenceServer):
+    """A judge, or a simulator, that is not always of the same mind."""
+
+    def __init__(self, chance: float) -> None:
+        super().__init__()
+        self.chance = chance
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Any:
+        score = await super().score(session_id, row, response)
+        more = 0.25 if random.random() < self.chance else 0.0  # noqa: S311
+        return type(score)(score.reward + more, {})
+
+
+class NoisyReplies(ReferenceServer):
+    """Tools fail now and then, or answer in other words."""
+
+    def __init__(self, chance: float) -> None:
+        super().__init__()
+        self.chance = chance
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        return {"answer": result, "mood": random.random() < self.chance}  # noqa: S311
+
+
+class Shares(ReferenceServer):
+    """Replies have random ids, the time, numbers that count on over all sessions, and what comes from a cache."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests = self.created = 0
+        self.cache: dict[str, Any] = {}
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        self.requests += 1
+        self.created += tool.name == "add_stock"
+        key = f"{tool.name} {arguments}"
+        cached = key in self.cache
+        price = self.cache.setdefault(key, len(key))
+        return {
+            "answer": result,
+            "id": self.created,
+            "trace": uuid4().hex,
+            "requests": self.requests,
+            "time": time.strftime("%H:%M:%S"),
+            "price": price,
+            "cached": cached,
+        }
+
+
+NOISY: dict[str, Callable[[], ASGIApp]] = {
+    **{f"reward {chance}": partial(NoisyReward, chance) for chance in (0.1, 0.5)},
+    **{f"replies {chance}": partial(NoisyReplies, chance) for chance in (0.1,)},
+    "what sessions share": Shares,
+}
+
+
+@pytest.mark.parametrize("noise", NOISY)
+def test_noise_is_no_violation(noise: str) -> None:
+    with serve(NOISY[noise]()) as url:
+        run = Run(url, Options(url=url, timeout=5.0, profile=Profile("tests", 6, 0.1)), dataset())
+        try:
+            findings = [finding for check in CHECKS if check.section in SECTIONS for finding in run.judge(check)]
+        finally:
+            run.close()
+    failed = {finding.check: finding.actual for finding in findings if finding.verdict is Verdict.FAIL}
+    assert {check: actual for check, actual in failed.items() if check not in TOLD} == {}
