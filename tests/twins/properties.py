@@ -210,7 +210,7 @@ _ISOLATION = _words("isolation-interleaved isolation-concurrent isolation-crowde
 
 TWINS = (
     PropertyTwin("state shared by all sessions", StateOfTheLastSeed, _ISOLATION - {"isolation-concurrent"}),
-    PropertyTwin("one store that no seed resets", OneStore, _words("isolation-earlier isolation-told"), calls=9),
+    PropertyTwin("one store that no seed resets", OneStore, _words("isolation-earlier isolation-told"), calls=16, sessions=4),
     PropertyTwin("a row that waits in one place", PendingRow, _words("isolation-interleaved")),
     PropertyTwin("three calls in one order open a trap-door", OrderLeaks, _words("isolation-interleaved"), calls=9),
     PropertyTwin("one count for all", OneCountForAll, _words("isolation-interleaved")),

@@ -14,7 +14,7 @@ from typing import Any
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference
-from gym_conformance.values import admits
+from gym_schemas import admits
 
 #: What stands for what: a text or a number of the trajectory, and the new one in its place.
 Names = Mapping[Any, Any]

@@ -1,0 +1,63 @@
+"""Names that nobody has used, in calls and rows, and read back from replies; markers that belong to one session."""
+
+from pathlib import Path
+from random import Random
+
+from gym_conformance.contract.dataset_rows import Call, Row, Source
+from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.markers import markers, renewed, told_apart
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome
+from gym_conformance.trajectories.renaming import names_in, new_names, read_back, renamed, with_other_numbers
+from gym_conformance.trajectories.trajectory import Trajectory
+
+_ARGUMENTS = {
+    "name": {"type": "string"},
+    "book_id": {"type": "integer"},
+    "count": {"type": "integer", "minimum": 1},
+    "kind": {"type": "string", "enum": ["fruit", "tool"]},
+}
+_TOOL = {"type": "function", "name": "lend", "parameters": {"type": "object", "properties": _ARGUMENTS}}
+ROW = Row(
+    {"responses_create_params": {"input": "x", "tools": [_TOOL]}, "shelf": {"saw": 3}, "books": [{"id": 7}]},
+    Source(Path("rows.jsonl"), 1),
+)
+LENDS = Trajectory(ROW, (Call("lend", {"name": "saw", "book_id": 7, "count": 2, "kind": "tool"}),))
+DRAW = Random(1)  # noqa: S311 - names, no secrets
+
+
+def test_names_are_texts_that_take_any_word_and_numbers_of_ids() -> None:
+    assert names_in(LENDS) == (frozenset({"saw", 7}), frozenset({"saw"}))
+
+
+def test_calls_and_row_get_the_new_names_and_replies_are_read_back() -> None:
+    names = new_names(frozenset({"saw", 7}), DRAW)
+    other = renamed(LENDS, names)
+    assert other.calls[0].arguments == {"name": names["saw"], "book_id": names[7], "count": 2, "kind": "tool"}
+    assert other.row.data["shelf"] == {names["saw"]: 3}
+    assert other.row.data["books"] == [{"id": names[7]}]
+    assert other.row.data["responses_create_params"] is ROW.data["responses_create_params"]
+    reply = Outcome((StepOutcome("/lend", 200, {"lent": [names[7]], "says": f"You have {names['saw']}."}),))
+    assert read_back(reply, names).steps[0].body == {"lent": [7], "says": "You have saw."}
+
+
+def test_what_is_sorted_stays_sorted() -> None:
+    names = new_names(frozenset({"a", "b", "c", 1, 2}), DRAW)
+    assert [names[old] for old in "abc"] == sorted(names[old] for old in "abc")
+    assert names[1] < names[2]
+
+
+def test_other_numbers_are_allowed_ones_and_no_ids() -> None:
+    other = with_other_numbers(LENDS)
+    assert other is not None
+    assert other.calls[0].arguments == {"name": "saw", "book_id": 7, "count": 1, "kind": "tool"}
+    assert with_other_numbers(Trajectory(ROW, (Call("lend", {"name": "saw"}),))) is None
+
+
+def test_two_sessions_share_no_marker_and_each_try_has_its_own() -> None:
+    for schedule in told_apart(Knowledge((ROW,), recorded_trajectories=(LENDS,)), DRAW):
+        first, second = [markers(str([call.arguments for call in one.calls])) for one in schedule.trajectories]
+        assert not first & second
+        again = renewed(schedule, DRAW)
+        told = [markers(str([call.arguments for call in one.calls])) for one in again.trajectories]
+        assert [len(each) for each in told] == [len(first), len(second)]
+        assert not told[0] & first
