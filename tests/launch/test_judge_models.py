@@ -16,6 +16,7 @@ from gym_conformance.plugin.run import Run
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
+from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.judging import ended, telling
 from tests.twins.twin import dataset
 
@@ -87,7 +88,45 @@ def test_a_twin_fails_exactly_its_own(server: type[_Judged], fails: set[str], mo
     assert ended(found, Verdict.PASS) == {check.id for check in OF_JUDGE_MODELS} - fails
     if fails == {"judge-answers"}:
         subjects = {finding.subject for finding in found["judge-answers"] if finding.verdict is Verdict.FAIL}
-        assert subjects == {"garbage", "500"}
+        assert subjects == {"garbage", "500", "400, as its context is too short"}
+
+
+class _Strict(_Judged):
+    """What is no yes earns nothing, whatever became of the judge."""
+
+    earns = 0.0
+
+    async def score(self, *_: object) -> Score:
+        async with httpx.AsyncClient(timeout=self.patience) as client:
+            reply = await client.post(self.judge, json={"input": "Is it right?"})
+        if reply.status_code != 200:
+            return Score(self.earns)
+        return Score(float("Yes" in reply.text))
+
+
+class _Masks(_Strict):
+    """0.5.0 and later can say that the judge failed."""
+
+    def __init__(self, mocks: MockPeers) -> None:
+        super().__init__(mocks)
+        self.handlers["GET", "/reverify_mode"] = self._mode
+
+    async def _mode(self, _: HttpRequest) -> HttpReply:
+        return HttpReply.json("unknown")
+
+
+class _Pays(_Strict):
+    earns = 0.5
+
+
+@pytest.mark.parametrize(
+    ("server", "told"),
+    [(_Strict, ""), (_Masks, "a reward of 0.0, as for a wrong answer"), (_Pays, "a reward of 0.5")],
+)
+def test_a_judge_that_fails_in_silence(server: type[_Strict], told: str, mocks: MockPeers) -> None:
+    found = _found(server(mocks), mocks, "judge-answers")
+    failed = {one.subject: one.actual for one in found if one.verdict is Verdict.FAIL}
+    assert failed == ({"500": told} if told else {})
 
 
 def test_without_a_judge_it_does_not_apply(mocks: MockPeers) -> None:
@@ -101,7 +140,7 @@ def _found(server: ReferenceServer, mocks: MockPeers, check: str) -> list[Findin
     with serve(server) as url:
         run = Run(url, Options(url=url, timeout=3.0), dataset(), judge_models=JudgeModels(("judge",), mocks))
         try:
-            return run.judge(next(one for one in CHECKS if one.id == check))
+            return run.judge(next(one for one in (*CHECKS, *OF_JUDGE_MODELS) if one.id == check))
         finally:
             run.close()
 

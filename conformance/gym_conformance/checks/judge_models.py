@@ -7,12 +7,12 @@ from 0.5.0 on a failed judge may be reported as 200 with `_ng_failure_class`.
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.launched import FakeModel, JudgeModels, Saying
-from gym_conformance.checks.needs import RESOURCES_SERVER
+from gym_conformance.checks.needs import RESOURCES_SERVER, reverify_mode
 from gym_conformance.checks.trial import Trial, describe
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
@@ -33,12 +33,18 @@ _SLIPS: Final = (
     "UnboundLocalError",
 )
 
+#: What says that a sample is not to be trained on (`_ng_failure_class` from 0.5.0 on, the others from 0.7.0 on).
+_MASKED: Final = ("_ng_failure_class", "mask_sample", "failure_kind", "failure_reason")
+
+#: More than a judge model's context holds.
+_LONG: Final = response([message("word " * 50_000)])
+
 #: What frameworks say of an error that nobody handled.
 _NOTHING_SAID: Final = ("", "Internal Server Error", "An unknown error occurred")
 
 
 def _sayings(_trial: Trial) -> Iterable[Saying]:
-    return (Saying.YES, Saying.NO, Saying.GARBAGE, Saying.FAILURE)
+    return (Saying.YES, Saying.NO, Saying.GARBAGE, Saying.FAILURE, Saying.TOO_LONG)
 
 
 @check(
@@ -52,8 +58,11 @@ def _sayings(_trial: Trial) -> Iterable[Saying]:
 async def judge_answers(trial: Trial, saying: Saying) -> None:
     """Verifies a row while the judge model says yes, no or garbage, or answers 500; a score or a named error must come.
 
+    A very long text is verified, too, while the judge model answers that its context is too short for it.
     Only for launched servers whose verify asks a model. A 5xx is a violation if it says nothing, or is the bare `repr` of
-    a programming error such as `KeyError('score')`.
+    a programming error such as `KeyError('score')`. So is a 200 with a reward while the judge model answers 500: where
+    that reward is more than its no earns, and, where the framework has `_ng_failure_class` (0.5.0 on) and the reward
+    hangs on the judge model, where it is just what its no earns.
     Our inference: nemo-gym passes the error on with its text, and later versions report it as `_ng_failure_class`.
     """
     reply = await _verified(trial, saying)
@@ -71,6 +80,33 @@ async def judge_answers(trial: Trial, saying: Saying) -> None:
         raise Violation(
             "a reward, or _ng_failure_class", describe(reply), "verify does not report what its judge model did."
         )
+    told = isinstance(body, dict) and any(body.get(key) for key in _MASKED)
+    if saying is Saying.FAILURE and reply.status == HTTPStatus.OK and not told:
+        await _expect_told_apart(trial, _reward(reply))
+
+
+async def _expect_told_apart(trial: Trial, failed: Any) -> None:
+    """Raise if a failed judge model earns what its no earns, though it could be reported, or more."""
+    yes, no = [_reward(await _verified(trial, saying)) for saying in (Saying.YES, Saying.NO)]
+    if not all(isinstance(reward, int | float) for reward in (failed, yes, no)):
+        return
+    if failed > no:
+        raise Violation(
+            f"no more than {no}, which its no earns, when the judge model answers {Saying.FAILURE}",
+            f"a reward of {failed}",
+            "The scorer takes an error for a verdict: an outage of the judge model is paid.",
+        )
+    if failed == no != yes and await reverify_mode(Trial(trial.bench)) is not None:
+        raise Violation(
+            f"_ng_failure_class, or an error, when the judge model answers {Saying.FAILURE}",
+            f"a reward of {failed}, as for a wrong answer",
+            "The scorer catches the error and scores all the same: an outage of the judge model trains as failures.",
+        )
+
+
+def _reward(reply: Reply) -> Any:
+    body = reply.json() if reply.is_json else None
+    return body.get("reward") if isinstance(body, dict) else None
 
 
 @check(
@@ -107,7 +143,7 @@ async def _verified(trial: Trial, saying: Saying) -> Reply:
     model = judge_models_of(trial).model
     session = await trial.open(_row(trial.gym))
     with answering(model, saying, "verify asks no model to score this row"):
-        return await trial.verify(session, _output(trial.gym))
+        return await trial.verify(session, _LONG if saying is Saying.TOO_LONG else _output(trial.gym))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ class Saying(StrEnum):
     GARBAGE = "garbage"
     BROKEN = "what is no JSON"
     FAILURE = "500"
+    TOO_LONG = "400, as its context is too short"
     NOTHING = "nothing, for long"
 
 

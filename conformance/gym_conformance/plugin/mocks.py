@@ -32,6 +32,9 @@ _SAID = {
     Saying.GARBAGE: '{"score": [[[ \u2603 </answer>',
 }
 
+#: vLLM's words.
+_TOO_LONG = "This model's maximum context length is 8192 tokens. However, your request has 50001 input tokens."
+
 #: Seconds: longer than any client of a server under test waits.
 _LONG = 900.0
 
@@ -80,6 +83,8 @@ class MockPeers:
             self._policy.fail(PolicyFault("invalid_json"))
         if saying is Saying.FAILURE:
             self._policy.fail(PolicyFault("status", status=500))
+        if saying is Saying.TOO_LONG:
+            self._policy.fail(PolicyFault("status", status=400, message=_TOO_LONG))
         if saying is Saying.NOTHING:
             self._policy.fail(PolicyFault("latency", seconds=_LONG))
 

@@ -37,6 +37,7 @@ class PolicyFault:
         times: at most so often.
         seconds: of latency; a callable draws from a distribution.
         status: the HTTP status.
+        message: what a refusal says.
         retry_after: seconds, for the header of that name.
     """
 
@@ -47,6 +48,7 @@ class PolicyFault:
     times: int | None = None
     seconds: float | Callable[[Random], float] = 0.0
     status: int = 500
+    message: str = "a fault on purpose"
     retry_after: float | None = None
 
 

@@ -145,7 +145,7 @@ class FakePolicy(App):
         for fault in faults:
             if fault.kind == "status":
                 after = () if fault.retry_after is None else (("retry-after", f"{fault.retry_after:g}"),)
-                return (), _error(fault.status, "a fault on purpose", after)
+                return (), _error(fault.status, fault.message, after)
         turn = distorted(await turn_by(ending(policy, self.max_turns), asked), faults)
         kinds = frozenset(fault.kind for fault in faults)
         answer = Answer.of(asked, turn, self.tokenizer, self.made, token_fields=self.token_fields, kinds=kinds)
