@@ -32,11 +32,15 @@ class Refusal(Exception):
         super().__init__(printable(_WORD.sub(_without_password, message), _REFUSAL))
 
 
-def printable(text: str, limit: int | None = 400) -> Shown:
-    """One line that a terminal shows as it stands; what it cannot show is escaped, the rest cut at `limit` characters."""
-    cut = limit is not None and len(text) > limit
+def printable(text: str, limit: int | None = 400, length: int = 0) -> Shown:
+    """One line that a terminal shows as it stands; what it cannot show is escaped, the rest cut at `limit` characters.
+
+    `length` is that of the whole text, where this is only its beginning.
+    """
+    length = max(length, len(text))
+    cut = limit is not None and length > limit
     escaped = "".join(_escape(character) for character in (text[:limit] if cut else text))
-    return Shown(tame(escaped) + (f"... ({len(text):,} characters)" if cut else ""))
+    return Shown(tame(escaped) + (f"... ({length:,} characters)" if cut else ""))
 
 
 def printable_lines(text: str) -> str:

@@ -30,6 +30,9 @@ _BEGINNING = 8
 #: Characters at a text's end in which that is looked for.
 _TAIL = 400
 
+#: So many times what is shown of a text are looked through for secrets.
+_WINDOW = 10
+
 #: What requests say anyway; a header of the user's may hold it too.
 _PUBLIC = frozenset({"application/json", "*/*", "gym-conformance"})
 
@@ -102,8 +105,10 @@ class Secrets:
         return value
 
     def show(self, text: str, limit: int | None = 400) -> Shown:
-        """The text for a reader: without any of them, escaped, and cut."""
-        return printable(self.redact(text), limit)
+        """The text for a reader: without any of them, escaped, and cut; of a long one, no more is looked through."""
+        if limit is None or len(text) <= (window := _WINDOW * limit):
+            return printable(self.redact(text), limit)
+        return printable(self.redact(text[:window]), limit, len(text))
 
     def _without_beginning(self, text: str) -> str:
         """The text without the beginning of a secret that whoever cut it left at its end."""

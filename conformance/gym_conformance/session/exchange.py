@@ -11,7 +11,7 @@ from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies, receiv
 from gym_conformance.documents import too_deep
 
 #: Of a reply: far more than a sound one has.
-_VALUES = 1_000_000
+_VALUES, _CONTAINERS = 1_000_000, 200_000
 
 #: Of an integer, its sign counted.
 _DIGITS = 300
@@ -75,8 +75,9 @@ class Reply:
     @cached_property
     def _parsed(self) -> tuple[Any, str]:
         """The value, and why there is none: each body is parsed once, however often it is looked at."""
-        if self.body.count(b",") > _VALUES:  # each may cost a hundred times its bytes
-            return None, f"more than {_VALUES:,} values"
+        # Counted without parsing, for each may cost a hundred times its bytes
+        if self.body.count(b",") > _VALUES or self.body.count(b"{") + self.body.count(b"[") > _CONTAINERS:
+            return None, f"more than {_VALUES:,} values, or {_CONTAINERS:,} objects and arrays"
         try:
             value = json.loads(self.body.decode(), parse_constant=_refuse_constant, parse_int=_integer)
         except RecursionError:
