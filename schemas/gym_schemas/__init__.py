@@ -10,7 +10,7 @@
 - `differences`, `same`, `distance` and `without` compare JSON values and take them apart.
 """
 
-from gym_schemas.acceptance import Acceptance, Refusal
+from gym_schemas.acceptance import Acceptance, SchemaRefusal
 from gym_schemas.boundaries import boundary_values, constants
 from gym_schemas.containment import contains, subtract
 from gym_schemas.json_values import ABSENT, Change, Json, Way, differences, distance, identity, pointer, same, without
@@ -29,8 +29,8 @@ __all__ = [
     "Document",
     "Json",
     "NoValue",
-    "Refusal",
     "Schema",
+    "SchemaRefusal",
     "Way",
     "admits",
     "boundary_values",

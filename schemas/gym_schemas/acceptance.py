@@ -15,7 +15,7 @@ _BRANCHED = frozenset({"anyOf", "oneOf"})
 
 
 @dataclass(frozen=True)
-class Refusal:
+class SchemaRefusal:
     """Why a value is refused: where in the value, by which keyword, in words.
 
     Where a property is missing or unexpected, the way ends in its name.
@@ -45,7 +45,7 @@ class Acceptance:
         """Whether the schema admits the value."""
         return accepted(self._validator, value)
 
-    def refusals(self, value: Json) -> list[Refusal]:
+    def refusals(self, value: Json) -> list[SchemaRefusal]:
         """All that the schema has against the value, each as deep inside as can be told."""
         return [refusal for error in self._validator.iter_errors(value) for refusal in _located(error)]
 
@@ -58,7 +58,7 @@ def accepted(validator: jsonschema_rs.Validator, value: Json) -> bool:
         return False
 
 
-def _located(error: jsonschema_rs.ValidationError) -> Iterator[Refusal]:
+def _located(error: jsonschema_rs.ValidationError) -> Iterator[SchemaRefusal]:
     """The error, or those of the one branch of a union that the value seems meant for."""
     kind = error.kind
     if kind.name in _BRANCHED and (branches := getattr(kind, "context", None)):
@@ -68,18 +68,21 @@ def _located(error: jsonschema_rs.ValidationError) -> Iterator[Refusal]:
                 yield from _located(inner)
         else:
             firsts = (_reason(branch[0]) for branch in meant or branches if branch)
-            yield Refusal(tuple(error.instance_path), kind.name, " and ".join(dict.fromkeys(firsts)) or _reason(error))
+            yield SchemaRefusal(
+                tuple(error.instance_path), kind.name, " and ".join(dict.fromkeys(firsts)) or _reason(error)
+            )
         return
     way = tuple(error.instance_path)
     if kind.name == "required":
         name = str(getattr(kind, "property", ""))
-        yield Refusal((*way, name), kind.name, f"{name} is required", missing=True)
+        yield SchemaRefusal((*way, name), kind.name, f"{name} is required", missing=True)
     elif names := getattr(kind, "unexpected", None):
         yield from (
-            Refusal((*way, name), kind.name, f"{name} is not among its properties", unexpected=True) for name in names
+            SchemaRefusal((*way, name), kind.name, f"{name} is not among its properties", unexpected=True)
+            for name in names
         )
     else:
-        yield Refusal(way, kind.name, _reason(error))
+        yield SchemaRefusal(way, kind.name, _reason(error))
 
 
 def _reason(error: jsonschema_rs.ValidationError) -> str:

@@ -5,10 +5,9 @@ looked at, and of classes such as \p{L} or [^x] a sample is known: whoever asks 
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple
 
 import jsonschema_rs
 
@@ -38,65 +37,65 @@ class _Unreadable(Exception):
     pass
 
 
-@dataclass(frozen=True)
-class _Letter:
-    members: str
-    least: int = 1
+class _Part(NamedTuple):
+    """A part of an expression: the fewest characters that match it, and how a writer makes some that do."""
+
+    least: int
+    text: Callable[["_Writer"], str]
 
 
-@dataclass(frozen=True)
-class _Row:
-    parts: tuple["_Part", ...]
-
-    @property
-    def least(self) -> int:
-        return sum(part.least for part in self.parts)
+def _letter(members: str) -> _Part:
+    return _Part(1, lambda writer: writer.choices.letter(members) if len(members) > 1 else members)
 
 
-@dataclass(frozen=True)
-class _Either:
-    options: tuple["_Part", ...]
-
-    @property
-    def least(self) -> int:
-        return min(option.least for option in self.options)
+def _row(parts: Sequence[_Part]) -> _Part:
+    return _Part(sum(part.least for part in parts), lambda writer: "".join(part.text(writer) for part in parts))
 
 
-@dataclass(frozen=True)
-class _Times:
-    part: "_Part"
-    low: int
-    high: int
+def _either(options: Sequence[_Part]) -> _Part:
+    least = min(option.least for option in options)
 
-    @property
-    def least(self) -> int:
-        return self.low * self.part.least
+    def text(writer: "_Writer") -> str:
+        chosen = writer.choices.pick([one for one in options if one.least - least <= max(0, writer.room)])
+        writer.spend(chosen.least - least)
+        return chosen.text(writer)
 
-
-@dataclass(frozen=True)
-class _Named:
-    part: "_Part"
-    names: tuple[str, ...]
-
-    @property
-    def least(self) -> int:
-        return self.part.least
+    return _Part(least, text)
 
 
-@dataclass(frozen=True)
-class _Again:
-    name: str
-    least: int = 0
+def _times(part: _Part, low: int, high: int) -> _Part:
+    unit = max(1, part.least)
+
+    def text(writer: "_Writer") -> str:
+        least = min(high, low + -(-max(0, writer.short) // unit))
+        most = min(high, max(least, low + _MORE), low + max(0, writer.room) // unit)
+        times = writer.choices.count(least, max(least, most))
+        writer.spend((times - low) * unit)
+        return "".join(part.text(writer) for _ in range(times))
+
+    return _Part(low * part.least, text)
 
 
-_Part: TypeAlias = _Letter | _Row | _Either | _Times | _Named | _Again
+def _named(part: _Part, names: Sequence[str]) -> _Part:
+    def text(writer: "_Writer") -> str:
+        made = part.text(writer)
+        writer.groups |= dict.fromkeys(names, made)
+        return made
+
+    return _Part(part.least, text)
 
 
-@dataclass
+def _again(name: str) -> _Part:
+    return _Part(0, lambda writer: writer.groups.get(name, ""))
+
+
+_NOTHING = _row(())
+
+
 class _Reader:
-    text: str
-    at: int = 0
-    groups: int = 0
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = self.groups = 0
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
@@ -116,13 +115,13 @@ class _Reader:
         while self.peek() == "|":
             self.at += 1
             options.append(self.row())
-        return options[0] if len(options) == 1 else _Either(tuple(options))
+        return options[0] if len(options) == 1 else _either(options)
 
     def row(self) -> _Part:
         parts = []
         while self.peek() not in ("", "|", ")"):
             parts.append(self.times(self.one()))
-        return parts[0] if len(parts) == 1 else _Row(tuple(parts))
+        return parts[0] if len(parts) == 1 else _row(parts)
 
     def times(self, part: _Part) -> _Part:
         low, high = 1, 1
@@ -138,7 +137,7 @@ class _Reader:
             self.at += 1
         if low * max(part.least, 1) > _MOST or high < low:
             raise _Unreadable
-        return _Times(part, low, high)
+        return _times(part, low, high)
 
     def one(self) -> _Part:
         char = self.next()
@@ -146,16 +145,16 @@ class _Reader:
             case "(":
                 return self.group()
             case "[":
-                return _Letter(self.members())
+                return _letter(self.members())
             case "\\":
                 return self.escaped()
             case "^" | "$":
-                return _Row(())
+                return _NOTHING
             case ".":
-                return _Letter(_SAMPLE)
+                return _letter(_SAMPLE)
             case "*" | "+" | "?":
                 raise _Unreadable
-        return _Letter(char)
+        return _letter(char)
 
     def group(self) -> _Part:
         found = _GROUP.match(self.text, self.at)
@@ -171,22 +170,22 @@ class _Reader:
         if self.next() != ")":
             raise _Unreadable
         if found and found["other"]:
-            return _Row(())
+            return _NOTHING
         if found and found["ahead"]:  # what is asked for further on may as well stand here
-            return _Times(part, 0, 1)
-        return _Named(part, names) if names else part
+            return _times(part, 0, 1)
+        return _named(part, names) if names else part
 
     def escaped(self) -> _Part:
         char = self.peek()
         if char in ("b", "B", "A", "Z", "z"):
             self.at += 1
-            return _Row(())
+            return _NOTHING
         if char.isdecimal() and char != "0":
-            return _Again(self.next())
+            return _again(self.next())
         if found := re.compile(r"k<([^>]+)>").match(self.text, self.at):
             self.at = found.end()
-            return _Again(found[1])
-        return _Letter(self.class_())
+            return _again(found[1])
+        return _letter(self.class_())
 
     def class_(self) -> str:
         r"""What an escape stands for, in a class or outside: \d, \p{L}, \u0041, \n, \-."""
@@ -229,41 +228,17 @@ class _Reader:
 
 
 class _Writer:
-    """Makes a text of the parts that is at least `low` and at most `high` characters long, as far as they allow it."""
+    """The choices for one text, and how many characters it is still short of, or has room for, beyond the fewest."""
 
-    def __init__(self, choices: Choices, part: _Part, low: int, high: int | None) -> None:
-        self._choices = choices
-        self._short = low - part.least
-        self._room = (_MOST if high is None else high) - part.least
-        self._groups: dict[str, str] = {}
+    def __init__(self, choices: Choices, short: int, room: int) -> None:
+        self.choices = choices
+        self.short = short
+        self.room = room
+        self.groups: dict[str, str] = {}
 
-    def text(self, part: _Part) -> str:
-        match part:
-            case _Letter(members):
-                return self._choices.letter(members) if len(members) > 1 else members
-            case _Row(parts):
-                return "".join(map(self.text, parts))
-            case _Either(options):
-                chosen = self._choices.pick([one for one in options if one.least - part.least <= max(0, self._room)])
-                self._spend(chosen.least - part.least)
-                return self.text(chosen)
-            case _Named(inner, names):
-                made = self.text(inner)
-                self._groups |= dict.fromkeys(names, made)
-                return made
-            case _Again(name):
-                return self._groups.get(name, "")
-            case _Times(inner, low, high):
-                unit = max(1, inner.least)
-                least = min(high, low + -(-max(0, self._short) // unit))
-                most = min(high, max(least, low + _MORE), low + max(0, self._room) // unit)
-                times = self._choices.count(least, max(least, most))
-                self._spend((times - low) * unit)
-                return "".join(self.text(inner) for _ in range(times))
-
-    def _spend(self, characters: int) -> None:
-        self._short -= characters
-        self._room -= characters
+    def spend(self, characters: int) -> None:
+        self.short -= characters
+        self.room -= characters
 
 
 @lru_cache(1024)
@@ -287,8 +262,9 @@ def text_of(patterns: Sequence[str], choices: Choices, low: int = 0, high: int |
         return None
     before = "" if ordered[0].startswith("^") or "^" in ordered[0][:4] else choices.padding()
     after = "" if ordered[-1].endswith("$") or "$" in ordered[-1][-4:] else choices.padding()
-    row = _Row(tuple(parts))
-    return before + _Writer(choices, row, low, high).text(row) + after
+    row = _row(parts)
+    writer = _Writer(choices, low - row.least, (_MOST if high is None else high) - row.least)
+    return before + row.text(writer) + after
 
 
 @lru_cache(1024)

@@ -17,7 +17,18 @@ from gym_conformance.drift.served import ServedTool
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.tool_drift import Certainty, Drift, DriftKind, Witness
 from gym_conformance.drift.wording import argument, short, told_apart, why_refused
-from gym_schemas import Acceptance, Refusal, Schema, Way, boundary_values, contains, same, too_large, upgrade, without
+from gym_schemas import (
+    Acceptance,
+    Schema,
+    SchemaRefusal,
+    Way,
+    boundary_values,
+    contains,
+    same,
+    too_large,
+    upgrade,
+    without,
+)
 
 #: An argument that no definition names.
 UNNAMED = "no_such_argument_conformance"
@@ -146,7 +157,7 @@ class _Comparison:
         )
 
     def _ignored(self, shown: set[str]) -> Iterator[Drift]:
-        def dropped(value: Any) -> list[Refusal]:
+        def dropped(value: Any) -> list[SchemaRefusal]:
             refused_anyway = {refusal.way for refusal in self.laxly.refusals(value)}
             return [
                 refusal
@@ -194,7 +205,7 @@ class _Comparison:
             more = {**value, UNNAMED: "a"}
             if open_.accepts(more) and not self.laxly.accepts(more):
                 message = "the server refuses unknown arguments, but the definition does not forbid them"
-                one = RefusedValue("", (), Refusal((), "additionalProperties", ""), more)
+                one = RefusedValue("", (), SchemaRefusal((), "additionalProperties", ""), more)
                 yield self._drift(DriftKind.UNNAMED_REFUSED, message, one, counterpart=Witness(value))
 
     def _descriptions(self) -> Iterator[Drift]:

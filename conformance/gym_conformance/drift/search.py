@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_conformance.drift.argument_places import Places
-from gym_schemas import Acceptance, Refusal, Schema, Way, boundary_values, constants, distance, identity, subtract
+from gym_schemas import Acceptance, Schema, SchemaRefusal, Way, boundary_values, constants, distance, identity, subtract
 
 #: What is against a value; nothing where it is taken.
-Refusals = Callable[[Any], list[Refusal]]
+Refusals = Callable[[Any], list[SchemaRefusal]]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class RefusedValue:
 
     path: str
     way: Way
-    refusal: Refusal
+    refusal: SchemaRefusal
     value: Any
 
 
@@ -55,7 +55,7 @@ def nearest(value: Any, others: Iterable[Any]) -> Any | None:
     return min(others, key=lambda other: (distance(value, other), *_size(other)), default=None)
 
 
-def _path(places: Places, refusal: Refusal) -> str:
+def _path(places: Places, refusal: SchemaRefusal) -> str:
     return places.path(refusal.way, literal=refusal.missing or refusal.unexpected)
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from gym_conformance.drift.argument_places import Places
 from gym_conformance.drift.search import RefusedValue
-from gym_schemas import Refusal
+from gym_schemas import SchemaRefusal
 
 _SHORT = 120
 
 
-def why_refused(one: RefusedValue, refusal: Refusal, ours: Places, theirs: Places) -> str:
+def why_refused(one: RefusedValue, refusal: SchemaRefusal, ours: Places, theirs: Places) -> str:
     """Why the server refuses what the definition allows; `refusal` is by the letter of its schema."""
     if refusal.missing:
         name = argument(one.path)
