@@ -177,11 +177,12 @@ def _spellings(secret: str) -> Iterator[str]:
     yield secret
     yield from (in_json, in_json.replace("/", "\\/"), json.dumps(secret, ensure_ascii=False)[1:-1])
     yield json.dumps(in_json)[1:-1]
+    yield "".join(f"\\u{ord(character):04x}" for character in secret)
     yield repr(secret)[1:-1]
     yield from (escape(secret), escape(secret, quote=False), escape(secret).replace("&#x27;", "&#39;"))
     for text in (secret, pointer):
         raw = text.encode("utf-8", "surrogatepass")
-        yield from (text, quote(raw, safe=""), quote(raw), quote_plus(raw))
+        yield from (text, quote(raw, safe=""), quote(quote(raw, safe=""), safe=""), quote(raw), quote_plus(raw))
     raw = secret.encode("utf-8", "surrogatepass")
     for before in range(3):  # where in a longer text it may begin: base64 goes by three bytes
         coded = base64.b64encode(bytes(before) + raw).decode()

@@ -28,6 +28,8 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "HTML": escape,
     "percent": lambda text: quote(text, safe=""),
     "percent, lower": lambda text: quote(text, safe="").lower(),
+    "percent, twice": lambda text: quote(quote(text, safe=""), safe=""),
+    "JSON, each character": lambda text: "".join(f"\\u{ord(character):04X}" for character in text),
     "path": quote,
     "form": quote_plus,
     "pointer": lambda text: text.replace("~", "~0").replace("/", "~1"),
