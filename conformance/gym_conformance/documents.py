@@ -61,7 +61,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
             yield line
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all; a link that somebody put there is replaced, never followed.
 
     Raises:
@@ -69,8 +69,8 @@ def write_whole(path: Path, text: str) -> None:
     """
     half = path.with_name(f".{path.name[:100]}.{token_hex(8)}.part")
     try:
-        with half.open("x", encoding="utf-8") as file:  # never a file or a link that is there
-            file.write(text)
+        with half.open("xb") as file:  # never a file or a link that is there
+            file.write(content if isinstance(content, bytes) else content.encode())
         half.replace(path)
     except BaseException:
         half.unlink(missing_ok=True)

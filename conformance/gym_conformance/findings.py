@@ -53,7 +53,7 @@ _LISTS = ("reproduce", "trajectory", "drift", "readings", "log")
 _OPTIONAL = frozenset(
     {
         *("file", "line", "accepted", "trajectory", "replay", "drift", "readings", "log"),
-        *("framework", "caution", "cause", "not_examined"),
+        *("script", "framework", "caution", "cause", "not_examined"),
     }
 )
 
@@ -88,6 +88,7 @@ class Finding:
         hint: the likely cause.
         reason: why it is not applicable, or what is missing to test it.
         reproduce: shell commands that send the same requests.
+        script: where these are kept as a file, if they do not fit on a screen; '' where they do.
         trajectory: the shortest schedule that breaks a property, a step a line.
         replay: that schedule as the text of a file that `--gym-replay` reads.
         file: the dataset file that the subject comes from, as it was given; '' where it comes from none.
@@ -114,6 +115,7 @@ class Finding:
     hint: str = ""
     reason: str = ""
     reproduce: tuple[str, ...] = field(default=())
+    script: str = ""
     trajectory: tuple[str, ...] = field(default=())
     replay: str = ""
     file: str = ""

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
@@ -14,7 +15,7 @@ from gym_conformance.contract.policy_output import DO_NOTHING, RAW_SURROGATE
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.contracts import CookieContract, CookieHabit, post
-from gym_conformance.session.curl import curl_script, environment_name
+from gym_conformance.session.curl import bodies_of, curl_script, environment_name, with_bodies_at
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.transport import Transport
 from gym_conformance.session.typed_sessions import TypedContract
@@ -141,16 +142,39 @@ def exchange(number: int, request: Request) -> Exchange:
     return Exchange(number, request, Reply(200, (), b"", 0.1))
 
 
-def test_short_text_stands_in_the_command_and_anything_else_is_packed() -> None:
-    plain, binary, long = (
-        exchange(1, Request("POST", "/a", body)) for body in (b'{"a": 1}', b"\xff\x1b", b"a" * 5_000)
-    )
-    assert "--data-binary '{\"a\": 1}'" in curl_script([plain], URL)[0]
-    for packed in (binary, long):
-        [command] = curl_script([packed], URL)
-        assert command.startswith("printf %s ")
-        assert command.isprintable()
-        assert len(command) < 400
+def test_short_text_stands_in_the_command_and_anything_else_in_a_file() -> None:
+    given = {1: b'{"a": 1}', 2: b"\xff\x1b", 3: b"it's long " * 100, 4: b"a" * 5_000}
+    script = curl_script([exchange(number, Request("POST", "/a", body)) for number, body in given.items()], URL)
+    assert "--data-binary '{\"a\": 1}'" in script[1]
+    assert bodies_of(script) == {f"{number}.body": body for number, body in given.items() if number > 1}
+    assert all(command.isprintable() for command in script)
+    assert all(len(command) < 200 for command in script if command.startswith("curl"))
+
+
+def test_bodies_may_lie_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is sent is the same, from wherever the script starts."""
+    place = tmp_path / "a folder"
+    place.mkdir()
+    ids = "resources-session-" + "0" * 32
+    long = [
+        exchange(1, Request("POST", "/a", b"\xff" * 600)),
+        exchange(2, Request("POST", "/b", f'{{"id": "{ids}", "note": "{"it is long " * 100}"}}'.encode())),
+    ]
+    script = curl_script(long, URL)
+    for name, body in bodies_of(script).items():
+        (place / f"x.{name}").write_bytes(body)
+    monkeypatch.chdir(tmp_path)
+    short = with_bodies_at(script, "a folder/x.")
+    assert max(map(len, short)) < 250
+    curl = 'curl() { cat "${!##@}"; printf \' by %s\\n\' "$S1"; }'  # shows the body, which is the last argument
+    said = [
+        subprocess.run(["bash", "-c", "\n".join([curl, *lines])], capture_output=True, check=True, timeout=60).stdout  # noqa: S607
+        for lines in (script, short)
+    ]
+    for one in said:
+        assert ids.encode() not in one
+        assert one.startswith(b"\xff" * 600)
+        assert b'"note": "it is long it is long' in one
 
 
 def test_cookies_are_taken_from_the_reply_that_set_them() -> None:

@@ -1,5 +1,6 @@
 """What findings leave behind as files, in a folder where pytest was started."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -7,8 +8,13 @@ from typing import Final
 
 from gym_conformance.documents import own_folder, write_whole
 from gym_conformance.findings import Finding
+from gym_conformance.session.curl import bodies_of, with_bodies_at
 
 FOLDER: Final = ".gym-conformance"
+
+#: So many commands, and characters of them, fit on a screen.
+_COMMANDS: Final = 12
+_CHARACTERS: Final = 2_000
 
 
 @dataclass(frozen=True)
@@ -25,18 +31,43 @@ class Keeper:
     name: str
     option: str
 
-    def keep(self, finding: Finding) -> Finding:
-        """Write a finding's schedule to `.gym-conformance/CHECK.json`, and say in the finding how to replay it.
+    def keep(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Write what belongs to the findings of one check, and say in each of them where it is.
 
-        Where nothing can be written there, the finding stays as it is: its commands reproduce it, too.
+        A schedule becomes CHECK.json, for `--gym-replay`, and commands that do not fit on a screen CHECK.sh, with their
+        long bodies beside it. Where nothing can be written, a finding stays as it is: its commands are whole.
         """
-        if not finding.replay:
-            return finding
-        path = Path(FOLDER, self.name, f"{finding.check}.json")
-        try:
-            write_whole(own_folder(self.start / FOLDER) / ".gitignore", "*\n")
-            write_whole(own_folder((self.start / path).parent) / path.name, finding.replay)
-        except OSError:
-            return finding
-        command = f"pytest {self.option} --gym-replay {quote(str(path))}"
-        return replace(finding, reproduce=(command, *finding.reproduce))
+        kept: list[Finding] = []
+        for finding in findings:
+            number = f"-{len(kept) + 1}" if kept else ""
+            try:
+                kept.append(self._keep(finding, Path(FOLDER, self.name, finding.check + number)))
+            except OSError:
+                kept.append(finding)
+        return kept
+
+    def _keep(self, finding: Finding, path: Path) -> Finding:
+        if _is_long(finding.reproduce):
+            script = path.with_suffix(".sh")
+            for name, body in bodies_of(finding.reproduce).items():
+                self._write(path.with_name(f"{path.name}.{name}"), body)
+            back = "/".join(".." for _ in path.parent.parts)
+            head = ["#!/usr/bin/env bash", f"# {finding.check}: {finding.subject}"]
+            start = f'cd "$(dirname "${{BASH_SOURCE[0]}}")"/{back} || exit'
+            self._write(script, "\n".join([*head, start, *with_bodies_at(finding.reproduce, f"{path}.")]) + "\n")
+            finding = replace(finding, script=str(script))
+        if finding.replay:
+            schedule = path.with_suffix(".json")
+            self._write(schedule, finding.replay)
+            command = f"pytest {self.option} --gym-replay {quote(str(schedule))}"
+            finding = replace(finding, reproduce=(command, *finding.reproduce))
+        return finding
+
+    def _write(self, path: Path, content: str | bytes) -> None:
+        write_whole(own_folder(self.start / FOLDER) / ".gitignore", "*\n")
+        write_whole(own_folder((self.start / path).parent) / path.name, content)
+
+
+def _is_long(commands: Sequence[str]) -> bool:
+    """Whether a reader would have to scroll, or to read past a packed body."""
+    return len(commands) > _COMMANDS or sum(map(len, commands)) > _CHARACTERS or bool(bodies_of(commands))

@@ -10,7 +10,7 @@ from gym_conformance.printable import printable
 TEXT: Final = 500
 
 #: Characters of one reproduction; a longer one is left out, for half a command is none.
-SCRIPT: Final = 12_000
+SCRIPT: Final = 100_000
 
 #: Subjects, or places, that are named; more are counted.
 NAMES: Final = 12

@@ -1,12 +1,17 @@
 """Findings as plain text for a terminal."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from shlex import quote
 from textwrap import indent
 
 from gym_conformance.findings import Cause, Finding, Verdict
+from gym_conformance.session.curl import with_bodies_at
 
 #: More subjects than this with one and the same finding are counted, not named.
 _NAMED = 6
+
+#: More commands than this are counted, where a file has them all.
+_COMMANDS = 12
 
 #: More different findings of one check than this are counted, not shown.
 _SHOWN = 3
@@ -53,7 +58,17 @@ def _paragraph(group: list[Finding]) -> str:
     lines = [f"  {name + ':':<{width}} {value}" for name, value in facts.items() if value]
     if finding.trajectory:
         lines += ["  trajectory:", indent("\n".join(finding.trajectory), "    ")]
-    return "\n".join([*lines, "  reproduce (bash):", indent("\n".join(finding.reproduce), "    ")])
+    return "\n".join([*lines, *_reproduction(finding)])
+
+
+def _reproduction(finding: Finding) -> list[str]:
+    """The commands, or the first of them where a file has all, and names their long bodies."""
+    if not finding.script:
+        return ["  reproduce (bash):", indent("\n".join(finding.reproduce), "    ")]
+    commands = with_bodies_at(finding.reproduce, finding.script.removesuffix("sh"))
+    shown = commands[:_COMMANDS] if len(commands) > _COMMANDS + 1 else commands
+    more = [f"    ... and {len(commands) - len(shown)} more"] if len(shown) < len(commands) else []
+    return [f"  reproduce (bash): bash {quote(finding.script)}", indent("\n".join(shown), "    "), *more]
 
 
 def _and_also(others: list[str]) -> str:

@@ -12,14 +12,19 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from shlex import quote
+from shlex import quote, split
 from urllib.parse import quote as percent_encoded
 
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.exchange import Exchange, Request
 
-#: Longer bodies are packed: a shell argument may have 128 KiB, and a reader has less patience.
-_INLINE_BYTES = 4_000
+#: Longer bodies stand in files, so that a command fits on a screen; of those the longer ones are packed.
+_INLINE_BYTES = 400
+_PLAIN_BYTES = 4_000
+
+#: How a command names the file of a body: last, or where a session's id in it is replaced, or the reply is kept, too.
+_BODY_FILE = re.compile(r"\d+\.body(?=\)?(?: \| tee \d+\.json)?$)")
+_MAKES_FILE = "printf %s "
 
 #: Bytes that stand for themselves between $' and '.
 _PLAIN = frozenset(range(0x20, 0x7F)) - frozenset(b"'\\#")
@@ -61,13 +66,34 @@ def curl_script(
     wanted = {exchange.request.cookies.origin for exchange in exchanges} - {None}
     lent = {number for exchange in exchanges for number in exchange.request.borrowed.values()}
     shared = [f'-H "{name}: ${{{environment_name(name)}:?}}"' for name in header_names]  # says so where it is not set
-    commands = [
-        _curl(exchange, base_url, shared, timeout, fresh, dump=exchange.number in wanted)
-        + (f" | tee {exchange.number}.json" if exchange.number in lent else "")
-        for exchange in exchanges
-    ]
+    commands = []
+    for exchange in exchanges:
+        file, body = _body(exchange, fresh)
+        tee = f" | tee {exchange.number}.json" if exchange.number in lent else ""
+        dump = exchange.number in wanted
+        commands += [*file, _curl(exchange, base_url, shared, timeout, body, dump=dump) + tee]
     names = [f'{name}="resources-session-$(date +%s%N)-{name}"' for name in fresh.values()]
-    return [*([_PREAMBLE] if wanted or lent else []), *names, *map(_tamed, commands)]
+    files = any(command.startswith(_MAKES_FILE) for command in commands)
+    return [*([_PREAMBLE] if wanted or lent or files else []), *names, *map(_tamed, commands)]
+
+
+def bodies_of(commands: Iterable[str]) -> dict[str, bytes]:
+    """The bodies that a script of `curl_script` puts into files, by the files' names."""
+    found = {}
+    for words in (split(command) for command in commands if command.startswith(_MAKES_FILE)):
+        content = words[2].encode()
+        found[words[-1]] = gzip.decompress(base64.b64decode(content)) if "gunzip" in words else content
+    return found
+
+
+def with_bodies_at(commands: Iterable[str], place: str) -> list[str]:
+    """A script of `curl_script` without its long bodies, whose files have this path before their names.
+
+    A relative path starts where the script was started: its first command changes to a new folder.
+    """
+    before = f'"$OLDPWD"/{quote(place)}'
+    short = (command for command in commands if not command.startswith(_MAKES_FILE))
+    return [_BODY_FILE.sub(lambda file: before + file[0], command) for command in short]
 
 
 def _without(request: Request, secrets: Secrets) -> Request:
@@ -110,13 +136,10 @@ def environment_name(header: str) -> str:
     return "GYM_HEADER_" + re.sub(r"\W", "_", header).upper()
 
 
-def _curl(
-    exchange: Exchange, base_url: str, shared: list[str], timeout: float, fresh: Mapping[str, str], *, dump: bool
-) -> str:
+def _curl(exchange: Exchange, base_url: str, shared: list[str], timeout: float, body: list[str], *, dump: bool) -> str:
     request = exchange.request
-    packed, body = _body(request, fresh)
     parts = [
-        f"{packed}curl -sS -m {timeout:g} -w '\\n%{{http_code}}\\n'",
+        f"curl -sS -m {timeout:g} -w '\\n%{{http_code}}\\n'",
         *([] if request.method == "POST" and request.body is not None else [f"-X {request.method}"]),
         quote(base_url + request.path),
         *shared,
@@ -149,16 +172,19 @@ def _quoted(text: str) -> str:
     return f"$'{''.join(escaped)}'"
 
 
-def _body(request: Request, fresh: Mapping[str, str]) -> tuple[str, list[str]]:
-    """What stands before curl and what after it: a short text body inline, any other unpacked through a pipe."""
-    if request.body is None:
-        return "", []
-    if len(request.body) <= _INLINE_BYTES and request.body.isascii() and request.body.decode().isprintable():
-        inline = quote(request.body.decode())
+def _body(exchange: Exchange, fresh: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """A command that makes a file of a long body, or of one that is no text; and what sends the body."""
+    body, file = exchange.request.body, f"{exchange.number}.body"
+    if body is None:
+        return [], []
+    plain = len(body) <= _PLAIN_BYTES and body.isascii() and body.decode().isprintable()
+    if plain and len(body) <= _INLINE_BYTES:
+        inline = quote(body.decode())
         for session_id, name in fresh.items():
             inline = inline.replace(session_id, f"'\"${name}\"'")
-        return "", [f"--data-binary {inline}"]
-    packed = base64.b64encode(gzip.compress(request.body, mtime=0)).decode()
-    known = [(session_id, name) for session_id, name in fresh.items() if session_id.encode() in request.body]
-    renamed = "".join(f'LC_ALL=C sed "s/{session_id}/${name}/g" | ' for session_id, name in known)
-    return f"printf %s {packed} | base64 -d | gunzip | {renamed}", ["--data-binary @-"]
+        return [], [f"--data-binary {inline}"]
+    packed = base64.b64encode(gzip.compress(body, mtime=0)).decode()
+    content = quote(body.decode()) if plain else f"{packed} | base64 -d | gunzip"
+    renamed = ";".join(f"s/{session_id}/${name}/g" for session_id, name in fresh.items() if session_id.encode() in body)
+    sent = f'<(LC_ALL=C sed "{renamed}" {file})' if renamed else file
+    return [f"{_MAKES_FILE}{content} > {file}"], [f"--data-binary @{sent}"]
