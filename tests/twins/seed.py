@@ -13,7 +13,7 @@ NAME = "StockroomResourcesServer___stockroom"
 AFTER_VERIFY = """verify-degenerate verify-malformed-calls verify-framework-types verify-raw-surrogate verify-reward-finite verify-echoes
     verify-echoes-tokens verify-keeps-row-fields verify-reward-components verify-without-session verify-floor
     verify-malformed repeat-recorded repeat-declares-stateless reward-form reward-extra-read
-    reward-claim resources-loop-free metrics-shape metrics-order"""
+    reward-claim resources-loop-free metrics-shape metrics-order seed-reads-row"""
 NEED_COOKIE = "cookie-sent-again cookie-tampered cookie-unsigned-id cookie-signing-key cookie-foreign"
 
 
@@ -98,6 +98,17 @@ def cookie(**fields: str) -> Any:
     return lambda: ReferenceServer(cookie=SignedCookie(NAME, **fields))
 
 
+class PaysAlways(ReferenceServer):
+    """Every session plays the same game, and earns the same."""
+
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        return await super().seed(session_id, {**row, "stock": []})
+
+    async def score(self, session_id: str, row: Any, response: dict[str, Any]) -> Any:
+        score = await super().score(session_id, row, response)
+        return type(score)(0.0, {})
+
+
 def to_result_page(_: HttpRequest, reply: HttpReply) -> HttpReply:
     return HttpReply(303, headers=(*reply.headers, ("location", "/result")))
 
@@ -135,5 +146,6 @@ TWINS: tuple[Twin, ...] = (
     twin("second seed opens another session", "seed-repeat-harmless", NewSessionForEachSeed),
     twin("second seed damages the state", "seed-repeat-harmless", SecondSeedDamages),
     twin("a tool redirects", "seed-no-redirects repeat-recorded", changed("/add_stock", to_result_page)),
+    twin("seed ignores the row", "seed-reads-row repeat-recorded", PaysAlways),
     twin("seed reads the raw body", "seed-survives-odd-rows", crashing("/seed_session", raw_row)),
 )

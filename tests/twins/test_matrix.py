@@ -22,7 +22,7 @@ OVER_MCP = {check.id for check in CHECKS if check.section == "mcp"}
 FIXED = {check.id for check in CHECKS if not check.attempt} - OVER_MCP
 
 #: What a server keeps is seen from outside, in its process.
-KEPT = {"resources-kept", "resources-closed"}
+KEPT = {"resources-kept", "resources-closed", "resources-seeds"}
 
 #: The reference is of nemo-gym 0.4.0, and neither a gymnasium-style server nor an environment server.
 OTHERS = {check for check in FIXED if check.startswith(("typed-", "step-", "run-"))} | {"resources-closed"}
@@ -71,6 +71,7 @@ def test_without_rows_what_needs_them_says_so() -> None:
             "reward-extra-read",
             "repeat-recorded",
             "repeat-declares-stateless",
+            "seed-reads-row",
         )
     }
     assert all("--gym-data" in findings[check][0].reason for check in needing)

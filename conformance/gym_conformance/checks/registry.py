@@ -22,6 +22,7 @@ from gym_conformance.checks import (
     repeat,
     resources,
     reward,
+    rows_read,
     run,
     seed,
     step,
@@ -30,6 +31,7 @@ from gym_conformance.checks import (
     typed,
     typed_close,
     verify,
+    wearing_out,
 )
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.entry_points import foreign_checks
@@ -40,8 +42,23 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 
 _MODULES = (
-    *(live, seed, cookies, tools, drift, mcp, mcp_calls, mcp_tokens),
-    *(verify, echo, calls, isolation, earlier, told, repeat, reward, typed, typed_close, step, run, resources),
+    *(live, seed, rows_read, cookies, tools, drift, mcp, mcp_calls, mcp_tokens),
+    *(
+        verify,
+        echo,
+        calls,
+        isolation,
+        earlier,
+        told,
+        repeat,
+        reward,
+        typed,
+        typed_close,
+        step,
+        run,
+        resources,
+        wearing_out,
+    ),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )
 

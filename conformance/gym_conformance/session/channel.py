@@ -64,6 +64,7 @@ class Endpoint:
     in_flight: int = 256
     hangs: Counter[str] = field(default_factory=Counter)
     requests: int = 0
+    seeds: int = 0
     seconds: float = 0.0
     latencies: Latencies = field(default_factory=Latencies, repr=False)
     until: float = math.inf
@@ -100,8 +101,9 @@ class Endpoint:
                     self.seconds += time.monotonic() - self._since
 
     def took(self, request: Request, reply: Reply) -> None:
-        """Remember how long a good reply took."""
+        """Remember how long a good reply took, and how many seeds were taken."""
         if not is_error(reply.status):
+            self.seeds += request.path == SEED_SESSION
             self.latencies.add(f"{request.method} {request.path}", reply.elapsed)
 
     @property

@@ -1,0 +1,49 @@
+"""What a server can no longer do after some hundred sessions."""
+
+from http import HTTPStatus
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import Violation
+from gym_conformance.checks.needs import RESOURCES_SERVER
+from gym_conformance.checks.trial import Trial, describe, refuse_made_up
+from gym_conformance.session.exchange import reply_of
+
+#: A training run has millions; so many in all show a fixed number of places, and take no second.
+_SEEDS = 120
+
+#: A seed that is refused so often in a row is no accident.
+_REFUSALS = 3
+
+
+@check(
+    "resources-seeds",
+    Level.MUST,
+    "/seed_session MUST go on opening sessions",
+    why="a training run opens a million sessions: from this one on every rollout is lost.",
+    needs=[RESOURCES_SERVER],
+)
+async def resources_seeds(trial: Trial, _: object) -> None:
+    """Seeds the first row until the run has opened 120 sessions in all, and looks whether the last are still taken.
+
+    Source: `SimpleAgent.run` raises for any status but 200 (0.4.0); no request of the cookie contract ends a session.
+    """
+    endpoint = trial.gym.endpoint
+    refused = 0
+    while endpoint.seeds < _SEEDS or refused or not trial.channel.exchanges:
+        trial.channel.exchanges.clear()
+        reply = reply_of(await trial.session().seed())
+        refuse_made_up(trial.gym.row, reply)
+        if reply.status == HTTPStatus.OK:
+            refused = 0
+            continue
+        refused += 1
+        if refused == _REFUSALS and endpoint.seeds:
+            raise Violation(
+                f"status 200, as to the first {endpoint.seeds} seeds",
+                describe(reply),
+                "Sessions take places that nothing frees: a pool, a semaphore, files or processes. Free those of the "
+                "oldest sessions, or after a time without requests.",
+            )
+        if refused == _REFUSALS:
+            return  # never taken: seed-accepts-rows has told it
+    trial.note = f"{endpoint.seeds} sessions were opened"
