@@ -16,7 +16,7 @@ from gym_conformance.checks.registry import all_checks
 from gym_conformance.dataset import Dataset, load
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import Run
+from gym_conformance.plugin.target_run import Run
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 

@@ -12,7 +12,7 @@ from gym_conformance.checks.registry import CHECKS, JUDGE_MODELS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
-from gym_conformance.plugin.run import Run
+from gym_conformance.plugin.target_run import Run
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve

@@ -14,7 +14,7 @@ import pytest
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import load
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import Run
+from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import Profile
 from tests.nemo_gym.conftest import RealServer
 

@@ -13,7 +13,7 @@ from gym_conformance.launch.env import find_envs
 from gym_conformance.launch.launched_server import Launch, LaunchedServer
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
-from gym_conformance.plugin.run import Run
+from gym_conformance.plugin.target_run import Run
 from tests.twins.judging import ended, failures
 
 pytestmark = [pytest.mark.nemo_gym, pytest.mark.filterwarnings("ignore")]

@@ -15,7 +15,7 @@ from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import load
 from gym_conformance.findings import Verdict, worst
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import Run
+from gym_conformance.plugin.target_run import Run
 from tests.nemo_gym.conftest import RealServer
 
 pytestmark = pytest.mark.nemo_gym

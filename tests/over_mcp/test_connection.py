@@ -16,7 +16,7 @@ from gym_conformance.mcp.carrier import Carrier, NotSpoken
 from gym_conformance.mcp.connection import McpConnection, NotSendable, connected
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import make_endpoint
+from gym_conformance.plugin.target_run import make_endpoint
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieContract
 from gym_conformance.session.curl import curl_script

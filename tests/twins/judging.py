@@ -9,7 +9,7 @@ from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import Run
+from gym_conformance.plugin.target_run import Run
 
 
 def judge(

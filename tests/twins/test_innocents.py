@@ -12,7 +12,7 @@ import pytest
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import Run
+from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import Profile
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources.tools import FunctionTool

@@ -7,7 +7,7 @@ import pytest
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import Run
+from gym_conformance.plugin.target_run import Run
 from gym_mocks.reference import reference_app
 from gym_mocks.serving import serve
 from tests.twins.judging import ended, failures, judge, telling

@@ -11,7 +11,7 @@ import pytest
 from gym_conformance.checks.resources import resources_closed, resources_kept
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import Run
+from gym_conformance.plugin.target_run import Run
 from tests.twins.keeps import KEPT
 from tests.twins.twin import dataset
 

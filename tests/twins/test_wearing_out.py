@@ -5,7 +5,7 @@ import pytest
 from gym_conformance.checks.wearing_out import resources_seeds
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import Run
+from gym_conformance.plugin.target_run import Run
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal

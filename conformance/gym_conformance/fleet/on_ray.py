@@ -16,7 +16,7 @@ import pytest
 from gym_conformance.findings import Verdict
 from gym_conformance.fleet.ray_worker import WorkerReport, judge
 from gym_conformance.fleet.resuming import Resumed
-from gym_conformance.plugin.items import CheckItem
+from gym_conformance.plugin.check_items import CheckItem
 from gym_conformance.printable import printable
 
 #: Seconds within which a cluster's address must take a connection.

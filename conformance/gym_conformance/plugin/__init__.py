@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for level, meaning in _LEVELS.items():
         config.addinivalue_line("markers", f"{level}: {meaning} (gym-conformance)")
     if any(_given(config, row) for row in TABLE.values() if row.chooses):
-        from gym_conformance.fleet.hooks import start  # noqa: PLC0415 - heavy, and only needed here
+        from gym_conformance.fleet.fleet_session import start  # noqa: PLC0415 - heavy, and only needed here
 
         start(config)
     elif given := [arg for arg in config.invocation_params.args if str(arg).startswith("--gym-")]:

@@ -9,7 +9,7 @@ import pytest
 from gym_conformance.checks.registry import LAUNCHED, all_checks
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import TABLE, Option, Options, read_options
-from gym_conformance.plugin.items import nodes_of
+from gym_conformance.plugin.check_items import nodes_of
 
 #: What pytest has of an option that was not given.
 _SILENT: Final[tuple[Any, ...]] = (None, False, [])

@@ -14,18 +14,18 @@ from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import FIXED_REQUESTS, Options, is_here
+from gym_conformance.plugin.check_items import CheckItem, collect_checks, is_chosen
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown
 from gym_conformance.plugin.github import tell_github
-from gym_conformance.plugin.items import CheckItem, collect_checks, is_chosen
 from gym_conformance.plugin.keeping import Keeper
 from gym_conformance.plugin.locking import load_lock, write_lock
 from gym_conformance.plugin.mocks import MockPeers, demo_data, serve_demo
-from gym_conformance.plugin.outputs import unwritten, write_outputs
 from gym_conformance.plugin.progress import progress_of
 from gym_conformance.plugin.replays import Replay, collect_replays
-from gym_conformance.plugin.run import Unreachable, ensure_reachable
+from gym_conformance.plugin.run_outputs import unwritten, write_outputs
 from gym_conformance.plugin.summary import Tally, exit_status, status, write_summary
 from gym_conformance.plugin.target import Target, launched_target, running_target
+from gym_conformance.plugin.target_run import Unreachable, ensure_reachable
 
 
 def checks_of(options: Options) -> tuple[Check, ...]:

@@ -10,8 +10,8 @@ import pytest
 from gym_conformance.checks.check import Check
 from gym_conformance.documents import read_text
 from gym_conformance.option_readers import BadOption
-from gym_conformance.plugin.items import CheckItem
-from gym_conformance.plugin.target import Judged
+from gym_conformance.plugin.check_items import CheckItem
+from gym_conformance.plugin.target import JudgedTarget
 from gym_conformance.printable import printable
 from gym_conformance.trajectories.trajectory import Schedule, parse
 
@@ -48,7 +48,7 @@ def read_replay(path: Path, checks: Sequence[Check]) -> Replay:
 class Replays(pytest.Collector):
     """The schedules to try again; `gym/replay` in node ids."""
 
-    def __init__(self, *, replays: tuple[Replay, ...], target: Judged, **arguments: Any) -> None:
+    def __init__(self, *, replays: tuple[Replay, ...], target: JudgedTarget, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.replays = replays
         self.target = target
@@ -61,7 +61,7 @@ class Replays(pytest.Collector):
             )
 
 
-def collect_replays(session: pytest.Session, replays: tuple[Replay, ...], target: Judged) -> list[CheckItem]:
+def collect_replays(session: pytest.Session, replays: tuple[Replay, ...], target: JudgedTarget) -> list[CheckItem]:
     """The items of all schedules to try again."""
     collector = Replays.from_parent(session, name="gym/replay", nodeid="gym/replay", replays=replays, target=target)
     return [item for item in session.genitems(collector) if isinstance(item, CheckItem)]

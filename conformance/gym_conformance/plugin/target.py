@@ -25,7 +25,7 @@ from gym_conformance.launch.launched_server import Launch, LaunchedServer, NotLa
 from gym_conformance.options import Options
 from gym_conformance.plugin.keeping import Keeper
 from gym_conformance.plugin.progress import Progress
-from gym_conformance.plugin.run import Effort, Run, Unreachable, ensure_reachable, make_endpoint
+from gym_conformance.plugin.target_run import Effort, Run, Unreachable, ensure_reachable, make_endpoint
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.reports.repo_paths import relative
@@ -50,7 +50,7 @@ class RunningServer:
     secrets: Secrets = NO_SECRETS
 
 
-class Judged(Protocol):
+class JudgedTarget(Protocol):
     """What a check's item needs of the target that it is of."""
 
     @property

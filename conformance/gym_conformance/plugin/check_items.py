@@ -10,8 +10,8 @@ from gym_conformance.baseline import Stale
 from gym_conformance.checks.check import Check
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.plugin.gate import BASELINE, today
-from gym_conformance.plugin.run import secrets_of
-from gym_conformance.plugin.target import Judged
+from gym_conformance.plugin.target import JudgedTarget
+from gym_conformance.plugin.target_run import secrets_of
 from gym_conformance.printable import printable_lines
 from gym_conformance.reports.terminal_text import explain
 from gym_conformance.trajectories.trajectory import Schedule
@@ -24,7 +24,7 @@ class Fails(Exception):
 class Section(pytest.Collector):
     """The checks of one part of the contract; `gym/verify` in node ids."""
 
-    def __init__(self, *, checks: tuple[Check, ...], target: Judged, **arguments: Any) -> None:
+    def __init__(self, *, checks: tuple[Check, ...], target: JudgedTarget, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.checks = checks
         self.target = target
@@ -38,7 +38,9 @@ class Section(pytest.Collector):
 class CheckItem(pytest.Item):
     """One check of one target, or one schedule of a check that is tried again; a test as pytest sees it."""
 
-    def __init__(self, *, check: Check, target: Judged, schedule: Schedule | None = None, **arguments: Any) -> None:
+    def __init__(
+        self, *, check: Check, target: JudgedTarget, schedule: Schedule | None = None, **arguments: Any
+    ) -> None:
         super().__init__(**arguments)
         self.check = check
         self.target = target
@@ -114,7 +116,7 @@ def is_chosen(item: CheckItem) -> bool:
     return not chosen or not nodes_of(item.check, item.target.name).isdisjoint(chosen)
 
 
-def collect_checks(session: pytest.Session, checks: tuple[Check, ...], target: Judged) -> list[CheckItem]:
+def collect_checks(session: pytest.Session, checks: tuple[Check, ...], target: JudgedTarget) -> list[CheckItem]:
     """An item for each check, below one collector for each section."""
     items: list[CheckItem] = []
     for name in dict.fromkeys(section_id(check, target.name) for check in checks):

@@ -5,8 +5,8 @@ from functools import partial
 
 from gym_conformance.baseline_toml import write_baseline
 from gym_conformance.options import Options
-from gym_conformance.plugin.run import Unreachable
 from gym_conformance.plugin.summary import Tally
+from gym_conformance.plugin.target_run import Unreachable
 from gym_conformance.reports.report_files import write_drifts, write_reports
 
 

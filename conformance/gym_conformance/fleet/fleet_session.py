@@ -16,15 +16,15 @@ from gym_conformance.fleet.scheduling import allow_restarts, scheduler, target_o
 from gym_conformance.fleet.table import write_table
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import Options, ensure_lock
+from gym_conformance.plugin.check_items import CheckItem, collect_checks, is_chosen
 from gym_conformance.plugin.command_line import choose_paths, options_of, write_junit
 from gym_conformance.plugin.gate import BASELINE, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.hooks import Checking, Suite, checks_of, prepare, worker_of
-from gym_conformance.plugin.items import CheckItem, collect_checks, is_chosen
 from gym_conformance.plugin.locking import write_lock
 from gym_conformance.plugin.mocks import MockPeers
-from gym_conformance.plugin.outputs import unwritten, write_outputs
 from gym_conformance.plugin.replays import read_replay
+from gym_conformance.plugin.run_outputs import unwritten, write_outputs
 from gym_conformance.plugin.summary import Tally, exit_status
 from gym_conformance.plugin.target import launched_target
 
