@@ -38,6 +38,15 @@ class Answers404Itself(WithoutDocument):
         return await super().call(session_id, *rest)
 
 
+class Answers422Itself(ReferenceServer):
+    """A tool refuses with 422 what it is not able to do now."""
+
+    async def call(self, session_id: str, *rest: Any) -> Any:
+        if "van" in str(rest[1:]):
+            raise HttpRefusal(422, "the van is away until tomorrow")
+        return await super().call(session_id, *rest)
+
+
 class CatchAll(ReferenceServer):
     """One route for every tool; an unknown one is an answer like any other."""
 
@@ -182,6 +191,7 @@ TWINS: tuple[Twin, ...] = (
     twin("as before 0.3.0", "", OldServer),
     twin("no OpenAPI document", "", WithoutDocument),
     twin("tools answer 404 themselves, and no OpenAPI document", "", Answers404Itself, data=unrecorded()),
+    twin("a tool answers 422 for reasons of its own", "", Answers422Itself, data=unrecorded()),
     twin("catch-all", "", CatchAll),
     twin("a catch-all for metrics, too", "", CatchesMetrics),
     twin("an unknown tool ends the episode", "", EndsOnUnknown),

@@ -4,7 +4,9 @@ Source: the tools of a row are what the policy is shown (`responses_create_param
 (0.4.0) posts what it writes.
 """
 
+import json
 from http import HTTPStatus
+from typing import Any
 
 from gym_conformance.checks.check import Level
 from gym_conformance.checks.ending import NotApplicable, Violation
@@ -12,8 +14,11 @@ from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, 
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.trajectories.execute import Rollout, run
 from gym_conformance.trajectories.first import known_disturbed
 from gym_conformance.trajectories.generate import disturbed, trajectories
@@ -34,19 +39,40 @@ _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
 async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     """Runs trajectories of calls whose arguments the rows' JSON Schemas allow; none may answer a 5xx or a 422.
 
-    A 4xx that the tool itself means (nothing found, not allowed now) is fine.
+    A 4xx that the tool itself means (nothing found, not allowed now) is fine. So is a 422 that neither lists places in the
+    body, as FastAPI does, nor says what surely wrong arguments are answered.
 
     Source: the definitions in the rows; FastAPI answers 422 where the server's model disagrees with them, which
     simple_agent/app.py (0.4.0) feeds to the policy.
     """
-    outcome = await run(trial.gym, trial.channel, schedule.trajectories[0])
-    for step in outcome.calls:
+    trajectory = schedule.trajectories[0]
+    outcome = await run(trial.gym, trial.channel, trajectory)
+    for call, step in zip(trajectory.calls, outcome.calls, strict=False):
         if is_crash(step.status):
             hint = "The tool raises on a value that its definition allows; handle the value, or narrow the definition."
             raise Violation(f"{step.name} answers below 500", f"status {step.status}, body {step.body}", hint)
-        if step.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+        malformed = step.status == HTTPStatus.UNPROCESSABLE_ENTITY
+        if malformed and (_lists_places(step.body) or await _is_said_of_wrong_ones(trial, trajectory.row, call, step)):
             hint = "The definition in the rows and the server's request model have drifted apart."
             raise Violation(f"{step.name} takes what its definition allows", f"status 422, body {step.body}", hint)
+
+
+def _lists_places(body: Any) -> bool:
+    """Whether it is FastAPI's 422: `{"detail": [{"loc": ["body", "city"], ...}]}`."""
+    details = body.get("detail") if isinstance(body, dict) else None
+    return isinstance(details, list) and any(isinstance(detail, dict) and "loc" in detail for detail in details)
+
+
+async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepOutcome) -> bool:
+    """Whether arguments that no tool can mean are answered alike."""
+    strange: dict[str, list[Any]] = {"unexpected": []}
+    session = await Trial(trial.bench).open(row)
+    own = Reply(step.status, (), json.dumps(step.body).encode(), 0.0)
+    for wrong in ({}, dict.fromkeys(call.arguments, strange)):
+        reply = reply_of(await session.call(Call(call.name, wrong)))
+        if alike(Answer(own, tuple(call.arguments.values())), Answer(reply, (strange,))):
+            return True
+    return False
 
 
 @property_check(
