@@ -22,7 +22,7 @@ from gym_schemas.tree import Schema, walk
 T = TypeVar("T")
 
 #: How many values are yielded, of objects and of anything else, and how many ways are tried for them.
-OBJECTS, OTHERS, TRIED = 400, 32, 3_000
+OBJECTS, OTHERS, TRIED = 400, 32, 1_200
 
 #: How many constants of a schema are tried in another, and how long texts may be.
 _CONSTANTS, _LONGEST = 12, 3_000

@@ -28,6 +28,8 @@ _ROOM = 4
 _MOST_EXTRAS = 3
 _MOST_REFERENCES = 3
 """How often a value goes through a reference before the smallest value takes over."""
+_MOST_REFUSED = 24
+"""How many parts of one value are made anew: tries within tries would be without end."""
 _FREE = ("string", "integer", "number", "boolean", "array", "object", "null")
 _SCALARS = ("string", "integer", "number", "boolean", "null")
 _PLAIN_NAME = "[a-z_]{1,8}"
@@ -51,7 +53,7 @@ _SIMPLE: tuple[Json, ...] = (
     "text",
     [0, 1],
 )
-_STEPS, _SEEDS = 8, 40
+_STEPS, _SEEDS = 8, 20
 """How many simple ways, and then random ones, are tried for a smallest value."""
 
 
@@ -166,6 +168,7 @@ class Maker:
         self._mined = mined or {}
         self._inner = smallest
         self._references = 0
+        self._refused = 0
 
     def value(self) -> Json:
         """A value of the whole schema, held to its own validator.
@@ -248,6 +251,9 @@ class Maker:
             value = make()
             if self.choices.tries == 1 or fits(node, value):
                 return value
+            self._refused += 1
+            if self._refused > _MOST_REFUSED:
+                break
         return clone(smallest(self.reading, node))
 
     def _referred(self, node: CanonicalSchema) -> Json:
