@@ -153,7 +153,7 @@ def changed(reply: HttpReply, faults: Sequence[RolloutFault]) -> HttpReply:
         new["mask_sample"] = True
     if "_ng_failure_class" in new:
         new["_ng_failure_class"] = new["_ng_failure_class"] or "agent_run_error"
-    kept = tuple((name, value) for name, value in reply.headers if name not in {"content-length", "content-type"})
+    kept = tuple((name, value) for name, value in reply.headers if name != "content-type")
     body = {**json.loads(reply.body), **new}
     return HttpReply(reply.status, _loose_json(body), (("content-type", JSON), *kept))
 

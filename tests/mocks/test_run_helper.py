@@ -190,7 +190,12 @@ def test_a_rollout_that_is_lost_was_played(gym: MockGym) -> None:
 def test_a_rollout_that_is_late(gym: MockGym) -> None:
     gym.fail(RolloutFault("late", seconds=0.5, times=1))
     start = time.monotonic()
-    assert run(gym).json()["reward"] == 1.0
+    late, soon = run(gym), run(gym)
+    assert late.json()["reward"] == 1.0
+    assert [reply.headers.get_list("content-length") for reply in (late, soon)] == [
+        [str(len(late.content))],
+        [str(len(soon.content))],
+    ]
     assert time.monotonic() - start >= 0.5
 
 

@@ -116,7 +116,11 @@ async def call_app(app: ASGIApp, request: HttpRequest) -> HttpReply:
 
     await app(scope, receive, send)
     start = sent[0]
-    headers = tuple((k.decode("latin-1"), v.decode("latin-1")) for k, v in start.get("headers", ()))
+    headers = tuple(
+        (name.decode("latin-1"), value.decode("latin-1"))
+        for name, value in start.get("headers", ())
+        if name.lower() != b"content-length"  # the body's own: whoever sends it on says it again
+    )
     return HttpReply(start["status"], b"".join(message.get("body", b"") for message in sent[1:]), headers)
 
 
