@@ -25,7 +25,10 @@ _LARGEST_YAML: Final = 1 << 20
 DEEPEST: Final = 100
 
 #: Values that a YAML file may come to with its aliases written out.
-_MOST: Final = 200_000
+MOST: Final = 200_000
+
+#: Of a reply: far more than a sound one has.
+_VALUES, _CONTAINERS = 1_000_000, 200_000
 
 #: Of an integer: more have no double, and Python itself refuses to write 4,301.
 _BITS: Final = 1024
@@ -99,6 +102,15 @@ def append_line(path: Path, line: str) -> None:
         file.write(line + "\n")
 
 
+def bulk(text: str | bytes) -> str:
+    """Why a JSON text would make too much of a server's reply, '' if it would not: each value costs many times its bytes."""
+    signs = (",", "{", "[") if isinstance(text, str) else (b",", b"{", b"[")
+    values, objects, arrays = (text.count(sign) for sign in signs)  # type: ignore[arg-type]
+    if values <= _VALUES and objects + arrays <= _CONTAINERS:
+        return ""
+    return f"more than {_VALUES:,} values, or {_CONTAINERS:,} objects and arrays"
+
+
 def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text.
 
@@ -132,7 +144,7 @@ def read_yaml(path: Path) -> Any:
         raise ValueError(" ".join(str(error).split())) from None
     except RecursionError:
         raise ValueError(f"nested deeper than {DEEPEST} levels") from None
-    if found := flaw(value, _MOST):
+    if found := flaw(value, MOST):
         raise ValueError(found)
     return value
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import yaml
 
 from gym_conformance.contract.endpoints import OPENAPI
+from gym_conformance.documents import MOST, bulk, flaw, parse_json
 
 #: FastAPI's own path, then those of Litestar, sanic-ext, flask-restx, drf-spectacular, django-ninja, connexion,
 #: flask-openapi3, flasgger, Fastify, ASP.NET and Spring, as their documentation gives them.
@@ -29,18 +30,34 @@ DOCUMENTS: Final = (
 #: Relations of a link to a description of the service (RFC 8631).
 _RELATIONS: Final = re.compile(r'rel="?[^";,]*\bservice-(?:desc|meta)\b')
 
+#: A document in YAML has its version at the margin.
+_IN_YAML: Final = re.compile(r"^['\"]?(?:openapi|swagger)['\"]? *:", re.MULTILINE)
+
+#: Characters of one.
+_LARGEST_YAML: Final = 1 << 20
+
 _BODY_TYPE: Final = "application/json"
 
 
 def read_document(text: str) -> Mapping[str, Any] | None:
     """The document that the text is, in JSON or in YAML, as OpenAPI 3; None where it is none."""
+    if bulk(text):
+        return None
     try:
-        document = json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, _Loader)  # noqa: S506 - a safe one
+        document = parse_json(text) if text.lstrip().startswith("{") else _from_yaml(text)
     except (ValueError, yaml.YAMLError, RecursionError):
         return None
     if not isinstance(document, dict) or not isinstance(document.get("paths"), dict):
         return None
     return _from_swagger(document) if "swagger" in document else document
+
+
+def _from_yaml(text: str) -> Any:
+    """The value of a text that begins as an OpenAPI document does in YAML: most replies are none, and YAML is slow."""
+    if len(text) > _LARGEST_YAML or not _IN_YAML.search(text):
+        return None
+    document = yaml.load(text, _Loader)  # noqa: S506 - a safe one
+    return None if flaw(document, MOST) else document
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from gym_conformance.contract.statuses import is_success
+from gym_conformance.documents import bulk, parse_json
 from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.exchange import Reply, Request, reply_of
 from gym_conformance.session.server_fault import ServerFault
@@ -91,8 +92,9 @@ def _messages(reply: Reply) -> Iterator[Any]:
     if kind == "text/event-stream":
         texts = [line.removeprefix("data:") for line in reply.text.splitlines() if line.startswith("data:")]
     for text in texts:
-        with suppress(ValueError, RecursionError):
-            yield json.loads(text)
+        with suppress(ValueError):
+            if not bulk(text):
+                yield parse_json(text)
 
 
 def _instead(number: Any) -> CarriedReply:

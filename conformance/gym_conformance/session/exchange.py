@@ -8,10 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies, received
-from gym_conformance.documents import too_deep
-
-#: Of a reply: far more than a sound one has.
-_VALUES, _CONTAINERS = 1_000_000, 200_000
+from gym_conformance.documents import bulk, too_deep
 
 #: Of an integer, its sign counted.
 _DIGITS = 300
@@ -75,9 +72,8 @@ class Reply:
     @cached_property
     def _parsed(self) -> tuple[Any, str]:
         """The value, and why there is none: each body is parsed once, however often it is looked at."""
-        # Counted without parsing, for each may cost a hundred times its bytes
-        if self.body.count(b",") > _VALUES or self.body.count(b"{") + self.body.count(b"[") > _CONTAINERS:
-            return None, f"more than {_VALUES:,} values, or {_CONTAINERS:,} objects and arrays"
+        if too_much := bulk(self.body):
+            return None, too_much
         try:
             value = json.loads(self.body.decode(), parse_constant=_refuse_constant, parse_int=_integer)
         except RecursionError:
