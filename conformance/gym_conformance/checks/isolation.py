@@ -4,7 +4,9 @@ Source: the cookie contract itself: `add_session_id` in nemo_gym/server_utils.py
 own (every version).
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level
@@ -13,9 +15,12 @@ from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.findings import Cause
+from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
+from gym_conformance.session.exchange import Request
 from gym_conformance.trajectories.execute import Rollout, run_schedule
 from gym_conformance.trajectories.first import around, at_once, side_by_side
 from gym_conformance.trajectories.generate import Knowledge, crowded, interleaved, trajectories
@@ -26,6 +31,14 @@ _NEEDS = [RESOURCES_SERVER, SCORE]
 _HINT = (
     "Sessions share state: a module or class attribute, or a dictionary keyed by something other than the session id."
 )
+
+_WORKERS = (
+    "State, or the key that signs the cookie, is in the memory of one process, and several processes answer: keep it "
+    "where all of them find it, or run one worker."
+)
+
+#: Requests that are under way beside one, so that no worker is known to take it.
+_OTHERS = 3
 
 #: What comes twice in so many tries may be a leak.
 _TRIES = 6
@@ -169,18 +182,31 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     """
     trajectory = schedule.trajectories[0]
 
-    async def in_turn(channel: Channel) -> Outcome:
-        rollout = Rollout(trial.gym, channel, trajectory, CookieHabit.KEEPING)
-        await rollout.step()
-        first, second = rollout.session, rollout.session.shared()
-        for step in range(trajectory.steps - 1):
-            rollout.session = (second, first)[step % 2]
-            await rollout.step()
+    async def taken(channel: Channel, *, clients: int) -> Outcome:
+        apart = Channel(trial.gym.endpoint, fresh=True)
+        apart.exchanges = channel.exchanges
+        rollout = Rollout(trial.gym, apart, trajectory, CookieHabit.KEEPING)
+        await _among_others(trial.gym, rollout)
+        sessions = [rollout.session, rollout.session.shared()][:clients]
+        for step in range(1, trajectory.steps):
+            rollout.session = sessions[step % clients]
+            await _among_others(trial.gym, rollout)
         return rollout.outcome
 
-    if difference := await Solo(trial, trajectory).beyond_chance(await in_turn(trial.channel), in_turn):
+    solo, two = Solo(trial, trajectory), partial(taken, clients=2)
+    if difference := await solo.beyond_chance(await two(trial.channel), two):
+        alone = [await taken(Channel(trial.gym.endpoint), clients=1) for _ in range(_TRIES)]
+        spread = any(solo.told_from(outcome) for outcome in alone)
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as with one client",
             f"{difference.actual!r}",
-            "State travels in the cookie, or the session's id changes along the way.",
+            _WORKERS if spread else "State travels in the cookie, or the session's id changes along the way.",
         )
+
+
+async def _among_others(gym: Gym, rollout: Rollout) -> None:
+    """Take a step over a connection of its own, opened among others: of several workers any may get it."""
+    others = [Channel(gym.endpoint, fresh=True).send(Request("GET", LIVENESS)) for _ in range(_OTHERS)]
+    ended: list[object] = await asyncio.gather(rollout.step(), *others, return_exceptions=True)
+    if isinstance(ended[0], BaseException):
+        raise ended[0]
