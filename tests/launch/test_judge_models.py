@@ -94,7 +94,7 @@ def test_a_twin_fails_exactly_its_own(server: type[_Judged], fails: set[str], mo
 class _Strict(_Judged):
     """What is no yes earns nothing, whatever became of the judge."""
 
-    earns = 0.0
+    earns, patience = 0.0, 30.0
 
     async def score(self, *_: object) -> Score:
         async with httpx.AsyncClient(timeout=self.patience) as client:
