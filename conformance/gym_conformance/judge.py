@@ -76,8 +76,11 @@ class Judge:
 
     async def _ask(self, need: Need) -> tuple[Verdict, str, bool] | None:
         """How a check without it ends, the reason, and whether the user could have given it; None where it is there."""
+        trial = Trial(self.bench)
         try:
-            await need.ask(Trial(self.bench))
+            await need.ask(trial)
+            # What a server lacks for good it may have said to the first look, and to nothing after it
+            await self.diagnoses.explain(self._case(trial))
         except NotApplicable as reason:
             return Verdict.NOT_APPLICABLE, str(reason), isinstance(reason, NotExamined)
         except (Untestable, NotSent, ServerFault) as missing:
@@ -132,8 +135,7 @@ class Judge:
     ) -> Finding:
         """The violation, unless a diagnosis has another cause for it."""
         fault = cause if isinstance(cause, ServerFault) else None
-        case = Case(self.bench, tuple(trial.channel.exchanges), fault, trial.asked_judge_model, repeated)
-        match await self.diagnoses.explain(case):
+        match await self.diagnoses.explain(self._case(trial, fault, repeated=repeated)):
             case Missing(needs):
                 return self._finding(check, subject, Verdict.UNTESTABLE, needs)
             case TryAgain(note):
@@ -141,6 +143,9 @@ class Judge:
                 trial.note = note
                 return await self._ended(check, subject, trial, repeated=True)
         return self._violation(check, subject, self._as_violation(cause), trial)
+
+    def _case(self, trial: Trial, fault: ServerFault | None = None, *, repeated: bool = False) -> Case:
+        return Case(self.bench, tuple(trial.channel.exchanges), fault, trial.asked_judge_model, repeated)
 
     async def _afterwards(self, check: Check) -> list[Finding]:
         """After every check the server still answers, whatever it was sent."""

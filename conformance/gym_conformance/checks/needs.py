@@ -25,6 +25,8 @@ async def _resources_server(trial: Trial) -> None:
     # Asked before anything is sent to the server that might leave something behind
     if trial.learned.first_look is None:
         trial.learned.first_look = await look(trial.gym)
+        for failure in trial.learned.first_look.failures:
+            trial.channel.adopt(failure)
 
 
 async def _gymnasium(trial: Trial) -> None:

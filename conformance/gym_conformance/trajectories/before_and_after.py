@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.statuses import is_error
 from gym_conformance.gym import Gym
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.exchange import Exchange
@@ -30,6 +31,9 @@ RUNS: Final = 17
 
 #: Runs of a probe at once: nothing that it does is written.
 _AT_ONCE = 16
+
+#: Errors that are kept of the runs before.
+_FAILURES = 8
 
 #: Rows that are probed.
 _ROWS = 2
@@ -62,12 +66,14 @@ class FirstLook:
         rewards: what the recorded rollouts earned on the untouched server, by row.
         before: what each probe came to, all its runs.
         change: what changed for good; None where nothing did.
+        failures: the first errors that were answered on the untouched server: what it lacks, it may say only once.
     """
 
     probes: tuple[Trajectory, ...] = ()
     before: tuple[tuple[Outcome, ...], ...] = ()
     rewards: tuple[tuple[Row, Any], ...] = ()
     change: Change | None = None
+    failures: tuple[Exchange, ...] = ()
 
 
 def probe(gym: Gym, row: Row) -> Trajectory:
@@ -109,22 +115,24 @@ async def _look(gym: Gym) -> FirstLook:
     rewards = tuple(
         (write.row, outcome.reward) for write, outcome in zip(writes, found.outcomes, strict=True) if gym.recorded
     )
-    return FirstLook(probes, found.before, rewards, found.change)
+    return FirstLook(probes, found.before, rewards, found.change, found.failures)
 
 
 @dataclass(frozen=True)
 class Came:
-    """What came of probes and of the writes between them, and what changed."""
+    """What came of probes and of the writes between them, what changed, and which errors came first."""
 
     before: tuple[tuple[Outcome, ...], ...]
     outcomes: tuple[Outcome, ...]
     change: Change | None
+    failures: tuple[Exchange, ...] = ()
 
 
 async def changed(gym: Gym, probes: Sequence[Trajectory], writes: Sequence[Trajectory]) -> Came:
     """Run the probes, then the writes, then the probes again, and say what changed."""
     record = Channel(gym.endpoint)
-    before = [await _many(gym, one, RUNS - 1) for one in probes]
+    failures: list[Exchange] = []
+    before = [await _many(gym, one, RUNS - 1, failures) for one in probes]
     for runs, one in zip(before, probes, strict=True):
         runs.append(await run(gym, record, one))
     outcomes = tuple([await run(gym, record, one) for one in writes])
@@ -140,8 +148,9 @@ async def changed(gym: Gym, probes: Sequence[Trajectory], writes: Sequence[Traje
                 tuple(map(tuple, before)),
                 outcomes,
                 Change(difference, schedule, (*record.exchanges, *channel.exchanges)),
+                tuple(failures),
             )
-    return Came(tuple(map(tuple, before)), outcomes, None)
+    return Came(tuple(map(tuple, before)), outcomes, None, tuple(failures))
 
 
 async def changed_since(gym: Gym, look: FirstLook) -> Change | None:
@@ -160,12 +169,17 @@ def _no_numbers(found: Iterator[Difference]) -> Iterator[Difference]:
     return (one for one in found if not all(isinstance(each, int | float) for each in (one.expected, one.actual)))
 
 
-async def _many(gym: Gym, trajectory: Trajectory, times: int) -> list[Outcome]:
+async def _many(gym: Gym, trajectory: Trajectory, times: int, failures: list[Exchange] | None = None) -> list[Outcome]:
+    """Run it so many times, and put the first errors into `failures`."""
     free = asyncio.Semaphore(_AT_ONCE)
 
     async def once() -> Outcome:
         async with free:
-            return await run(gym, Channel(gym.endpoint), trajectory)
+            channel = Channel(gym.endpoint)
+            outcome = await run(gym, channel, trajectory)
+        if failures is not None and len(failures) < _FAILURES:
+            failures.extend(one for one in channel.exchanges if one.reply and is_error(one.reply.status))
+        return outcome
 
     return list(await asyncio.gather(*(once() for _ in range(times))))
 
