@@ -50,8 +50,10 @@ class SchemaFault:
     wrong: Wrong
 
 
-def near_miss(maker: Maker) -> NearMiss | None:
+def near_miss(maker: Maker, right: Json = ABSENT) -> NearMiss | None:
     """A value with one thing wrong at one place, each fault as likely as any other; None where the choices found none.
+
+    It is made from the right value, or from one that the maker makes.
 
     Raises:
         NoValue: no valid value is known.
@@ -68,7 +70,7 @@ def near_miss(maker: Maker) -> NearMiss | None:
             return wrong
 
         try:
-            value = put(maker, maker.value(), fault.place.steps, spoil)
+            value = put(maker, maker.value() if right is ABSENT else right, fault.place.steps, spoil)
         except NoValue:
             if not possible(reading, reading.root):
                 raise
@@ -79,10 +81,10 @@ def near_miss(maker: Maker) -> NearMiss | None:
     return None
 
 
-def near_sample(schema: Parameters, random: Random) -> Json:
-    """A value that the schema refuses for one reason, as the random number generator says; `ABSENT` where none is known."""
+def near_sample(schema: Parameters, right: Json, random: Random) -> Json:
+    """The right value with one thing wrong, as the random number generator says; `ABSENT` where none is known."""
     try:
-        found = near_miss(Maker(read(schema), Chance(random)))
+        found = near_miss(Maker(read(schema), Chance(random)), right)
     except NoValue:
         return ABSENT
     return ABSENT if found is None else found.value

@@ -30,7 +30,7 @@ def broken(schema: Mapping[str, Any] | bool, arguments: Any, random: Random) -> 
     """
     from gym_schemas import ABSENT, near_sample  # noqa: PLC0415 - only where a policy generates
 
-    text, miss = json.dumps(arguments), near_sample(schema, random)
+    text, miss = json.dumps(arguments), near_sample(schema, arguments, random)
     kinds = (
         (text[:-1], "", "{'a': 1}", f"```json\n{text}\n```", text + text),
         ("null", "[]", "3", '"text"', '"\\ud800"'),
