@@ -28,6 +28,9 @@ _HANGS = 2
 _TOKENS = 200
 
 
+#: Bytes that replies under way may come to, each as large as the largest so far.
+_AT_ONCE = 64 << 20
+
 #: Bytes of replies that a channel keeps whole; of older ones it keeps the beginning, for a reproduction needs requests.
 _REPLIES = 16 << 20
 _BEGINNING = 4096
@@ -76,6 +79,8 @@ class Endpoint:
         self._secrets: Secrets | None = None
         self._free = asyncio.Semaphore(self.in_flight)
         self._under_way = 0
+        self._largest = 0
+        self._done = asyncio.Event()
         self._since = 0.0
 
     def ensure_time(self) -> None:
@@ -88,15 +93,24 @@ class Endpoint:
             raise OutOfTime(f"more time: after {self.bound:g} s the run ends (--gym-max-time)")
 
     async def carry(self, request: httpx.Request) -> httpx.Response:
-        """Send a request as soon as fewer than `in_flight` others are under way, and count it."""
+        """Send a request as soon as fewer than `in_flight` others are under way, and count it.
+
+        Of a server whose replies are large, only so many at once as fit in memory.
+        """
         async with self._free:
+            while self._under_way and (self._under_way + 1) * self._largest > _AT_ONCE:
+                self._done.clear()
+                await self._done.wait()
             self.requests += 1
             self._since = self._since if self._under_way else time.monotonic()
             self._under_way += 1
             try:
-                return await self.transport.handle_async_request(request)
+                response = await self.transport.handle_async_request(request)
+                self._largest = max(self._largest, len(response.content))
+                return response
             finally:
                 self._under_way -= 1
+                self._done.set()
                 if not self._under_way:
                     self.seconds += time.monotonic() - self._since
 

@@ -1,0 +1,59 @@
+"""How many requests an endpoint has under way."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from gym_conformance.session.channel import Channel, Endpoint, OutOfTime
+from gym_conformance.session.exchange import Request
+
+
+class Counting(httpx.AsyncBaseTransport):
+    """Answers with so many bytes; `most` were under way at once."""
+
+    def __init__(self, size: int) -> None:
+        self.body = bytes(size)
+        self.now = self.most = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.01)
+        self.now -= 1
+        return httpx.Response(200, content=self.body, request=request, extensions={"elapsed": 0.01})
+
+
+@pytest.mark.parametrize(("size", "most"), [(10, 30), (8 << 20, 8), (40 << 20, 1)])
+def test_large_replies_are_asked_for_a_few_at_a_time(size: int, most: int) -> None:
+    async def test() -> None:
+        transport = Counting(size)
+        endpoint = Endpoint("http://127.0.0.1:1", transport, 5.0, in_flight=30)
+        await Channel(endpoint).send(Request("GET", "/"))
+        await asyncio.gather(*(Channel(endpoint).send(Request("GET", "/")) for _ in range(40)))
+        assert transport.most == most
+        assert endpoint.requests == 41
+
+    asyncio.run(test())
+
+
+def test_nothing_is_sent_after_the_end_of_a_run() -> None:
+    async def test() -> None:
+        endpoint = Endpoint("http://127.0.0.1:1", Counting(1), 5.0, until=0.0, bound=7.0)
+        with pytest.raises(OutOfTime, match="after 7 s"):
+            await Channel(endpoint).send(Request("GET", "/"))
+        assert endpoint.requests == 0
+
+    asyncio.run(test())
+
+
+def test_a_record_keeps_the_beginning_of_old_replies() -> None:
+    async def test() -> None:
+        channel = Channel(Endpoint("http://127.0.0.1:1", Counting(5 << 20), 5.0))
+        for _ in range(6):
+            await channel.send(Request("GET", "/"))
+        kept = [len(one.reply.body) for one in channel.exchanges if one.reply]
+        assert sum(kept) <= 16 << 20
+        assert kept[0] < kept[-1] == 5 << 20
+
+    asyncio.run(test())
