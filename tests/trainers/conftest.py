@@ -2,11 +2,21 @@
 
 import os
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+HERE = Path(__file__).parent
+
 collect_ignore_glob = [] if find_spec("trl") or os.environ.get("GYM_NEEDS_TRAINERS") else ["**/test_*.py", "test_*.py"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A trainer's warnings are its own."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.filterwarnings("ignore"))
 
 
 @pytest.fixture(autouse=True)

@@ -116,7 +116,8 @@ class FakePolicy(App):
     async def dispatch(self, request: HttpRequest) -> HttpReply:
         """Answer; refusals have the shape that OpenAI's clients read."""
         try:
-            asked = replace(request, path=ROLLOUT_PREFIX.sub("", request.path))
+            path = ROLLOUT_PREFIX.sub("", request.path)
+            asked = request if path == request.path else replace(request, path=path)
             return await self.find(asked)(asked)
         except HttpRefusal as refused:
             return _error(refused.status, refused.detail, refused.headers)
@@ -132,7 +133,7 @@ class FakePolicy(App):
         if route is None and len(self.routes):
             self.calls.add(PolicyCall(api, request.body, "", 409))
             raise HttpRefusal(409, f"no active rollout is named {asked.model!r}")
-        counted = counted_turns(asked, self.tokenizer)
+        counted = counted_turns(asked, self.tokenizer) if b"prompt_token_ids" in request.body else 0
         asked = PolicyRequest(api, body, key, route.name if route else "", counted)
         turn, reply = await self._answer(asked, route.policy if route else self.default)
         self.calls.add(PolicyCall(api, request.body, asked.route, reply.status, turn))
