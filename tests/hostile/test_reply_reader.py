@@ -63,14 +63,6 @@ def test_any_bytes_are_an_answer_or_a_flaw(stream: bytes, method: str, cuts: lis
         assert sum(len(name) + len(value) for name, value in outcome.headers) <= HEAD_LIMIT
 
 
-@given(STREAMS, METHODS, st.lists(st.integers(0, 1 << 20), max_size=6))
-def test_where_the_pieces_are_cut_changes_no_answer(stream: bytes, method: str, cuts: list[int]) -> None:
-    """A flaw may be noticed sooner or later; an answer is the same."""
-    whole, cut = read(stream, method, []), read(stream, method, cuts)
-    if isinstance(whole, ParsedReply) and isinstance(cut, ParsedReply):
-        assert (whole.status, whole.headers, whole.body) == (cut.status, cut.headers, cut.body)
-
-
 @given(st.binary(max_size=200), st.binary(max_size=30))
 def test_any_body_under_any_coding(body: bytes, coding: bytes) -> None:
     with contextlib.suppress(OverflowError, ValueError):
