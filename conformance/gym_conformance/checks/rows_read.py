@@ -13,6 +13,7 @@ from gym_conformance.contract.statuses import is_error
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import probe
 from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Outcome, differences
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
@@ -40,7 +41,7 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     rows = _different(trial.gym.rows)
     if len(rows) == 1:
         raise NotApplicable("no two rows have different fields of their own")
-    reads = {repr(call): call for row in rows for call in probe(trial.gym, row).calls}
+    reads = {repr(call): call for row in rows for call in probe(trial.gym, row).calls if is_read(call.name)}
     if not trial.gym.recorded:  # a catalogue that all rows share takes a question; what takes none tells the state
         reads = {text: call for text, call in reads.items() if not call.arguments}
     if not reads:

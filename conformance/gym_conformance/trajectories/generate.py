@@ -21,7 +21,23 @@ _FORMED = 6
 
 #: Names that begin like this are taken for reads: only a weight, never a verdict.
 _READS = (
-    *("get", "list", "count", "read", "show", "search", "find", "check", "view", "query", "describe"),
+    *(
+        "get",
+        "list",
+        "count",
+        "read",
+        "show",
+        "search",
+        "find",
+        "check",
+        "view",
+        "query",
+        "describe",
+        "where",
+        "who",
+        "status",
+        "look",
+    ),
     *("look", "fetch", "inspect", "retrieve", "browse"),
 )
 
