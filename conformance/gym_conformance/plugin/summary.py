@@ -146,10 +146,7 @@ def _write_warnings(terminal: Any, tally: Tally, findings: list[Finding]) -> Non
     mild = (finding for finding in findings if finding.red and not finding.breaks(strict=tally.options.strict))
     for text in explain(mild):
         terminal.write_line(text + "\n", yellow=True)
-    for group in alike(finding for finding in findings if finding.verdict is Verdict.NOTE and not finding.framework):
-        first, on = group.first, [subject for subject in named(group.subjects) if subject != "server"]
-        where = f" ({', '.join(on)})" if on else ""
-        terminal.write_line(f"Note: {first.title}{where}: {first.actual}. {first.hint}\n")
+    _write_notes(terminal, findings)
     for check, caution in cautions_of(findings):
         terminal.write_line(f"Caution: {check} passes, but {caution}\n", yellow=True, bold=True)
     for line in cause_lines(shared_causes(findings)):
@@ -158,6 +155,13 @@ def _write_warnings(terminal: Any, tally: Tally, findings: list[Finding]) -> Non
         terminal.write_line(own)
     for line in not_examined_lines(not_examined_of(findings)):
         terminal.write_line(line)
+
+
+def _write_notes(terminal: Any, findings: list[Finding]) -> None:
+    for group in alike(finding for finding in findings if finding.verdict is Verdict.NOTE and not finding.framework):
+        first, on = group.first, [subject for subject in named(group.subjects) if subject != "server"]
+        where = f" ({', '.join(on)})" if on else ""
+        terminal.write_line(f"Note: {first.title}{where}: {first.actual}. {first.hint}\n")
 
 
 def _write_gate(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
