@@ -86,7 +86,7 @@ def made_up(knowledge: Knowledge, row: Row) -> Trajectory:
     """The smallest call of each tool, writes before reads, with what earlier calls return in the place of ids."""
     writes, reads = list[Call](), list[Call]()
     for tool in row.tools:
-        known = [each for each in knowledge.recorded.get(tool.name, ()) if admits(tool.parameters, each)]
+        known = [each for each in knowledge.meaningful.get(tool.name, ()) if admits(tool.parameters, each)]
         try:
             arguments = known[0] if known else minimal(tool.parameters)
         except NoValue:

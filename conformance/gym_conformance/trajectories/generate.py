@@ -49,7 +49,7 @@ class Knowledge:
     Attributes:
         rows: the rows to seed with.
         answers: what a policy may say at the end, by row: what one said in a recorded rollout, and texts of the row.
-        recorded: arguments that recorded rollouts called a tool with, by tool.
+        meaningful: arguments that recorded rollouts called a tool with, else ones with words of a row that it knows, by tool.
         recorded_trajectories: what recorded rollouts did, the longest first.
         session_seconds: what a session costs in which nothing is done.
         returned: where in a tool's reply a string or an integer stands, by tool.
@@ -59,7 +59,7 @@ class Knowledge:
 
     rows: tuple[Row, ...] = field(repr=False)
     answers: Mapping[Row, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    recorded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
+    meaningful: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
     recorded_trajectories: tuple[Trajectory, ...] = field(default=(), repr=False)
     returned: Mapping[str, tuple[tuple[type, tuple[str | int, ...]], ...]] = field(default_factory=dict, repr=False)
     mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
@@ -94,7 +94,7 @@ class Knowledge:
         if definition not in self.by_definition:
             fresh = valid_arguments(tool.parameters)
             valid = valid_arguments(tool.parameters, self._mined_for(tool))
-            if recorded := self.recorded.get(tool.name):
+            if recorded := self.meaningful.get(tool.name):
                 valid = st.one_of(st.sampled_from(recorded), valid)
             wrong = st.one_of(near_misses(tool.parameters), hostile_arguments(tool.parameters))
             self.by_definition[definition] = ToolCalls(tool, fresh, valid, wrong.map(lambda miss: miss.value))

@@ -14,6 +14,7 @@ from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, places
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trajectories.words import known_arguments
 
 #: Recorded rollouts that are run to learn from.
 _RUNS = 4
@@ -47,14 +48,16 @@ async def learn(gym: Gym) -> Knowledge:
     started = time.monotonic()
     for _ in range(_BARE):
         await run(gym, Channel(gym.endpoint), Trajectory(gym.row))
+    executes = gym.kind is not ServerKind.SINGLE_TURN
+    known = await known_arguments(gym, rows[:_MADE_UP]) if executes else {}
     knowledge = Knowledge(
         session_seconds=(time.monotonic() - started) / _BARE,
         rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
-        recorded={tool: tuple(found.values()) for tool, found in recorded.items()},
+        meaningful=known | {tool: tuple(found.values()) for tool, found in recorded.items()},
         recorded_trajectories=runs,
     )
-    made = [made_up(knowledge, row) for row in rows[:_MADE_UP]] if gym.kind is not ServerKind.SINGLE_TURN else []
+    made = [made_up(knowledge, row) for row in rows[:_MADE_UP]] if executes else []
     returned: dict[str, dict[Any, None]] = defaultdict(dict)
     for trajectory in (*runs[:_RUNS], *made):
         outcome = await run(gym, Channel(gym.endpoint), trajectory)

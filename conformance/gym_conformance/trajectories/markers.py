@@ -158,7 +158,7 @@ def _followed(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Se
     for tool in second.row.tools:
         known_arguments: Iterable[Any] = [
             call.arguments for call in (*first.calls, *second.calls) if call.name == tool.name
-        ] or knowledge.recorded.get(tool.name, ())
+        ] or knowledge.meaningful.get(tool.name, ())
         properties = tool.parameters.get("properties")
         for arguments in list(known_arguments)[:1]:
             if not isinstance(arguments, dict) or not isinstance(properties, dict) or markers(json.dumps(arguments)):

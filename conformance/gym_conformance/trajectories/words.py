@@ -1,0 +1,98 @@
+"""Which words of a row its tools know: a title, a name or an id that exists, where no recorded rollout says one.
+
+A made-up text reaches little of a server that looks things up. What a tool knows is mostly in the row: in its own
+fields, or in what the user says. A word is known where the tool answers it otherwise than words that nobody knows.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.gym import Gym
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.contracts import Session
+from gym_conformance.session.exchange import reply_of
+from gym_conformance.session.likeness import Answer, alike
+from gym_schemas import NoValue, admits, minimal
+
+#: Words that a tool is asked about, for each row, and calls that are kept for each tool.
+_WORDS, _KEPT = 16, 4
+
+#: A longer text is a sentence, and no name.
+_LONG: Final = 40
+
+#: No environment knows these.
+_UNKNOWN: Final = ("Qzxvwkj", "Wvkqjzx")
+
+#: What stands in quotation marks, and words that begin with a capital, as names do.
+_NAMES: Final = re.compile(r"[\"'`“]([^\"'`“”\n]{1,40})[\"'`”]|\b([A-Z][\w-]+)")
+
+
+async def known_arguments(gym: Gym, rows: Sequence[Row]) -> dict[str, tuple[Any, ...]]:
+    """Arguments with words of the rows that a tool knows, by tool; one that knows none is left out.
+
+    Raises:
+        ServerFault: the server does not answer.
+    """
+    asked = [(tool, row) for row in rows for tool in row.tools]
+    found: dict[str, list[Any]] = {}
+    for (tool, _), known in zip(asked, await asyncio.gather(*(_known(gym, *each) for each in asked)), strict=True):
+        found.setdefault(tool.name, []).extend(known)
+    return {name: tuple(known) for name, known in found.items() if known}
+
+
+async def _known(gym: Gym, tool: Tool, row: Row) -> list[Any]:
+    words = words_of(row) if _saying(tool, _UNKNOWN[0]) else ()
+    if not words:
+        return []
+    session = gym.contract.session(Channel(gym.endpoint), row)
+    await session.seed()
+    unknown = [answer for word in _UNKNOWN if (answer := await _answer(session, tool, word))]
+    known = []
+    for word in words:
+        answer = await _answer(session, tool, word)
+        if answer and answer.reply.status < HTTPStatus.BAD_REQUEST and not alike(answer, *unknown):
+            known.append(_saying(tool, word))
+    return known[:_KEPT]
+
+
+async def _answer(session: Session, tool: Tool, word: str) -> Answer | None:
+    arguments = _saying(tool, word)
+    return Answer(reply_of(await session.call(Call(tool.name, arguments))), (word,)) if arguments else None
+
+
+def _saying(tool: Tool, word: str) -> dict[str, Any] | None:
+    """The smallest call of the tool with the word in the place of each text that may be any; None where none may."""
+    try:
+        least = minimal(tool.parameters)
+    except NoValue:
+        return None
+    texts = [key for key, value in least.items() if isinstance(value, str)]
+    said = dict.fromkeys((key for key in texts if admits(tool.parameters, {**least, key: word})), word)
+    return {**least, **said} if said else None
+
+
+def words_of(row: Row) -> tuple[str, ...]:
+    """Names in the row's own fields, then in what it says to the policy: short texts, keys, quoted and capital words."""
+    own = {key: value for key, value in row.data.items() if key != "responses_create_params"}
+    spoken = row.data["responses_create_params"].get("input")
+    texts = [text for _, text in _texts(spoken)]
+    named = [quoted or capital for text in texts for quoted, capital in _NAMES.findall(text)]
+    fields = [text for depth, text in _texts(own) if depth and len(text) <= _LONG]
+    return tuple(dict.fromkeys(word for word in [*fields, *named] if word.strip()))[:_WORDS]
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[tuple[int, str]]:
+    """Every text in a value, keys as well, with how deep it lies; a field's own name lies at 0."""
+    if isinstance(value, str):
+        yield depth, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield depth, key
+            yield from _texts(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, depth + 1)
