@@ -5,6 +5,7 @@ own (every version).
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -47,9 +48,13 @@ _TRIES = 6
 #: the other; but more than twenty, which is what an author thinks to be many.
 _CROWD, _CROWD_SECONDS, _LEAST = 120, 30.0, 24
 
+#: Rows that a crowd is seeded with and verified: several crowds must fit into what one trial may send.
+_CROWD_BYTES = 16 << 20
+
 
 def _crowd(knowledge: Knowledge) -> int:
-    return max(_LEAST, knowledge.sessions_in(_CROWD_SECONDS, at_most=_CROWD))
+    largest = max((len(json.dumps(row.data)) for row in knowledge.rows), default=1)
+    return max(_LEAST, min(knowledge.sessions_in(_CROWD_SECONDS, at_most=_CROWD), _CROWD_BYTES // (2 * largest)))
 
 
 def session_name(turn: int) -> str:
