@@ -34,8 +34,8 @@ BAD = {
     "one big array": (b"[\n" + _ROW + b"]", "rows.jsonl, line 1: not JSON (*); each line must be one JSON object"),
     "UTF-16": (_ROW.decode().encode("utf-16"), "rows.jsonl, line 1: not UTF-8 (invalid start byte at byte 1); save the file as UTF-8"),
     "Latin-1": (_ROW + b'{"responses_create_params": {"input": "caf\xe9"}}', "rows.jsonl, line 2: not UTF-8 (* at byte 43); *"),
-    "deep": (b'{"responses_create_params":' + b"[" * 100_000, "rows.jsonl, line 1: *; each line must be one JSON object"),
-    "rollouts alone": (b'{"responses_create_params": {}, "response": {}, "reward": 1}', "rows.jsonl: recorded rollouts only; give the dataset rows *"),
+    "deep": (b'{"responses_create_params":' + b"[" * 100_000, "rows.jsonl, line 1: nested deeper than *; each line must be one JSON object *"),
+    "rollouts alone": (b'{"responses_create_params": {}, "response": {}, "reward": 1}', "rows.jsonl: it has only recorded rollouts; give the dataset rows *"),
 }  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def test_bad_data_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     [
         ("rows.jsonl", "ERROR: rows.jsonl, line 3: not JSON (* at column *); each line must be one JSON object"),
         ("none.jsonl", "ERROR: none.jsonl: No such file or directory; give a JSONL file that can be read"),
-        ("empty", "ERROR: empty: the folder holds no [*].jsonl file; give the folder that does, or a file"),
+        ("empty", "ERROR: empty: the folder has no [*].jsonl file; give a folder that has one, or a file"),
     ],
 )
 @pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])

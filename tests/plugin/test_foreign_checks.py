@@ -99,7 +99,7 @@ def test_a_fault_of_its_own_is_its_own(pytester: pytest.Pytester, install: Insta
     run = pytester.runpytest_subprocess(f"--gym-url={gym}", f"--gym-data={DATA}", _NODE)
     assert run.ret == pytest.ExitCode.INTERNAL_ERROR
     run.stdout.fnmatch_lines(
-        [f"house-reward-steps itself failed; this is no finding*report it to its authors ({_DOCS})."]
+        [f"house-reward-steps itself failed; this is not a finding about the server. Please report it to its authors ({_DOCS})."]
     )
 
 
@@ -117,7 +117,7 @@ _BAD = {
     "an odd id": (_EXAMPLE.read_text().replace('"house-reward-steps"', '"house"'), "*'house' has no usable id*"),
     "no docstring": (
         _EXAMPLE.read_text().replace('    """Verifies', '    f"""Verifies'),
-        "*'house-reward-steps' has no docstring; say there what is sent*",
+        "*'house-reward-steps' has no docstring; say what is sent*",
     ),
     "no url": (_EXAMPLE.read_text().replace('url="https', 'url="ftp'), "*has no documentation URL; give one*"),
     "no title": (_EXAMPLE.read_text().replace('"A reward MUST be a multiple of 0.25"', '""'), "*has no title*"),

@@ -12,7 +12,7 @@ _NOBODY = "http://127.0.0.1:1"
 def test_a_server_elsewhere_is_not_surprised(pytester: pytest.Pytester) -> None:
     run = pytester.runpytest_inprocess("--collect-only", "--gym-url", "http://192.0.2.1:8000")
     run.stdout.fnmatch_lines(
-        ["http://192.0.2.1:8000: not on this machine; about 500 requests, *, at most 4 under way *"]
+        ["http://192.0.2.1:8000: not on this machine; expect about 500 requests, *, at most 4 at a time *"]
     )
 
 

@@ -126,7 +126,7 @@ TWINS: tuple[Twin, ...] = (
         "seed-accepts-rows",
         RefusesOneRow,
         untestable="""verify-scores-rows verify-malformed-calls verify-reward-finite verify-floor repeat-recorded
-            repeat-declares-stateless reward-form reward-extra-read reward-claim""",
+            repeat-declares-stateless reward-form reward-extra-read reward-claim drift-argument-refused""",
     ),
     twin("extra keys forbidden", "seed-accepts-rollout-keys", ForbidsExtraKeys),
     twin("the seed's reply is null", "seed-replies-object", edited("/seed_session", lambda _: None)),
