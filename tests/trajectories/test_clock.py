@@ -17,6 +17,7 @@ NOW = datetime.now(UTC)
         ("2020-01-01T00:00:00.25Z", f"{NOW:%Y-%m-%dT%H:%M:%S}.75Z"),
         ("stored on 2020-01-01", f"stored on {NOW:%Y-%m-%d}"),
     ],
+    ids=["seconds", "minutes", "fractions", "date"],  # of their own: every worker must collect the same names
 )
 def test_a_clock_goes_on(before: str, after: str) -> None:
     assert both_tell_the_time(before, after)
@@ -31,6 +32,7 @@ def test_a_clock_goes_on(before: str, after: str) -> None:
         ("a", "b"),
         (1, 2),
     ],
+    ids=["hours ahead", "other words", "both past", "texts", "numbers"],
 )
 def test_another_time_is_another_answer(before: object, after: object) -> None:
     assert not both_tell_the_time(before, after)

@@ -1,0 +1,64 @@
+"""A server that looks things up is reached by the names that its rows know, where nobody recorded a rollout."""
+
+import asyncio
+from pathlib import Path
+
+import httpx
+from fastapi import FastAPI, HTTPException, Response
+
+from gym_conformance.contract.dataset_rows import Row, Source
+from gym_conformance.gym import recognise
+from gym_conformance.session.channel import Endpoint
+from gym_conformance.session.transport import Transport
+from gym_conformance.trajectories.words import known_arguments, words_of
+from gym_mocks.serving import serve
+
+_LEND = {
+    "type": "function",
+    "name": "lend",
+    "parameters": {
+        "type": "object",
+        "properties": {"title": {"type": "string"}, "shelf": {"enum": ["old", "new"]}},
+        "required": ["title", "shelf"],
+    },
+}
+
+
+def _row(**fields: object) -> Row:
+    params = {"input": [{"role": "user", "content": 'Lend me "War and Peace", and then Emma.'}], "tools": [_LEND]}
+    return Row({"responses_create_params": params, **fields}, Source(Path("rows.jsonl"), 1))
+
+
+def _library() -> FastAPI:
+    app = FastAPI()
+
+    @app.post("/seed_session")
+    def seed(response: Response) -> dict[str, str]:
+        response.set_cookie("session", "1")
+        return {}
+
+    @app.post("/lend")
+    def lend(call: dict[str, str]) -> dict[str, str]:
+        if call["title"] not in ("Dune", "War and Peace"):
+            raise HTTPException(404, f"no book is called {call['title']}")
+        return {"lent": call["title"]}
+
+    return app
+
+
+def test_words_come_from_fields_first_and_then_from_what_the_user_says() -> None:
+    assert words_of(_row(wanted={"Dune": 7})) == ("Dune", "Lend", "War and Peace", "Emma")
+
+
+def test_a_tool_is_asked_for_what_it_knows() -> None:
+    async def ask(url: str) -> dict[str, tuple[object, ...]]:
+        transport = Transport(httpx.URL(url), deadline=5)
+        try:
+            gym = await recognise(Endpoint(url, transport, 5), (_row(wanted={"Dune": 7}),), ())
+            return await known_arguments(gym, gym.rows)
+        finally:
+            await transport.aclose()
+
+    with serve(_library()) as url:
+        known = asyncio.run(ask(url))
+    assert [call["title"] for call in known["lend"] if isinstance(call, dict)] == ["Dune", "War and Peace"]
