@@ -265,7 +265,7 @@ class _Argument:
             like = self._like(value, reply)
             if like is not None:
                 refused.append((value, sent, reply, like))
-            elif is_success(reply.status):
+            elif is_success(reply.status) and not says_no(reply):
                 self.taken.append((sent, reply))
         return refused
 
