@@ -57,7 +57,7 @@ def test_a_verify_that_waits_for_the_rest_of_its_group_is_no_violation(
     server: type[ReferenceServer], verdict: Verdict
 ) -> None:
     with serve(server()) as url:
-        found = judge(url, dataset(), timeout=1.0, checks=["seed-accepts-rollout-keys", "verify-without-session"])
+        found = judge(url, dataset(), timeout=2.5, checks=["seed-accepts-rollout-keys", "verify-without-session"])
     assert [one.verdict for one in found["seed-accepts-rollout-keys"]] == [verdict]
     if verdict is Verdict.UNTESTABLE:
         reasons = {finding.reason for findings in found.values() for finding in findings}

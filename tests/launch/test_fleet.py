@@ -75,7 +75,10 @@ def test_only_what_failed_runs_again(pytester: pytest.Pytester) -> None:
     ("arguments", "said"),
     [
         (["--gym-lock", "gym.lock"], "--gym-lock: fine:app has no folder for its own lock; judge it alone"),
-        (["--gym-lock", "locks/gym.lock"], "--gym-lock 'locks/gym.lock': of several servers, give a name, *"),
+        (
+            ["--gym-lock", "locks/gym.lock"],
+            "--gym-lock 'locks/gym.lock': with several servers, give the name of a file *",
+        ),
         (["--gym-data", "rows.jsonl"], "--gym-data: this is about one server,*"),
         (["--gym-pid", "1"], "--gym-pid: this is about one server,*"),
         (["--gym-replay", "x.json"], "--gym-replay: this is about one server,*"),

@@ -99,7 +99,9 @@ def test_a_fault_of_its_own_is_its_own(pytester: pytest.Pytester, install: Insta
     run = pytester.runpytest_subprocess(f"--gym-url={gym}", f"--gym-data={DATA}", _NODE)
     assert run.ret == pytest.ExitCode.INTERNAL_ERROR
     run.stdout.fnmatch_lines(
-        [f"house-reward-steps itself failed; this is not a finding about the server. Please report it to its authors ({_DOCS})."]
+        [
+            f"house-reward-steps itself failed; this is not a finding about the server. Please report it to its authors ({_DOCS})."
+        ]
     )
 
 
