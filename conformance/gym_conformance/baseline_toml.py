@@ -64,7 +64,7 @@ def _entry(path: Path, number: int, line: int, table: dict[str, Any]) -> Entry:
         raise BadBaseline(f"{where}: unknown key {unknown[0]!r}; give check, subject, reason, until and server")
     for key, default in {"check": "", "subject": "*", "reason": "", "server": "*"}.items():
         value = table.get(key, default)
-        if not isinstance(value, str) or not value.strip():
+        if not isinstance(value, str) or not (value if key == "subject" else value.strip()):
             raise BadBaseline(f"{where}: {_MISSING[key]}")
     if not _ID.fullmatch(table["check"].strip()):
         raise BadBaseline(f"{where}: {table['check']!r} is no check's id; {_MISSING['check']}")

@@ -62,7 +62,10 @@ def test_a_long_body_is_a_file_that_the_command_names(
     script = Path(".gym-conformance", f"{_CHECK}.sh")
     assert _bash(str(script), cwd=inside) == ["null", "200"]
     assert _bash(str(inside / script), cwd=Path("/")) == ["null", "200"]
-    copied = [line.strip() for line in run.outlines if line.startswith("    c")]
+    shown = run.outlines[
+        : run.outlines.index("=============================== gym conformance ================================")
+    ]
+    copied = [line.strip() for line in shown if line.startswith("    c")]
     assert _bash("-c", "\n".join(copied), cwd=inside) == ["null", "200"]
 
     whole = read_report(inside / "r.json")[_CHECK]["reproduce"]

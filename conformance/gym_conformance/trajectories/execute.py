@@ -16,6 +16,7 @@ from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
+from gym_schemas import admits
 
 #: Sessions of a crowd that take their steps at the same time.
 _AT_ONCE = 16
@@ -75,7 +76,7 @@ class Rollout:
         yield
 
     async def _call(self, number: int, call: Call) -> None:
-        arguments = resolve(call.arguments, self.replies, self.others)
+        arguments = self._told(call)
         if self._graded:
             self.output.append(function_call(call.name, json.dumps(arguments), f"call_{number}"))
             return
@@ -91,6 +92,14 @@ class Rollout:
             function_call(call.name, json.dumps(arguments), call_id),
             function_call_output(reply.text, call_id),
         ]
+
+    def _told(self, call: Call) -> Any:
+        """The arguments with what was returned in them; its stand-ins where the tool's definition refuses that."""
+        told, stand_ins = resolve(call.arguments, self.replies, self.others), resolve(call.arguments, [])
+        if told == stand_ins:
+            return told
+        definitions = [tool.parameters for tool in self.trajectory.row.tools if tool.name == call.name]
+        return told if all(admits(definition, told) for definition in definitions) else stand_ins
 
     async def verify(self) -> StepOutcome:
         """Have what was done so far scored."""

@@ -33,7 +33,8 @@ class Reference:
     Attributes:
         call: the number of that call, from 0.
         path: the keys and indices that lead to the value in its reply.
-        otherwise: what stands in where the reply has no such value, or one of another type.
+        otherwise: what stands in where the reply has no such value, one of another type, or one that the tool's
+            definition refuses.
         session: the number of the schedule's trajectory whose call it was; None for one of the same trajectory.
     """
 

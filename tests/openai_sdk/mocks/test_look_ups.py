@@ -26,6 +26,7 @@ def test_trls_script(config: Any) -> None:
     agents = [
         agent
         for server in config.values()
+        if isinstance(server, dict)
         for agent in server.get("responses_api_agents", {}).values()
         if "host" in agent and "port" in agent
     ]

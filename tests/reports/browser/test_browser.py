@@ -71,26 +71,26 @@ def test_the_policy_stops_what_might_slip_through(show: Show) -> None:
 
 def test_searching_and_filtering(show: Show) -> None:
     page = show(FULL)
-    assert page.run(VISIBLE) == 4
+    assert page.run(VISIBLE) == 5
     page.press("/")
     assert page.run("document.activeElement.id") == "search"
     page.type("KEYERROR example.jsonl:3 DATASET row MUST")
     assert page.run(VISIBLE) == 1
-    assert page.run("document.getElementById('count').textContent") == "1 of 4 findings"
+    assert page.run("document.getElementById('count').textContent") == "1 of 5 findings"
     page.type(" nonsense")
     assert page.run("document.getElementById('nothing').checkVisibility()") is True
     page.run("document.getElementById('filter').reset()")
     page.run("document.querySelector('input[value=MUST]').click(); new Promise((done) => setTimeout(done, 200))")
-    assert page.run(VISIBLE) == 3
+    assert page.run(VISIBLE) == 4
 
 
 def test_a_chip_leads_to_its_finding_and_opens_it(show: Show) -> None:
     page = show(FULL)
     page.run(
-        "document.querySelector('a[href=\"#cookie-signing-key\"]').click(); new Promise((done) => setTimeout(done, 200))"
+        "document.querySelector('a[href=\"#tool-name-legal\"]').click(); new Promise((done) => setTimeout(done, 200))"
     )
-    assert page.run("document.getElementById('cookie-signing-key').open") is True
-    assert page.run("document.activeElement.parentElement.id") == "cookie-signing-key"
+    assert page.run("document.getElementById('tool-name-legal').open") is True
+    assert page.run("document.activeElement.parentElement.id") == "tool-name-legal"
 
 
 def test_copying_a_reproduction(show: Show) -> None:
