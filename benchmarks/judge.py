@@ -18,7 +18,7 @@ import httpx
 from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import Dataset, load
-from gym_conformance.gym import recognise
+from gym_conformance.gym_under_test import recognise
 from gym_conformance.judge import Judge
 from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.transport import Transport

@@ -16,7 +16,7 @@ from gym_conformance.contract.policy_output import (
     response,
 )
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, Request
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_mocks.head import Instance, merged
-from gym_mocks.head.server import ServerType
+from gym_mocks.head.mock_head import ServerType
 from gym_mocks.wire.client import ASGIApp
 
 AGENTS: ServerType = "responses_api_agents"

@@ -14,7 +14,7 @@ from gym_mocks.agent import MockAgent
 from gym_mocks.agent.loop import Peers
 from gym_mocks.composition import Declared, Registered, compose, declared
 from gym_mocks.head import Head, load_config, merged, to_yaml
-from gym_mocks.head.server import ServerType
+from gym_mocks.head.mock_head import ServerType
 from gym_mocks.policy import FakePolicy
 from gym_mocks.policy.tokens import TokensBy
 from gym_mocks.resources import ResourcesServer

@@ -4,11 +4,11 @@ import json
 from secrets import token_hex
 from typing import Any
 
-from gym_mocks.policy.server import ROLLOUT_PREFIX
-from gym_mocks.resources.cookies import SignedCookie
-from gym_mocks.resources.metrics import aggregate
+from gym_mocks.policy.fake_policy import ROLLOUT_PREFIX
 from gym_mocks.resources.models import validated
+from gym_mocks.resources.reward_profile import aggregate
 from gym_mocks.resources.rows import TaskRow
+from gym_mocks.resources.signed_cookie import SignedCookie
 from gym_mocks.wire import App, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.app import Receive, Scope, Send
 from gym_mocks.wire.client import ASGIApp, call_app, whole

@@ -9,7 +9,7 @@ from gym_conformance.checks.bench import Bench
 from gym_conformance.contract.openapi import Api, ServerKind
 from gym_conformance.diagnoses.all_diagnoses import Diagnoses
 from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.exchange import Exchange, Request
 

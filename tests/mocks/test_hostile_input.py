@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from gym_mocks.gym import MockGym
 from gym_mocks.head import load_config
+from gym_mocks.hidden_keys import REDACTED, is_secret_name, keys_in, redacted
 from gym_mocks.policy import Cassette, FakePolicy, Proxy
-from gym_mocks.redaction import REDACTED, is_secret_name, keys_in, redacted
 from gym_mocks.serving import serve
 
 ENV = """

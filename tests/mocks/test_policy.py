@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 
 from gym_mocks.policy import FakePolicy, PolicyCall, PolicyRequest, call, echo, generated, raw_call, say, think
-from gym_mocks.policy.calls import Calls
+from gym_mocks.policy.policy_calls import Calls
 from gym_mocks.reference import ROLLOUTS
 from gym_mocks.serving import serve
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
-from gym_mocks.policy import FakePolicy, Fault, Vocabulary, call, raw_call, refuse, say, think
+from gym_mocks.policy import FakePolicy, PolicyFault, Vocabulary, call, raw_call, refuse, say, think
 from gym_mocks.policy.items import TurnItem
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRequest
@@ -105,7 +105,7 @@ def test_each_prompt_begins_with_all_tokens_seen(
     policy.script("p", [turn for turn, _, _ in script])
     for number, (_, _, fault) in enumerate(script):
         if fault:
-            policy.fail(Fault(fault, turn=number))
+            policy.fail(PolicyFault(fault, turn=number))
     conversation: list[Json] = [{"role": "user", "content": "hello"}]
     seen: list[int] = []
     for number, (_, then, _) in enumerate(script):
@@ -175,7 +175,7 @@ def test_a_vocabulary_that_cannot_be_is_refused(tokens: tuple[int, int]) -> None
 
 def test_a_turn_that_is_cut_has_no_end_token() -> None:
     policy = FakePolicy(tokens=(1000, 2))
-    policy.fail(Fault("cut"))
+    policy.fail(PolicyFault("cut"))
     (item,) = said_by("responses", answered(policy, "responses", [{"role": "user", "content": "hello"}]))
     assert 2 not in item["generation_token_ids"]
 
@@ -196,12 +196,12 @@ def test_routed_experts_are_there_for_each_token() -> None:
 
 def test_a_turn_may_lack_its_tokens_or_their_fields() -> None:
     policy = FakePolicy(token_fields=True)
-    policy.fail(Fault("no_tokens", times=1))
+    policy.fail(PolicyFault("no_tokens", times=1))
     user = [{"role": "user", "content": "hello"}]
     (none,) = said_by("responses", answered(policy, "responses", user))
     assert none["prompt_token_ids"]
     assert none["generation_token_ids"] == none["generation_log_probs"] == []
-    policy.fail(Fault("no_token_fields", times=1))
+    policy.fail(PolicyFault("no_token_fields", times=1))
     (bare,) = said_by("responses", answered(policy, "responses", user))
     assert not set(FIELDS) & bare.keys()
 

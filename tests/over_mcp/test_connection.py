@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from gym_conformance.contract.mcp_block import TOKEN_HEADER, block_of, read_endpoint
-from gym_conformance.gym import BARE_ROW
+from gym_conformance.gym_under_test import BARE_ROW
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
 from gym_conformance.mcp.connection import McpConnection, NotSendable, connected
 from gym_conformance.mcp.result import McpResult

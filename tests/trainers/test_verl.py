@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from gym_mocks.nemo import RunHelper
-from gym_mocks.policy import FakePolicy, Fault, call, refuse, say, think
+from gym_mocks.policy import FakePolicy, PolicyFault, call, refuse, say, think
 
 Json = dict[str, Any]
 CONFIGS = [
@@ -174,7 +174,7 @@ def test_verls_batch_of_a_mock_gym_and_a_step_on_it(
 
 def test_what_nemo_rl_holds_a_rollout_to(policy: FakePolicy, head_port: int) -> None:
     """Trainable turns are those with generated tokens; each has an expert's route for every token that it saw or said."""
-    policy.fail(Fault("no_tokens", turn=1))
+    policy.fail(PolicyFault("no_tokens", turn=1))
     helper = started(head_port)
     found = asyncio.run(collected(head_port, rows_of(4)))
     helper.shutdown()

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from gym_conformance.trajectories.evidence import CHANCE, COSTLY, LOOKS, Answer, Comparison, Look, allowed, chance_of
+from gym_conformance.trajectories.evidence import CHANCE, COSTLY, LOOKS, Comparison, Decision, Look, allowed, chance_of
 
 #: How often a run differs that is nothing but noise.
 WEIGHTS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99)
@@ -22,7 +22,7 @@ def compared(
 ) -> Comparison:
     """A comparison whose trials and controls differ so often."""
     comparison = Comparison(number, looks, draw=draw)
-    while comparison.answer is Answer.OPEN:
+    while comparison.decision is Decision.OPEN:
         forms = comparison.order()
         comparison.record(forms, [draw.random() < (trials if form else controls) for form in forms])
     return comparison
@@ -35,7 +35,7 @@ def test_a_coin_is_no_fault_in_hundreds_of_runs(weight: float, looks: tuple[Look
     draw = drawing(f"{weight}")
     for _run in range(300):
         for number in range(1, 11):
-            assert compared(weight, weight, draw, number, looks).answer is Answer.ALIKE
+            assert compared(weight, weight, draw, number, looks).decision is Decision.ALIKE
 
 
 def test_noise_that_drifts_is_no_fault() -> None:
@@ -44,25 +44,25 @@ def test_noise_that_drifts_is_no_fault() -> None:
     for _run in range(2000):
         comparison, runs, changed = Comparison(1, draw=draw), 0, draw.randrange(60)
         other = draw.random() < 0.5
-        while comparison.answer is Answer.OPEN:
+        while comparison.decision is Decision.OPEN:
             forms = comparison.order()
             numbers = range(runs, runs + len(forms))
             comparison.record(forms, [number % 2 == 1 if other else number >= changed for number in numbers])
             runs += len(forms)
-        assert comparison.answer is Answer.ALIKE
+        assert comparison.decision is Decision.ALIKE
 
 
 def test_a_fault_that_shows_each_time_takes_seventeen_pairs() -> None:
     for number in range(1, 18):
         comparison = compared(1, 0, drawing("1"), number)
-        assert comparison.answer is Answer.DIFFERENT
+        assert comparison.decision is Decision.DIFFERENT
         assert str(comparison) == "17 of 17 trials differed, and 0 of 17 controls"
 
 
 def test_a_costly_one_takes_nine_trials() -> None:
     comparison = compared(1, 0, drawing("1"), looks=COSTLY)
-    assert (comparison.answer, str(comparison)) == (
-        Answer.DIFFERENT,
+    assert (comparison.decision, str(comparison)) == (
+        Decision.DIFFERENT,
         "9 of 9 trials differed, and 0 of 40 controls",
     )
 
@@ -71,8 +71,8 @@ def test_a_costly_one_takes_nine_trials() -> None:
 def test_a_race_is_found_most_times(trials: float, controls: float) -> None:
     """What is not found here is found by one of the many examples after it."""
     draw = drawing("1")
-    answers = Counter(compared(trials, controls, draw).answer for _ in range(100))
-    assert answers[Answer.DIFFERENT] >= 75
+    decisions = Counter(compared(trials, controls, draw).decision for _ in range(100))
+    assert decisions[Decision.DIFFERENT] >= 75
 
 
 def test_all_comparisons_of_a_run_together_use_no_more_than_all_of_the_chance() -> None:

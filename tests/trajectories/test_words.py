@@ -7,7 +7,7 @@ import httpx
 from fastapi import FastAPI, HTTPException, Response
 
 from gym_conformance.contract.dataset_rows import Row, Source
-from gym_conformance.gym import recognise
+from gym_conformance.gym_under_test import recognise
 from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.words import known_arguments, words_of

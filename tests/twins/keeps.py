@@ -9,7 +9,7 @@ from typing import Any
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import TypedSessions
 from gym_mocks.resources.sessions import SessionStore
-from gym_mocks.resources.typed import ResourcesCloseSessionRequest
+from gym_mocks.resources.typed_server import ResourcesCloseSessionRequest
 from gym_mocks.serving import serve
 
 KEPT: dict[str, Callable[[], object]] = {

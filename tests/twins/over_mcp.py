@@ -5,7 +5,7 @@ from typing import Any
 
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import FunctionTool
-from gym_mocks.resources.over_mcp import Claims, ToolsOverMCP, tool_error
+from gym_mocks.resources.tools_over_mcp import Claims, ToolsOverMCP, tool_error
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.tools import declare
 from tests.twins.twin import Json, Twin, dataset, twin, unrecorded

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.resources.sessions import SessionStore, StoredSession
-from gym_mocks.resources.tools import FunctionTool
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.cookies import StateInCookie

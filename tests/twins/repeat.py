@@ -3,7 +3,7 @@
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer, StoredSession
-from gym_mocks.resources.tools import FunctionTool
+from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.twin import Twin, twin
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
-from gym_mocks.resources.tools import FunctionTool
+from gym_mocks.resources.function_tool import FunctionTool
 from tests.twins.twin import Twin, twin
 
 

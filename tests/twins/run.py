@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from gym_mocks.resources.metrics import aggregate
 from gym_mocks.resources.models import validated
-from gym_mocks.resources.typed import EpisodeId, TaskId
+from gym_mocks.resources.reward_profile import aggregate
+from gym_mocks.resources.typed_server import EpisodeId, TaskId
 from gym_mocks.wire import App, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import Json, Twin, twin, unrecorded

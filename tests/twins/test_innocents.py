@@ -15,7 +15,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import Profile
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources.tools import FunctionTool
+from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import dataset

@@ -7,7 +7,7 @@ from typing import Any
 
 from gym_mocks.reference import FunctionTool, ReferenceServer, StoredSession
 from gym_mocks.resources import TypedSessions
-from gym_mocks.resources.typed import ResourcesCloseSessionRequest, ResourcesSeedSessionRequest
+from gym_mocks.resources.typed_server import ResourcesCloseSessionRequest, ResourcesSeedSessionRequest
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import Json, Twin, dataset, twin

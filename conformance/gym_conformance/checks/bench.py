@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from gym_conformance.checks.launched import NOT_LAUNCHED, Launched
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
 from gym_conformance.trajectories.before_and_after import FirstLook
 from gym_conformance.trajectories.generate import Knowledge

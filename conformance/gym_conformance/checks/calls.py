@@ -19,7 +19,7 @@ from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
-from gym_conformance.trajectories.execute import Rollout, run
+from gym_conformance.trajectories.execute import TrajectoryRun, run
 from gym_conformance.trajectories.first import known_disturbed
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
@@ -103,7 +103,7 @@ async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
 
 async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
     """What the calls that are there to be refused are answered, in a session of their own."""
-    rollout = Rollout(trial.gym, trial.channel, trajectory)
+    rollout = TrajectoryRun(trial.gym, trial.channel, trajectory)
     await rollout.finish()
     return rollout.refusals
 
@@ -126,7 +126,7 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     """
     noisy = schedule.trajectories[0]
     plain = noisy.without_noise()
-    disturbing = Rollout(trial.gym, trial.channel, noisy)
+    disturbing = TrajectoryRun(trial.gym, trial.channel, noisy)
     outcome = await disturbing.finish()
 
     async def again(channel: Channel) -> Outcome:

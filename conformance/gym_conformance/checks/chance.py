@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.evidence import COSTLY, LOOKS, Answer, Comparison
+from gym_conformance.trajectories.evidence import COSTLY, LOOKS, Comparison, Decision
 
 D = TypeVar("D")
 
@@ -55,15 +55,15 @@ async def beyond_chance(
             trial.channel.exchanges[:] = channel.exchanges
         return difference is not None
 
-    while comparison.answer is Answer.OPEN and time.monotonic() < end:
+    while comparison.decision is Decision.OPEN and time.monotonic() < end:
         forms = comparison.order()
         batches = [forms[at : at + size] for at in range(0, len(forms), size)]
         came = [each for batch in batches for each in await asyncio.gather(*map(run, batch))]
         comparison.record(forms, came)
-    if comparison.answer is Answer.DIFFERENT:
+    if comparison.decision is Decision.DIFFERENT:
         return last
     trial.dismissed.append(str(comparison))
-    if comparison.answer is Answer.OPEN:
+    if comparison.decision is Decision.OPEN:
         trial.caution = f"a difference could not be told from chance within {_DEADLINE:g} s: {comparison}"
     return None
 

@@ -19,14 +19,14 @@ from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.survey import undeclared_result
 from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight, Witness
 from gym_conformance.drift.wording import argument, short
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import NoSession, ask, taken
 from gym_conformance.probes.catch_all import Unknown, unknown_argument
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.ignored import is_ignored
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused import is_refused
-from gym_conformance.probes.refused_values import RefusedValue, refused_value
+from gym_conformance.probes.refused_values import RefusedCall, refused_value
 
 #: Calls of one tool whose replies are held to the server's response schema.
 _REPLIES = 3
@@ -144,7 +144,7 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
         )
 
 
-def _refused(definition: Definition, refused: RefusedValue) -> Drift:
+def _refused(definition: Definition, refused: RefusedCall) -> Drift:
     return Drift(
         DriftKind.ARGUMENT_REFUSED,
         definition.name,

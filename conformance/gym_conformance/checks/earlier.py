@@ -17,7 +17,7 @@ from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.before_and_after import Change, by_design, changed, changed_since, lasting
+from gym_conformance.trajectories.before_and_after import ChangedAnswer, by_design, changed, changed_since, lasting
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import known
@@ -80,7 +80,7 @@ def _excludes_chance(trial: Trial) -> bool:
     return chance_of([(Look(pairs, pairs, 1, 1), pairs, 0)]) <= allowed(trial.tried.comparisons)
 
 
-def _violation(trial: Trial, change: Change) -> Violation:
+def _violation(trial: Trial, change: ChangedAnswer) -> Violation:
     trial.channel.exchanges[:] = change.exchanges
     trial.schedule = change.schedule
     difference = change.difference

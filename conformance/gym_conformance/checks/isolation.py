@@ -18,11 +18,11 @@ from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.findings import Cause
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request
-from gym_conformance.trajectories.execute import Rollout, run_schedule
+from gym_conformance.trajectories.execute import TrajectoryRun, run_schedule
 from gym_conformance.trajectories.first import around, at_once, side_by_side
 from gym_conformance.trajectories.generate import Knowledge, crowded, interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
@@ -190,7 +190,7 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     async def taken(channel: Channel, *, clients: int) -> Outcome:
         apart = Channel(trial.gym.endpoint, fresh=True)
         apart.exchanges = channel.exchanges
-        rollout = Rollout(trial.gym, apart, trajectory, CookieHabit.KEEPING)
+        rollout = TrajectoryRun(trial.gym, apart, trajectory, CookieHabit.KEEPING)
         await _among_others(trial.gym, rollout)
         sessions = [rollout.session, rollout.session.shared()][:clients]
         for step in range(1, trajectory.steps):
@@ -209,7 +209,7 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
         )
 
 
-async def _among_others(gym: Gym, rollout: Rollout) -> None:
+async def _among_others(gym: Gym, rollout: TrajectoryRun) -> None:
     """Take a step over a connection of its own, opened among others: of several workers any may get it."""
     others = [Channel(gym.endpoint, fresh=True).send(Request("GET", LIVENESS)) for _ in range(_OTHERS)]
     ended: list[object] = await asyncio.gather(rollout.step(), *others, return_exceptions=True)

@@ -14,7 +14,7 @@ from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
 from gym_conformance.contract.statuses import is_error
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, reply_of

@@ -32,7 +32,7 @@ from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.trajectories.execute import Rollout, run
+from gym_conformance.trajectories.execute import TrajectoryRun, run
 from gym_conformance.trajectories.generate import trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
@@ -117,10 +117,10 @@ async def repeat_stateless(trial: Trial, schedule: Schedule) -> None:
     """
 
     async def without(channel: Channel) -> tuple[Any, Any] | None:
-        rollout = Rollout(trial.gym, channel, schedule.trajectories[0])
+        rollout = TrajectoryRun(trial.gym, channel, schedule.trajectories[0])
         first = (await rollout.finish()).reward
         for _again in range(2):
-            stranger = Rollout(trial.gym, channel, schedule.trajectories[0])
+            stranger = TrajectoryRun(trial.gym, channel, schedule.trajectories[0])
             stranger.output = rollout.output
             if first != (second := (await stranger.verify()).body):
                 return first, second
@@ -187,7 +187,7 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
     """
 
     async def repeated(channel: Channel) -> tuple[StepOutcome, StepOutcome] | None:
-        rollout = Rollout(trial.gym, channel, schedule.trajectories[0])
+        rollout = TrajectoryRun(trial.gym, channel, schedule.trajectories[0])
         first = (await rollout.finish()).steps[-1]
         for _again in range(2):
             if (second := await rollout.verify()) != first:
@@ -223,7 +223,7 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     trajectory = schedule.trajectories[0]
 
     async def interim(channel: Channel) -> Outcome:
-        rollout = Rollout(trial.gym, channel, trajectory)
+        rollout = TrajectoryRun(trial.gym, channel, trajectory)
         for _step in range(trajectory.steps - 1):
             await rollout.step()
             await rollout.verify()

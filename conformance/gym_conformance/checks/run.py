@@ -16,7 +16,7 @@ from gym_conformance.checks.trial import Trial, describe, expect_no_crash, expec
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX, RUN, TASK_INDEX
 from gym_conformance.contract.episode import Episode
-from gym_conformance.gym import BARE_ROW, Gym
+from gym_conformance.gym_under_test import BARE_ROW, Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import JSON_HEADERS, post
 from gym_conformance.session.exchange import Reply, Request

@@ -12,7 +12,7 @@ from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.statuses import is_crash, is_refusal
 from gym_conformance.findings import ProcessReading
-from gym_conformance.gym import BARE_ROW, Gym
+from gym_conformance.gym_under_test import BARE_ROW, Gym
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session, post

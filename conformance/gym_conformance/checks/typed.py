@@ -33,7 +33,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.typed_sessions import TypedContract, TypedSession
-from gym_conformance.trajectories.execute import Rollout, run
+from gym_conformance.trajectories.execute import TrajectoryRun, run
 from gym_conformance.trajectories.first import side_by_side
 from gym_conformance.trajectories.generate import interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
@@ -124,7 +124,7 @@ async def refuses_others(trial: Trial) -> bool:
 async def left_behind(trial: Trial, session: TypedSession) -> Difference | None:
     """Where the recorded calls, made in a session that is seeded, come to something else than in a fresh one."""
     trajectory = recorded_trajectory(trial)
-    rollout = Rollout(trial.gym, trial.channel, trajectory)
+    rollout = TrajectoryRun(trial.gym, trial.channel, trajectory)
     rollout.session = session
     await rollout.walk_on()
     try:
@@ -178,7 +178,7 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
     hint = "seed_session creates the state again, or refuses a session that it knows; return the existing one."
 
     async def seeded_again(channel: Channel) -> Outcome:
-        rollout = Rollout(typed.gym, channel, trajectory)
+        rollout = TrajectoryRun(typed.gym, channel, trajectory)
         lost = rollout.session
         if not isinstance(lost, TypedSession):
             raise TypeError(f"{lost} is no typed session")
@@ -212,7 +212,7 @@ async def typed_seed_foreign(trial: Trial, _: object) -> None:
     """
     typed = under_typed(trial)
     trajectory = recorded_trajectory(trial)
-    rollout = Rollout(typed.gym, trial.channel, trajectory)
+    rollout = TrajectoryRun(typed.gym, trial.channel, trajectory)
     await rollout.finish()
     session = rollout.session
     if not isinstance(session, TypedSession):

@@ -24,7 +24,7 @@ from gym_conformance.checks.typed import (
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.typed_sessions import TypedSession
-from gym_conformance.trajectories.execute import Rollout
+from gym_conformance.trajectories.execute import TrajectoryRun
 
 _CLOSED = "Remember the ids that were closed and refuse them."
 
@@ -65,7 +65,7 @@ async def typed_close_final(trial: Trial, _: object) -> None:
     """
     typed = under_typed(trial)
     keeps = await refuses_others(trial)
-    closed = Rollout(typed.gym, trial.channel, recorded_trajectory(trial))
+    closed = TrajectoryRun(typed.gym, trial.channel, recorded_trajectory(trial))
     await closed.finish()
     never = typed_session(trial)
     for session in (closed.session, never):

@@ -12,7 +12,7 @@ from typing import Final
 
 from gym_conformance.contract.endpoints import ROLLOUT_INDEX, VERIFY
 from gym_conformance.diagnoses.diagnosis import Case, Missing
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.server_fault import ServerFault

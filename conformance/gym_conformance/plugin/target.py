@@ -18,7 +18,7 @@ from gym_conformance.contract.openapi import Api, ServerKind
 from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.drift.lock import Lock
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.judge import Judge
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.launched_server import Launch, LaunchedServer, NotLaunched, PeerAddresses

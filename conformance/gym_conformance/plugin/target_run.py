@@ -17,7 +17,7 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
 from gym_conformance.findings import Finding
-from gym_conformance.gym import recognise
+from gym_conformance.gym_under_test import recognise
 from gym_conformance.judge import Judge
 from gym_conformance.options import Options
 from gym_conformance.plugin.progress import Progress

@@ -14,7 +14,7 @@ from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.drift.compare import UNNAMED, offered
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.soundness import not_json_schema
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import ask, crashed, opened
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit

@@ -8,7 +8,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.drift.tool_drift import Drift, Witness
 from gym_conformance.drift.wording import short
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import NoSession, opened
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.session.channel import Channel

@@ -7,7 +7,7 @@ from typing import Any, Final
 from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.drift.tool_drift import Drift, Witness
 from gym_conformance.drift.wording import short
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import ask, crashed, taken
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.session.channel import Channel

@@ -8,7 +8,7 @@ from gym_conformance.drift.compare import compare
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.tool_drift import Drift, DriftKind
 from gym_conformance.drift.wording import short
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.probes.live_answer import Live, LiveAnswer

@@ -18,7 +18,7 @@ from gym_conformance.contract.statuses import UNROUTED, is_refusal, is_success
 from gym_conformance.drift.compare import UNNAMED, first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.wording import short
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import opened
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
@@ -61,7 +61,7 @@ _STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conforman
 
 
 @dataclass(frozen=True)
-class RefusedValue:
+class RefusedCall:
     """A call that the definition allows and the server refuses for its arguments, and what shows that it does."""
 
     argument: str
@@ -103,7 +103,7 @@ class _Place:
 
 async def refused_value(
     gym: Gym, channel: Channel, definition: Definition, *, recorded_only: bool = False
-) -> RefusedValue | None:
+) -> RefusedCall | None:
     """A call that the definition allows and the server refuses for its arguments, if one shows; perhaps a recorded one only.
 
     Raises:
@@ -155,7 +155,7 @@ def says_no(reply: Reply) -> bool:
     return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
 
 
-async def _refused_in_place(place: _Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedValue | None:
+async def _refused_in_place(place: _Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedCall | None:
     """The recorded call, in its own place: it was taken, and is refused now as wrong arguments are."""
     if not isinstance(place.output, str):
         return None
@@ -169,9 +169,9 @@ async def _refused_in_place(place: _Place, acceptance: Acceptance, nodes: Mappin
             because = f"{was}; {short(wrong)}, which is surely wrong, is answered alike"
             mended = await _mended(place, nodes)
             if mended is None:
-                return RefusedValue(name, call, reply, because)
+                return RefusedCall(name, call, reply, because)
             argument, taken = mended
-            return RefusedValue(argument, call, reply, f"{because}, and {short(taken)} is taken")
+            return RefusedCall(argument, call, reply, f"{because}, and {short(taken)} is taken")
     return None
 
 
@@ -234,7 +234,7 @@ class _Argument:
         self.wrong: list[tuple[Any, Reply]] = []
         self.taken: list[tuple[Any, Reply]] = []
 
-    async def refused(self) -> RefusedValue | None:
+    async def refused(self) -> RefusedCall | None:
         """An allowed value that is refused as a wrong one is, while a call that differs only there is taken."""
         await self._try_wrong()
         refused = await self._try_allowed() if self.wrong else []
@@ -246,7 +246,7 @@ class _Argument:
                 beside = (
                     f"{short({self.name: like})} is answered alike, and {short(other)} is taken: status {taken.status}"
                 )
-                return RefusedValue(self.name, sent, reply, beside)
+                return RefusedCall(self.name, sent, reply, beside)
         return None
 
     async def _try_wrong(self) -> None:

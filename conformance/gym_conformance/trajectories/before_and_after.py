@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_error
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.session.server_fault import ServerFault
@@ -49,7 +49,7 @@ _SHARED = re.compile(
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangedAnswer:
     """What a probe was answered before and after other sessions: the difference, what was run, and the requests of it."""
 
     difference: Difference
@@ -72,7 +72,7 @@ class FirstLook:
     probes: tuple[Trajectory, ...] = ()
     before: tuple[tuple[Outcome, ...], ...] = ()
     rewards: tuple[tuple[Row, Any], ...] = ()
-    change: Change | None = None
+    change: ChangedAnswer | None = None
     failures: tuple[Exchange, ...] = ()
 
 
@@ -124,7 +124,7 @@ class Came:
 
     before: tuple[tuple[Outcome, ...], ...]
     outcomes: tuple[Outcome, ...]
-    change: Change | None
+    change: ChangedAnswer | None
     failures: tuple[Exchange, ...] = ()
 
 
@@ -147,13 +147,13 @@ async def changed(gym: Gym, probes: Sequence[Trajectory], writes: Sequence[Traje
             return Came(
                 tuple(map(tuple, before)),
                 outcomes,
-                Change(difference, schedule, (*record.exchanges, *channel.exchanges)),
+                ChangedAnswer(difference, schedule, (*record.exchanges, *channel.exchanges)),
                 tuple(failures),
             )
     return Came(tuple(map(tuple, before)), outcomes, None, tuple(failures))
 
 
-async def changed_since(gym: Gym, look: FirstLook) -> Change | None:
+async def changed_since(gym: Gym, look: FirstLook) -> ChangedAnswer | None:
     """What has changed since the first look, and is no number: those may count minutes."""
     for one, before in zip(look.probes, look.before, strict=True):
         channel = Channel(gym.endpoint)
@@ -161,7 +161,7 @@ async def changed_since(gym: Gym, look: FirstLook) -> Change | None:
         if next(_no_numbers(lasting(before, after)), None):
             after += await _many(gym, one, RUNS - 1)
             if difference := next(_no_numbers(lasting(before, after)), None):
-                return Change(difference, Schedule((one,)), tuple(channel.exchanges))
+                return ChangedAnswer(difference, Schedule((one,)), tuple(channel.exchanges))
     return None
 
 

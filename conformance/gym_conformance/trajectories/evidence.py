@@ -60,7 +60,7 @@ COSTLY: Final = (
 )
 
 
-class Answer(Enum):
+class Decision(Enum):
     """What a comparison came to."""
 
     OPEN = "not decided yet"
@@ -83,7 +83,7 @@ class Comparison:
 
     number: int
     looks: Sequence[Look] = LOOKS
-    answer: Answer = Answer.OPEN
+    decision: Decision = Decision.OPEN
     trials: list[int] = field(default_factory=list)
     controls: list[int] = field(default_factory=list)
     draw: Random = field(default_factory=Random, repr=False)
@@ -102,9 +102,9 @@ class Comparison:
         self.controls.append(sum(came for form, came in zip(forms, differed, strict=True) if not form))
         chance = self.chance
         if chance <= allowed(self.number) * look.share:
-            self.answer = Answer.DIFFERENT
+            self.decision = Decision.DIFFERENT
         elif chance > look.hopeless or len(self.trials) == len(self.looks):
-            self.answer = Answer.ALIKE
+            self.decision = Decision.ALIKE
 
     @property
     def chance(self) -> float:

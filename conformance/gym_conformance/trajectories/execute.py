@@ -10,7 +10,7 @@ from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import reply_of
@@ -22,7 +22,7 @@ from gym_schemas import admits
 _AT_ONCE = 16
 
 
-class Rollout:
+class TrajectoryRun:
     """One trajectory on its way through a session, a step at a time, as the default agent takes it."""
 
     def __init__(
@@ -107,22 +107,22 @@ class Rollout:
         return StepOutcome.of_verify(reply_of(await self.session.verify(scored)))
 
 
-async def _finish(rollout: Rollout, free: asyncio.Semaphore) -> None:
+async def _finish(rollout: TrajectoryRun, free: asyncio.Semaphore) -> None:
     async with free:
         await rollout.finish()
 
 
 async def run(gym: Gym, channel: Channel, trajectory: Trajectory) -> Outcome:
     """Run one trajectory alone, in a fresh session, and close that."""
-    rollout = Rollout(gym, channel, trajectory)
+    rollout = TrajectoryRun(gym, channel, trajectory)
     outcome = await rollout.finish()
     await rollout.session.close()
     return outcome
 
 
-def opened(gym: Gym, channel: Channel, schedule: Schedule) -> list[Rollout]:
+def opened(gym: Gym, channel: Channel, schedule: Schedule) -> list[TrajectoryRun]:
     """The schedule's trajectories, none of them begun; each knows what the others are answered."""
-    rollouts = [Rollout(gym, channel, trajectory) for trajectory in schedule.trajectories]
+    rollouts = [TrajectoryRun(gym, channel, trajectory) for trajectory in schedule.trajectories]
     for rollout in rollouts:
         rollout.others = [other.replies for other in rollouts]
     return rollouts

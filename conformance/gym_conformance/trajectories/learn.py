@@ -7,7 +7,7 @@ from typing import Any
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.openapi import ServerKind
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import made_up

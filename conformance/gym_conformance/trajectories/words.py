@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
-from gym_conformance.gym import Gym
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of

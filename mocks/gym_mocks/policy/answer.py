@@ -9,7 +9,7 @@ from gym_mocks.policy.tokens import TokenFields, Tokenizer, TurnTokens, tokens_o
 
 
 @dataclass(frozen=True)
-class Answer:
+class PolicyAnswer:
     """A turn, and all that an API's reply needs beside it.
 
     Attributes:
@@ -42,7 +42,7 @@ class Answer:
         *,
         token_fields: bool = False,
         kinds: frozenset[str] = frozenset(),
-    ) -> "Answer":
+    ) -> "PolicyAnswer":
         """The answer that says a turn; `kinds` are the faults' that befall it."""
         cut = "cut" in kinds
         tokens = tokens_of(request, sent_back(request.api, turn), tokenizer, ended=not cut)

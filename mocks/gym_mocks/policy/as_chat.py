@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gym_mocks.policy.answer import Answer
+from gym_mocks.policy.answer import PolicyAnswer
 from gym_mocks.policy.items import Refuse, Say, Think, ToolCall
 
 # vLLM says so with `return_tokens_as_token_ids`; nemo-gym's vllm_model reads the ids back out of it.
 AS_IDS = "return_tokens_as_token_ids"
 
 
-def completion(answer: Answer) -> dict[str, Any]:
+def completion(answer: PolicyAnswer) -> dict[str, Any]:
     """The reply as one object."""
     message: dict[str, Any] = {"role": "assistant", "content": _text(answer), "refusal": _refusal(answer) or None}
     if calls := _calls(answer):
@@ -27,7 +27,7 @@ def completion(answer: Answer) -> dict[str, Any]:
     return _envelope(answer, "chat.completion") | {"choices": [choice], "usage": _usage(answer)}
 
 
-def chunks(answer: Answer) -> Iterator[dict[str, Any]]:
+def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
     """The reply as the chunks of a stream, without its closing `[DONE]`."""
     envelope = _envelope(answer, "chat.completion.chunk")
 
@@ -52,20 +52,20 @@ def chunks(answer: Answer) -> Iterator[dict[str, Any]]:
         yield envelope | {"choices": [], "usage": _usage(answer)}
 
 
-def _text(answer: Answer) -> str | None:
+def _text(answer: PolicyAnswer) -> str | None:
     said = [item.text for item in answer.turn if isinstance(item, Say)]
     return "".join(said) if said else None
 
 
-def _refusal(answer: Answer) -> str:
+def _refusal(answer: PolicyAnswer) -> str:
     return "".join(item.text for item in answer.turn if isinstance(item, Refuse))
 
 
-def _reasoning(answer: Answer) -> str:
+def _reasoning(answer: PolicyAnswer) -> str:
     return "".join(item.text for item in answer.turn if isinstance(item, Think))
 
 
-def _calls(answer: Answer) -> list[dict[str, Any]]:
+def _calls(answer: PolicyAnswer) -> list[dict[str, Any]]:
     return [
         {
             "id": answer.id("call", index),
@@ -77,13 +77,13 @@ def _calls(answer: Answer) -> list[dict[str, Any]]:
     ]
 
 
-def _reason(answer: Answer) -> str:
+def _reason(answer: PolicyAnswer) -> str:
     if answer.cut:
         return "length"
     return "tool_calls" if _calls(answer) else "stop"
 
 
-def _log_probs(answer: Answer) -> dict[str, Any] | None:
+def _log_probs(answer: PolicyAnswer) -> dict[str, Any] | None:
     if not answer.request.body.get("logprobs"):
         return None
     prefix = "token_id:" if answer.request.body.get(AS_IDS) else ""
@@ -95,11 +95,11 @@ def _log_probs(answer: Answer) -> dict[str, Any] | None:
     return {"content": content, "refusal": None}
 
 
-def _envelope(answer: Answer, kind: str) -> dict[str, Any]:
+def _envelope(answer: PolicyAnswer, kind: str) -> dict[str, Any]:
     return {"id": answer.id("chatcmpl"), "object": kind, "created": answer.created, "model": answer.model}
 
 
-def _usage(answer: Answer) -> dict[str, Any]:
+def _usage(answer: PolicyAnswer) -> dict[str, Any]:
     read, said = len(answer.tokens.prompt), len(answer.tokens.generation)
     return {
         "prompt_tokens": read,

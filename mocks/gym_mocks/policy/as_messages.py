@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from gym_mocks.policy.answer import Answer
+from gym_mocks.policy.answer import PolicyAnswer
 from gym_mocks.policy.conversation import block_arguments
 from gym_mocks.policy.items import Refuse, Think, ToolCall, TurnItem
 
 
-def message(answer: Answer) -> dict[str, Any]:
+def message(answer: PolicyAnswer) -> dict[str, Any]:
     """The reply as one object."""
     blocks = [_block(answer, index, item) for index, item in enumerate(answer.turn)]
     return (
@@ -17,7 +17,7 @@ def message(answer: Answer) -> dict[str, Any]:
     )
 
 
-def events(answer: Answer) -> Iterator[dict[str, Any]]:
+def events(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
     """The reply as the events of a stream."""
     usage = _usage(answer)
     begun = _envelope(answer) | {"content": [], "stop_reason": None, "usage": usage | {"output_tokens": 0}}
@@ -34,7 +34,7 @@ def events(answer: Answer) -> Iterator[dict[str, Any]]:
     yield {"type": "message_stop"}
 
 
-def _block(answer: Answer, index: int, item: TurnItem) -> dict[str, Any]:
+def _block(answer: PolicyAnswer, index: int, item: TurnItem) -> dict[str, Any]:
     if isinstance(item, ToolCall):
         given = block_arguments(item)
         return {"type": "tool_use", "id": answer.id("toolu", index), "name": item.name, "input": given}
@@ -54,7 +54,7 @@ def _delta(key: str) -> str:
     return "partial_json" if key == "input" else key
 
 
-def _reason(answer: Answer) -> str:
+def _reason(answer: PolicyAnswer) -> str:
     if answer.cut:
         return "max_tokens"
     if any(isinstance(item, Refuse) for item in answer.turn):
@@ -62,7 +62,7 @@ def _reason(answer: Answer) -> str:
     return "tool_use" if any(isinstance(item, ToolCall) for item in answer.turn) else "end_turn"
 
 
-def _envelope(answer: Answer) -> dict[str, Any]:
+def _envelope(answer: PolicyAnswer) -> dict[str, Any]:
     return {
         "id": answer.id("msg"),
         "type": "message",
@@ -72,5 +72,5 @@ def _envelope(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _usage(answer: Answer) -> dict[str, Any]:
+def _usage(answer: PolicyAnswer) -> dict[str, Any]:
     return {"input_tokens": len(answer.tokens.prompt), "output_tokens": len(answer.tokens.generation)}

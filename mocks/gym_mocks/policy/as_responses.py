@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gym_mocks.policy.answer import Answer
+from gym_mocks.policy.answer import PolicyAnswer
 from gym_mocks.policy.items import Refuse, Say, Think, ToolCall, TurnItem
 
 Event = dict[str, Any]
 
 
-def response(answer: Answer) -> dict[str, Any]:
+def response(answer: PolicyAnswer) -> dict[str, Any]:
     """The reply as one object."""
     output = [_item(answer, index, item) for index, item in enumerate(answer.turn)]
     if output:
@@ -22,13 +22,13 @@ def response(answer: Answer) -> dict[str, Any]:
     }
 
 
-def events(answer: Answer) -> Iterator[Event]:
+def events(answer: PolicyAnswer) -> Iterator[Event]:
     """The reply as the events of a stream, numbered."""
     for number, event in enumerate(_events(answer)):
         yield event | {"sequence_number": number}
 
 
-def _events(answer: Answer) -> Iterator[Event]:
+def _events(answer: PolicyAnswer) -> Iterator[Event]:
     whole = response(answer)
     begun = _envelope(answer) | {
         "status": "in_progress",
@@ -68,7 +68,7 @@ def _parts(item: TurnItem, shape: dict[str, Any], place: dict[str, Any]) -> Iter
     yield {"type": f"{adding}.done", **where, "part": part}
 
 
-def _item(answer: Answer, index: int, item: TurnItem) -> dict[str, Any]:
+def _item(answer: PolicyAnswer, index: int, item: TurnItem) -> dict[str, Any]:
     if isinstance(item, ToolCall):
         return {
             "id": answer.id("fc", index),
@@ -99,7 +99,7 @@ def _empty(item: TurnItem) -> dict[str, Any]:
     return {"summary": []} if isinstance(item, Think) else {"content": [], "status": "in_progress"}
 
 
-def _envelope(answer: Answer) -> dict[str, Any]:
+def _envelope(answer: PolicyAnswer) -> dict[str, Any]:
     asked = answer.request.body
     return {
         "id": answer.id("resp"),
@@ -124,7 +124,7 @@ def _envelope(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _usage(answer: Answer) -> dict[str, Any]:
+def _usage(answer: PolicyAnswer) -> dict[str, Any]:
     read, said = len(answer.tokens.prompt), len(answer.tokens.generation)
     return {
         "input_tokens": read,

@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from gym_mocks.policy.server import PATHS
-from gym_mocks.redaction import keys_in, redacted
+from gym_mocks.hidden_keys import keys_in, redacted
+from gym_mocks.policy.fake_policy import PATHS
 from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.app import BODY_LIMIT
 

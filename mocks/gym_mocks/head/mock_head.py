@@ -4,7 +4,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from gym_mocks.head.config import to_yaml
-from gym_mocks.redaction import without_secrets
+from gym_mocks.hidden_keys import without_secrets
 from gym_mocks.wire import App, HttpReply, HttpRequest
 
 ServerType = Literal["resources_servers", "responses_api_agents", "responses_api_models", "environment_servers"]

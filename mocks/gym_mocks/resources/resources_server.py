@@ -10,15 +10,15 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
 
-from gym_mocks.resources.cookies import SignedCookie
-from gym_mocks.resources.metrics import aggregate
+from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.resources.models import validated
-from gym_mocks.resources.openapi import Operation, document
-from gym_mocks.resources.over_mcp import PATH, Claims, ToolsOverMCP
+from gym_mocks.resources.operations import Operation, document
+from gym_mocks.resources.reward_profile import aggregate
 from gym_mocks.resources.rows import PolicyResponse, TaskRow
 from gym_mocks.resources.scores import Score
 from gym_mocks.resources.sessions import SessionStore, StoredSession
-from gym_mocks.resources.tools import FunctionTool
+from gym_mocks.resources.signed_cookie import SignedCookie
+from gym_mocks.resources.tools_over_mcp import PATH, Claims, ToolsOverMCP
 from gym_mocks.wire import App, HttpReply, HttpRequest, json_body
 
 RESERVED = frozenset({"seed_session", "verify", "aggregate_metrics", "mcp", "openapi.json", ""})

@@ -3,9 +3,9 @@ from secrets import token_hex
 from typing import Any
 
 from gym_mocks.agent.loop import CookieValues, InnerError, Peers, checked, cookies_of, play
-from gym_mocks.resources.cookies import SignedCookie
 from gym_mocks.resources.models import validated
 from gym_mocks.resources.rows import CreateParams, LaterCreateParams, TaskRow
+from gym_mocks.resources.signed_cookie import SignedCookie
 from gym_mocks.wire import App, HttpReply, HttpRequest, json_body
 
 DEADLINE = 3600.0  # seconds for one rollout: a model may take its time at every turn

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gym_mocks.resources.cookies import MAX_AGE
+from gym_mocks.resources.function_tool import FunctionTool
+from gym_mocks.resources.signed_cookie import MAX_AGE
 from gym_mocks.resources.signing import Signer
-from gym_mocks.resources.tools import FunctionTool
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.messages import to_json
 

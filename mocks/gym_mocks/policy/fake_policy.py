@@ -7,8 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from gym_mocks.policy import as_chat, as_messages, as_responses
-from gym_mocks.policy.answer import Answer
-from gym_mocks.policy.calls import Calls, PolicyCall
+from gym_mocks.policy.answer import PolicyAnswer
 from gym_mocks.policy.conversation import PolicyApi, PolicyRequest
 from gym_mocks.policy.faults import FaultKind, Faults, PolicyFault, distorted
 from gym_mocks.policy.policies import (
@@ -21,6 +20,7 @@ from gym_mocks.policy.policies import (
     scripted,
     turn_by,
 )
+from gym_mocks.policy.policy_calls import Calls, PolicyCall
 from gym_mocks.policy.routes import Route, Routes
 from gym_mocks.policy.tokens import TokenFields, TokensBy, counted_turns, prompt_tokens, tokenizer_of
 from gym_mocks.wire import App, Dropped, HttpRefusal, HttpReply, HttpRequest, json_body
@@ -149,7 +149,7 @@ class FakePolicy(App):
                 return (), _error(fault.status, fault.message, after)
         turn = distorted(await turn_by(ending(policy, self.max_turns), asked), faults)
         kinds = frozenset(fault.kind for fault in faults)
-        answer = Answer.of(asked, turn, self.tokenizer, self.made, token_fields=self.token_fields, kinds=kinds)
+        answer = PolicyAnswer.of(asked, turn, self.tokenizer, self.made, token_fields=self.token_fields, kinds=kinds)
         return turn, _rendered(answer, kinds)
 
     async def _live(self, _: HttpRequest) -> HttpReply:
@@ -173,7 +173,7 @@ class FakePolicy(App):
         return HttpReply.json({"count": len(tokens), "max_model_len": 131_072, "tokens": tokens})
 
 
-def _rendered(answer: Answer, kinds: frozenset[FaultKind]) -> HttpReply:
+def _rendered(answer: PolicyAnswer, kinds: frozenset[FaultKind]) -> HttpReply:
     if answer.request.body.get("stream"):
         lines = [*_lines(answer)]
         if "truncate" in kinds:
@@ -187,7 +187,7 @@ def _rendered(answer: Answer, kinds: frozenset[FaultKind]) -> HttpReply:
     return HttpReply(200, body[:-1] if "invalid_json" in kinds else body, (("content-type", JSON),))
 
 
-def _lines(answer: Answer) -> Iterable[bytes]:
+def _lines(answer: PolicyAnswer) -> Iterable[bytes]:
     if answer.request.api == "chat":
         yield from (b"data: %b\n\n" % to_json(chunk) for chunk in as_chat.chunks(answer))
         yield b"data: [DONE]\n\n"

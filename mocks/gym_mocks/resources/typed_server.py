@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from gym_mocks.resources.models import validated
-from gym_mocks.resources.openapi import Operation
-from gym_mocks.resources.server import ResourcesServer, SeedRequest
+from gym_mocks.resources.operations import Operation
+from gym_mocks.resources.resources_server import ResourcesServer, SeedRequest
 from gym_mocks.resources.sessions import StoredSession
 from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest, json_body
 
