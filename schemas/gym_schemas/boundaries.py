@@ -8,7 +8,7 @@ everything is found: a schema may admit values and this yield none of them.
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from jsonschema_rs import CanonicalSchema
 from jsonschema_rs.canonical.schema import clone
@@ -26,6 +26,7 @@ OBJECTS, OTHERS, TRIED = 400, 32, 1_200
 
 #: How many constants of a schema are tried in another, and how long texts may be.
 _CONSTANTS, _LONGEST = 12, 3_000
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _EXACT = 2**52  # beyond it a float has no halves
 _TEXTS = (
     *("", "a", "0", "1.5", "true", "A b", "\u00e9", "a@example.com", "https://example.com/a", "2024-02-29"),
@@ -71,19 +72,20 @@ def constants(schema: Schema) -> list[Json]:
     numbers: dict[int | float, None] = {}
     for _, node in walk(schema):
         listed = [one for key in ("enum", "examples") if isinstance(node.get(key), list) for one in node[key]]
-        for value in (*listed, node.get("const"), node.get("default")):
-            if isinstance(value, str):
-                texts[value] = None
-            elif isinstance(value, int | float) and not isinstance(value, bool):
-                numbers[value] = None
-        for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
-            if isinstance(bound := node.get(key), int | float) and not isinstance(bound, bool):
-                halves = (bound + 0.5, bound - 0.5) if abs(bound) < _EXACT else ()
-                numbers |= dict.fromkeys((bound, bound + 1, bound - 1, *halves))
-        for key in ("minLength", "maxLength"):
-            if isinstance(length := node.get(key), int) and length < _LONGEST:
+        named = (*listed, node.get("const"), node.get("default"))
+        texts |= dict.fromkeys(value for value in named if isinstance(value, str))
+        numbers |= dict.fromkeys(value for value in named if _is_number(value))
+        for bound in filter(_is_number, map(node.get, _BOUNDS)):
+            halves = (bound + 0.5, bound - 0.5) if abs(bound) < _EXACT else ()
+            numbers |= dict.fromkeys((bound, bound + 1, bound - 1, *halves))
+        for length in map(node.get, ("minLength", "maxLength")):
+            if isinstance(length, int) and length < _LONGEST:
                 texts |= dict.fromkeys(("a" * length, "a" * (length + 1), "a" * max(0, length - 1)))
     return [*list(texts)[:_CONSTANTS], *list(numbers)[:_CONSTANTS]]
+
+
+def _is_number(value: Json) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class _Fitting:

@@ -44,6 +44,10 @@ def _canonical(schema: Schema) -> jsonschema_rs.CanonicalSchema:
     return jsonschema_rs.canonicalize(schema, draft=jsonschema_rs.Draft202012, validate_formats=True, offline=True)
 
 
+def _admits_all(schema: Schema) -> bool:
+    return schema is True or (isinstance(schema, dict) and schema.keys() <= ANNOTATIONS)
+
+
 class _Proof:
     def __init__(self, narrow: Document, wide: Document) -> None:
         self.narrow, self.wide = narrow, wide
@@ -75,7 +79,7 @@ class _Proof:
         return False
 
     def _by_parts(self, narrow: Schema, wide: Schema) -> bool:
-        if wide is True or narrow is False or (isinstance(wide, dict) and wide.keys() <= ANNOTATIONS):
+        if narrow is False or _admits_all(wide):
             return True
         if not (isinstance(narrow, dict) and isinstance(wide, dict)):
             return False
@@ -84,10 +88,15 @@ class _Proof:
             return all(self.holds(one, wide) for one in narrow[union.pop()])
         if wide.keys() <= _UNION and "anyOf" in wide:
             return any(self.holds(narrow, one) for one in wide["anyOf"])
-        if narrow.get("type") != wide.get("type"):
-            return False
-        objects = narrow.get("type") == "object" and wide.keys() <= _OBJECT and self._objects(narrow, wide)
-        return objects or (narrow.get("type") == "array" and wide.keys() <= _ARRAY and self._arrays(narrow, wide))
+        return narrow.get("type") == wide.get("type") and self._of_one_type(narrow, wide)
+
+    def _of_one_type(self, narrow: dict[str, Any], wide: dict[str, Any]) -> bool:
+        match narrow.get("type"):
+            case "object":
+                return wide.keys() <= _OBJECT and self._objects(narrow, wide)
+            case "array":
+                return wide.keys() <= _ARRAY and self._arrays(narrow, wide)
+        return False
 
     def _objects(self, narrow: dict[str, Any], wide: dict[str, Any]) -> bool:
         if "patternProperties" in narrow or not set(wide.get("required", ())) <= set(narrow.get("required", ())):

@@ -1,6 +1,7 @@
 """Values of a schema: one reading of its canonical form, for whoever makes the choices (`choices`)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from random import Random
@@ -200,7 +201,7 @@ class Maker:
         finally:
             self.choices.way = before
 
-    def make(self, node: CanonicalSchema) -> Json:  # noqa: C901, PLR0911, PLR0912 (one case for each kind of view)
+    def make(self, node: CanonicalSchema) -> Json:  # noqa: PLR0911 (one case for each kind of view)
         """A value of a node, held to it where it is not right by construction."""
         match view := node.view():
             case views.TrueView():
@@ -222,6 +223,11 @@ class Maker:
                 return self._array(node, view)
             case views.ObjectView():
                 return self._object(node, view)
+        return self._composed(node)
+
+    def _composed(self, node: CanonicalSchema) -> Json:
+        """A value of a node that is made of other nodes."""
+        match node.view():
             case views.AnyOfView(branches):
                 return self.of(self.choices.pick(self._possible(branches)))
             case views.OneOfView(branches) | views.AllOfView(branches):
@@ -394,7 +400,7 @@ class Maker:
         takes {"city"} and forgot `additionalProperties: false` is not called with anything else.
         """
         shapes = self.reading.shapes
-        shape = shapes.get(node) or shapes.setdefault(node, ObjectShape(self.reading, node, view))
+        shape = shapes.get(node) or shapes.setdefault(node, _object_shape(self.reading, node, view))
         optional = self._optional(shape)
         most = len(shape.required) + len(optional) + (max(_MOST_EXTRAS, shape.low) if shape.extras else 0)
         most = most if shape.high is None else min(shape.high, most)
@@ -416,7 +422,7 @@ class Maker:
         taken = dict.fromkeys(others)
         for number in range(self.choices.count(low, high)):
             pattern = self.choices.pick(shape.extras)
-            name = text_of([pattern], self.choices.for_names(), shape.shortest, shape.longest)
+            name = text_of([pattern], self.choices.for_names(), *shape.lengths)
             if name is not None:
                 last = name[-1:] or "0"
                 name = name if name not in taken else name + last * number
@@ -439,36 +445,29 @@ class Maker:
         return clone(self.choices.pick(admitted)) if admitted and self.choices.whole(0, 3) else self.at(name, node)
 
 
+@dataclass
 class ObjectShape:
-    """What an object must, may and need not have, and patterns for the names of other properties."""
+    """What an object must, may and need not have, and what other properties may be called.
 
-    def __init__(self, reading: SchemaReading, node: CanonicalSchema, view: views.ObjectView | None) -> None:
-        at_root = node == reading.root
-        loose = reading.root_names if at_root else reading.open_names
-        self.required: list[str] = view.required if view else []
-        self.properties = view.properties if view else {}
-        self.patterns = view.pattern_properties if view else {}
-        self.rest = view.additional_properties if view else None
-        self.low, self.high = (view.min_properties or 0, view.max_properties) if view else (0, None)
-        self.shortest: int = 0
-        self.longest: int | None = None
-        self.possible: list[str] | None = None
-        if view is None:
-            self.optional: list[str] = list(loose)
-            self.extras: list[str] = [_PLAIN_NAME] if reading.root_is_open or not at_root else []
-            self.exact = True
-            return
-        names, listed = view.property_names, names_admitted(view)
-        candidates = (*self.properties, *(listed or (() if self.rest else loose)))
-        taken = {*self.required}
-        optional = [name for name in dict.fromkeys(candidates) if name not in taken]
-        self.optional = [name for name in optional if names is None or fits(names, name)]
-        self.extras = [*self.patterns]
-        spoken_of = self.rest is not None or not (self.properties or self.required)
-        needed = view.violations or self.low > len(self.required) + len(self.optional)
-        if not listed and (spoken_of or needed or (at_root and reading.root_is_open)):
-            self.extras += self._names(names)
-        self.exact = not (self.extras or view.violations or self.patterns or (names and not listed))
+    Attributes:
+        optional: names of properties that it may have.
+        extras: patterns for the names of other properties, of which it may have some.
+        exact: whether an object made so is right by construction.
+        lengths: of the other properties' names, the shortest and the longest.
+        possible: those of `optional` of which a value is known, once it was asked.
+    """
+
+    optional: list[str]
+    extras: list[str]
+    exact: bool = True
+    required: list[str] = field(default_factory=list)
+    properties: Mapping[str, CanonicalSchema] = field(default_factory=dict)
+    patterns: Mapping[str, CanonicalSchema] = field(default_factory=dict)
+    rest: CanonicalSchema | None = None
+    low: int = 0
+    high: int | None = None
+    lengths: tuple[int, int | None] = (0, None)
+    possible: list[str] | None = None
 
     def child(self, name: str) -> CanonicalSchema | None:
         """What is said of one property's value; None is nothing."""
@@ -476,14 +475,54 @@ class ObjectShape:
             return self.properties[name]
         return next((node for pattern, node in self.patterns.items() if matches(pattern, name)), self.rest)
 
-    def _names(self, names: CanonicalSchema | None) -> list[str]:
-        if names is None:
-            return [_PLAIN_NAME]
-        view = names.view()
-        if not isinstance(view, views.StringView):
-            return []
-        self.shortest, self.longest = view.min_length or 0, view.max_length
-        return list(view.patterns[:1]) or [f"[a-z_]{{{max(self.shortest, 1)},{self.longest or self.shortest + 8}}}"]
+
+def _object_shape(reading: SchemaReading, node: CanonicalSchema, view: views.ObjectView | None) -> ObjectShape:
+    at_root = node == reading.root
+    undeclared = reading.root_names if at_root else reading.open_names
+    is_open = at_root and reading.root_is_open
+    if view is None:  # nothing is said of its properties
+        return ObjectShape(list(undeclared), [_PLAIN_NAME] if is_open or not at_root else [])
+    listed = names_admitted(view)
+    shape = ObjectShape(
+        _optional_names(view, listed or (() if view.additional_properties else undeclared)),
+        [*view.pattern_properties],
+        required=view.required,
+        properties=view.properties,
+        patterns=view.pattern_properties,
+        rest=view.additional_properties,
+        low=view.min_properties or 0,
+        high=view.max_properties,
+    )
+    if not listed and (is_open or _others_expected(view, shape)):
+        others, shape.lengths = _name_patterns(view.property_names)
+        shape.extras += others
+    shape.exact = not (shape.extras or view.violations or (view.property_names and not listed))
+    return shape
+
+
+def _others_expected(view: views.ObjectView, shape: ObjectShape) -> bool:
+    """Whether the schema speaks of properties that it does not name, names none at all, or asks for more than it names."""
+    spoken_of = shape.rest is not None or not (view.properties or view.required)
+    return spoken_of or bool(view.violations) or shape.low > len(view.required) + len(shape.optional)
+
+
+def _optional_names(view: views.ObjectView, undeclared: Sequence[str]) -> list[str]:
+    """Declared names, and then others, that are not required and that the object's `propertyNames` admits."""
+    names, required = view.property_names, {*view.required}
+    candidates = [name for name in dict.fromkeys((*view.properties, *undeclared)) if name not in required]
+    return [name for name in candidates if names is None or fits(names, name)]
+
+
+def _name_patterns(names: CanonicalSchema | None) -> tuple[list[str], tuple[int, int | None]]:
+    """Patterns for names that `propertyNames` admits, and how short and how long those may be."""
+    if names is None:
+        return [_PLAIN_NAME], (0, None)
+    view = names.view()
+    if not isinstance(view, views.StringView):
+        return [], (0, None)
+    shortest, longest = view.min_length or 0, view.max_length
+    patterns = list(view.patterns[:1]) or [f"[a-z_]{{{max(shortest, 1)},{longest or shortest + 8}}}"]
+    return patterns, (shortest, longest)
 
 
 def names_admitted(view: views.ObjectView) -> tuple[str, ...]:

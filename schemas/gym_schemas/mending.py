@@ -127,12 +127,12 @@ def _required_of_parent(schema: dict[str, Any], path: list[str | int]) -> str:
 def _mended(holder: dict[str, Any], keyword: str, value: Json) -> str:
     """Put what the keyword was meant to say into its holder, where that is known; what became of it."""
     match keyword, value:
-        case "type", str() | list():
-            names = [_type_name(name) for name in (value if isinstance(value, list) else [value])]
-            kept = list(dict.fromkeys(name for name in names if name))
-            if kept and len(kept) == len(set(names)):
-                holder["type"] = kept if len(kept) > 1 else kept[0]
-                return f"read as {shown(holder['type'])}"
+        case "type", str() | list() if meant := _types_meant(value):
+            holder["type"] = meant
+            return f"read as {shown(meant)}"
+        case "required", list() if named := list(dict.fromkeys(name for name in value if isinstance(name, str))):
+            holder["required"] = named
+            return f"read as {shown(named)}"
         case (("exclusiveMinimum" | "exclusiveMaximum"), True):
             bound = "minimum" if keyword == "exclusiveMinimum" else "maximum"
             if bound in holder:
@@ -143,10 +143,16 @@ def _mended(holder: dict[str, Any], keyword: str, value: Json) -> str:
             holder["items"] = value
             old_arrays(holder)
             return "read as prefixItems"
-        case "required", list() if any(isinstance(name, str) for name in value):
-            holder["required"] = list(dict.fromkeys(name for name in value if isinstance(name, str)))
-            return f"read as {shown(holder['required'])}"
     return "ignored"
+
+
+def _types_meant(value: str | list[Json]) -> str | list[str]:
+    """The `type` that was meant; empty where a name in it means nothing."""
+    names = [_type_name(name) for name in (value if isinstance(value, list) else [value])]
+    known = list(dict.fromkeys(name for name in names if name))
+    if len(known) < len(set(names)):
+        return []
+    return known[0] if len(known) == 1 else known
 
 
 def _type_name(name: Json) -> str | None:

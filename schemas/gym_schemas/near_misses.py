@@ -315,31 +315,27 @@ def _lacking(wanted: CanonicalSchema) -> Wrong:
 def _objects(view: views.ObjectView) -> Found:
     for name in view.required:
         yield "required", _without(name)
-    properties = view.properties
-    for name, node in properties.items():
+    for name, node in view.properties.items():
         if node.kind == views.CanonicalKind.FALSE:
             yield "properties", _extra([name])
-    listed = names_admitted(view)
-    if listed:
+    yield from _odd_names(view)
+    low, high = view.min_properties or 0, view.max_properties
+    if low > len(view.required):
+        yield "minProperties", _too_few(view, low)
+    if high is not None and high <= MOST_ITEMS:
+        yield "maxProperties", _too_many(view, high)
+
+
+def _odd_names(view: views.ObjectView) -> Found:
+    """Names that the object does not list, or that its `propertyNames` refuses."""
+    if listed := names_admitted(view):
         near = [name + end for name in listed for end in ("s", "_")] + [name.upper() for name in listed]
-        fresh = [name for name in ("extra", "x", *near) if name not in listed and name not in properties]
+        fresh = [name for name in ("extra", "x", *near) if name not in listed and name not in view.properties]
         yield "additionalProperties", _extra(fresh)
     elif view.property_names is not None:
         validator = validator_of(view.property_names)
-        odd = [name for name in _ODD_STRINGS if not accepted(validator, name)]
-        if odd:
+        if odd := [name for name in _ODD_STRINGS if not accepted(validator, name)]:
             yield "propertyNames", _extra(odd)
-    low, high = view.min_properties or 0, view.max_properties
-    if low > len(view.required):
-        yield (
-            "minProperties",
-            lambda _, right: _said(
-                {n: right[n] for n in [*view.required, *right][: low - 1] if n in right},
-                f"has fewer than {low} properties",
-            ),
-        )
-    if high is not None and high <= MOST_ITEMS:
-        yield "maxProperties", _too_many(view, high)
 
 
 def _without(name: str) -> Wrong:
@@ -350,6 +346,14 @@ def _extra(names: Sequence[str]) -> Wrong:
     def wrong(maker: Maker, right: Json) -> tuple[Json, str]:
         name = maker.choices.pick(names)
         return {**right, name: maker.choices.pick([0, "", None])}, f"extra argument {name}"
+
+    return wrong
+
+
+def _too_few(view: views.ObjectView, low: int) -> Wrong:
+    def wrong(_: Maker, right: Json) -> tuple[Json, str]:
+        kept = [*view.required, *right][: low - 1]
+        return _said({name: right[name] for name in kept if name in right}, f"has fewer than {low} properties")
 
     return wrong
 

@@ -26,14 +26,22 @@ def number_of(view: views.IntegerView | views.NumberView, choices: Choices) -> i
     low, high = _range(view.minimum, view.maximum)
     step = _common_step(view.multiple_of)
     if isinstance(view, views.IntegerView):
-        step = Fraction(step.numerator if step else 1)
-    if step is not None:
-        first, last = math.ceil(low / step), math.floor(high / step)
-        if isinstance(view, views.NumberView):
-            first += view.exclusive_minimum and first * step == low
-            last -= view.exclusive_maximum and last * step == high
-        return _plain(choices.whole(first, last) * step) if first <= last else None
-    assert isinstance(view, views.NumberView)  # noqa: S101 (for the type checker: integers have a step)
+        whole = Fraction(step.numerator if step else 1)
+        return _multiple(choices, whole, math.ceil(low / whole), math.floor(high / whole))
+    if step is None:
+        return _between(view, low, high, choices)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    first += view.exclusive_minimum and first * step == low
+    last -= view.exclusive_maximum and last * step == high
+    return _multiple(choices, step, first, last)
+
+
+def _multiple(choices: Choices, step: Fraction, first: int, last: int) -> int | float | None:
+    return _plain(choices.whole(first, last) * step) if first <= last else None
+
+
+def _between(view: views.NumberView, low: Fraction, high: Fraction, choices: Choices) -> int | float | None:
+    """A number of a view that asks for no multiple."""
     least, most = _float_within(low, view.exclusive_minimum, 1), _float_within(high, view.exclusive_maximum, -1)
     lowest = math.floor(low) + 1 if view.exclusive_minimum else math.ceil(low)
     highest = math.ceil(high) - 1 if view.exclusive_maximum else math.floor(high)

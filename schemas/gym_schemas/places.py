@@ -74,24 +74,10 @@ def places(reading: SchemaReading) -> Iterator[SchemaPlace]:
             waiting += [(inner, above) for inner in _inside(place)]
 
 
-def _inside(place: SchemaPlace) -> Iterator[SchemaPlace]:  # noqa: C901 (one case for each kind of view)
-    def into(key: str | int, node: CanonicalSchema) -> SchemaPlace:
-        return SchemaPlace(node, (*place.steps, Into(key, node)))
-
+def _inside(place: SchemaPlace) -> Iterator[SchemaPlace]:
+    for step in _steps_into(place.node.view()):
+        yield SchemaPlace(step.node, (*place.steps, step))
     match place.node.view():
-        case views.ObjectView() as view:
-            properties = view.properties
-            yield from (into(name, node) for name, node in properties.items() if node.kind != views.CanonicalKind.FALSE)
-            for pattern, node in view.pattern_properties.items():
-                name = text_of([pattern], Simplest())
-                if name is not None and name not in properties:
-                    yield into(name, node)
-            if view.additional_properties is not None and not names_admitted(view):
-                yield into(fresh_name(view), view.additional_properties)
-        case views.ArrayView() as view:
-            yield from (into(number, node) for number, node in enumerate(view.prefix_items))
-            if view.items is not None:
-                yield into(len(view.prefix_items), view.items)
         case views.AnyOfView(branches) | views.OneOfView(branches):
             for branch in branches:
                 yield SchemaPlace(branch, (*place.steps, Branch(branch)), is_branch=True)
@@ -99,6 +85,23 @@ def _inside(place: SchemaPlace) -> Iterator[SchemaPlace]:  # noqa: C901 (one cas
             yield from (SchemaPlace(branch, place.steps, is_branch=True) for branch in branches)
         case views.TypedGroupView(_, body):
             yield SchemaPlace(body, place.steps, is_branch=True)
+
+
+def _steps_into(view: object) -> Iterator[Into]:
+    """The steps to an object's properties, also such as it does not name, and to an array's items."""
+    if isinstance(view, views.ObjectView):
+        properties = view.properties
+        yield from (Into(name, node) for name, node in properties.items() if node.kind != views.CanonicalKind.FALSE)
+        for pattern, node in view.pattern_properties.items():
+            name = text_of([pattern], Simplest())
+            if name is not None and name not in properties:
+                yield Into(name, node)
+        if view.additional_properties is not None and not names_admitted(view):
+            yield Into(fresh_name(view), view.additional_properties)
+    elif isinstance(view, views.ArrayView):
+        yield from (Into(number, node) for number, node in enumerate(view.prefix_items))
+        if view.items is not None:
+            yield Into(len(view.prefix_items), view.items)
 
 
 def fresh_name(view: views.ObjectView) -> str:

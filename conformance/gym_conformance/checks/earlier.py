@@ -206,7 +206,7 @@ async def _expect_alike(
 async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
     """What `--gym-replay` does: the first trajectory 17 times before the others, and 17 times after them."""
     probe, *writes = schedule.trajectories
-    if change := (await changed(trial.gym, [probe], writes)).change:
+    if change := (await changed(trial.gym, (probe,), writes)).change:
         raise _violation(trial, change)
 
 

@@ -29,7 +29,6 @@ from gym_conformance.checks import (
     told,
     tools,
     typed,
-    typed_close,
     verify,
     wearing_out,
 )
@@ -53,7 +52,6 @@ _MODULES = (
         repeat,
         reward,
         typed,
-        typed_close,
         step,
         run,
         resources,

@@ -10,6 +10,7 @@ from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_error
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import probe
 from gym_conformance.trajectories.execute import run
@@ -41,13 +42,9 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     rows = _different(trial.gym.rows)
     if len(rows) == 1:
         raise NotApplicable("no two rows have different fields of their own")
-    reads = {repr(call): call for row in rows for call in probe(trial.gym, row).calls if is_read(call.name)}
-    if not trial.gym.recorded:  # a catalogue that all rows share takes a question; what takes none tells the state
-        reads = {text: call for text, call in reads.items() if not call.arguments}
-    if not reads:
-        raise NotApplicable("no tool is known that reads")
-    outcomes = [await run(trial.gym, trial.channel, Trajectory(row, tuple(reads.values()))) for row in rows]
-    if not any(not is_error(step.status) for step in outcomes[0].calls):
+    reads = _reads(trial.gym, rows)
+    outcomes = [await run(trial.gym, trial.channel, Trajectory(row, reads)) for row in rows]
+    if all(is_error(step.status) for step in outcomes[0].calls):
         raise NotApplicable("no read is answered")
     if any(_differ(outcomes[0], other) for other in outcomes[1:]):
         return
@@ -58,7 +55,7 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
         return
     raise Violation(
         f"replies or rewards that differ between {rows[0]} and {', '.join(map(str, rows[1:]))}",
-        f"the same replies to {', '.join(dict.fromkeys(call.name for call in reads.values()))}, and a reward of "
+        f"the same replies to {', '.join(dict.fromkeys(call.name for call in reads))}, and a reward of "
         f"{rewards[0]} throughout",
         "seed_session ignores the row, keeps that of the first session, or reads a field that no row has.",
     )
@@ -69,6 +66,16 @@ def _different(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         found.setdefault(repr(own(row)), row)
     return list(found.values())[:_ROWS]
+
+
+def _reads(gym: Gym, rows: Sequence[Row]) -> tuple[Call, ...]:
+    """Every call of the rows' probes that reads."""
+    reads = {repr(call): call for row in rows for call in probe(gym, row).calls if is_read(call.name)}
+    # a catalogue that all rows share takes a question; what takes none tells the state
+    known = tuple(call for call in reads.values() if gym.recorded or not call.arguments)
+    if not known:
+        raise NotApplicable("no tool is known that reads")
+    return known
 
 
 def _differ(one: Outcome, two: Outcome) -> bool:

@@ -1,4 +1,4 @@
-"""Typed sessions: named by the caller, and seeded for one episode; `typed_close` has their end.
+"""Typed sessions: named by the caller, seeded for one episode, and closed.
 
 Source throughout: the docstrings of `ResourcesSeedSessionRequest` and `close_resources_session` in
 nemo_gym/base_resources_server.py, nemo_gym/testing/session_conformance.py, which tests them in process, and
@@ -43,7 +43,7 @@ from gym_conformance.trajectories.trajectory import Schedule
 _ANOTHER: Final = "another"
 
 #: A race that is lost once is lost again in so many tries, or not at all.
-TRIES = 8
+_TRIES = 8
 
 _ODD_IDS: Final[dict[str, str]] = {
     "white space around": " \t",
@@ -57,15 +57,17 @@ _ODD_IDS: Final[dict[str, str]] = {
 
 _BOUND = "State is looked up by the id alone; keep the episode beside the id, and refuse another episode."
 
+_CLOSED = "Remember the ids that were closed and refuse them."
 
-def typed_session(trial: Trial, row: Row | None = None) -> TypedSession:
+
+def _typed_session(trial: Trial, row: Row | None = None) -> TypedSession:
     """A typed session that is not seeded yet."""
     return (trial.gym.typed or TypedContract()).session(trial.channel, row or trial.gym.row)
 
 
 async def _opens(trial: Trial) -> None:
     """A server that opens no typed session has one finding, of typed-seed, and not one for every check."""
-    session = typed_session(trial)
+    session = _typed_session(trial)
     reply = reply_of(await session.seed())
     refuse_made_up(session.row, reply)
     said = reply.said
@@ -79,28 +81,28 @@ async def _opens(trial: Trial) -> None:
 
 
 #: What every check of a typed session but the first cannot do without.
-TYPED_SESSION = [RESOURCES_SERVER, TYPED, Need("a typed session", _opens)]
+_TYPED_SESSION = [RESOURCES_SERVER, TYPED, Need("a typed session", _opens)]
 
 
-async def opened(trial: Trial) -> TypedSession:
+async def _opened(trial: Trial) -> TypedSession:
     """A typed session that is seeded.
 
     Raises:
         Violation: this seed is refused, though others were not.
     """
-    session = typed_session(trial)
+    session = _typed_session(trial)
     expect_status(reply_of(await session.seed()), [HTTPStatus.OK], "The typed seed is not taken each time.")
     return session
 
 
-def under_typed(trial: Trial) -> Trial:
+def _under_typed(trial: Trial) -> Trial:
     """The same trial, its sessions typed, on the same channel."""
     other = Trial(replace(trial.bench, gym=replace(trial.gym, contract=trial.gym.typed or TypedContract())))
     other.channel, other.volatile = trial.channel, trial.volatile
     return other
 
 
-def expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
+def _expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
     """Hold a reply to status 200 and the session's own id."""
     expect_status(reply, [HTTPStatus.OK], hint)
     answered = expect_object(reply, hint).get(SESSION_ID)
@@ -108,20 +110,20 @@ def expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
         raise Violation(f"{SESSION_ID} {session.id!r}, as it was sent", f"{answered!r}", hint)
 
 
-async def other_episode(session: TypedSession) -> tuple[TypedSession, Reply]:
+async def _other_episode(session: TypedSession) -> tuple[TypedSession, Reply]:
     """A client of another episode that seeds the same id, and what it is told."""
     intruder = session.again(rollout_id=_ANOTHER)
     return intruder, reply_of(await intruder.seed())
 
 
-async def refuses_others(trial: Trial) -> bool:
+async def _refuses_others(trial: Trial) -> bool:
     """Whether an id is bound to its episode: such a server keeps something by it."""
     aside = Trial(trial.bench)
-    _, reply = await other_episode(await opened(aside))
+    _, reply = await _other_episode(await _opened(aside))
     return is_error(reply.status)
 
 
-async def left_behind(trial: Trial, session: TypedSession) -> Difference | None:
+async def _left_behind(trial: Trial, session: TypedSession) -> Difference | None:
     """Where the recorded calls, made in a session that is seeded, come to something else than in a fresh one."""
     trajectory = recorded_trajectory(trial)
     rollout = TrajectoryRun(trial.gym, trial.channel, trajectory)
@@ -146,10 +148,10 @@ async def typed_seed(trial: Trial, row: Row) -> None:
 
     Source: `run` in environment_servers/single_agent_turn/app.py (0.7.0) raises if one of them is missing.
     """
-    session = typed_session(trial, row)
+    session = _typed_session(trial, row)
     reply = reply_of(await session.seed())
     refuse_made_up(row, reply)
-    expect_id(
+    _expect_id(
         reply,
         session,
         "seed_session does not answer a ResourcesSeedSessionRequest with a ResourcesSeedSessionResponse.",
@@ -164,7 +166,7 @@ async def typed_seed(trial: Trial, row: Row) -> None:
     Level.MUST,
     "A repeated typed seed MUST return the existing session unchanged",
     why="clients resend a seed when its reply is lost; what the policy has done by then must not be undone.",
-    needs=TYPED_SESSION,
+    needs=_TYPED_SESSION,
 )
 async def typed_seed_repeat(trial: Trial, _: object) -> None:
     """Seeds twice before the recorded calls, the second time without a cookie, and once more in the middle of them.
@@ -173,7 +175,7 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
 
     Source: "Repeating the same identifier and episode must return the existing session" (0.7.0).
     """
-    typed = under_typed(trial)
+    typed = _under_typed(trial)
     trajectory = recorded_trajectory(trial)
     hint = "seed_session creates the state again, or refuses a session that it knows; return the existing one."
 
@@ -187,7 +189,7 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
         await rollout.step()
         for step in range(trajectory.steps - 1):
             if step == (trajectory.steps - 1) // 2:
-                expect_id(reply_of(await again.seed()), again, hint)
+                _expect_id(reply_of(await again.seed()), again, hint)
             await rollout.step()
         return rollout.outcome
 
@@ -201,7 +203,7 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
     Level.MUST,
     "A session's id MUST NOT let another episode into the session",
     why="two rollouts would share one state, and both rewards would be noise.",
-    needs=TYPED_SESSION,
+    needs=_TYPED_SESSION,
 )
 async def typed_seed_foreign(trial: Trial, _: object) -> None:
     """Makes the recorded calls, then seeds the same id for another episode.
@@ -210,18 +212,18 @@ async def typed_seed_foreign(trial: Trial, _: object) -> None:
 
     Source: resources_servers/example_single_tool_call/app.py (0.7.0) refuses it. By default a server keeps nothing by id.
     """
-    typed = under_typed(trial)
+    typed = _under_typed(trial)
     trajectory = recorded_trajectory(trial)
     rollout = TrajectoryRun(typed.gym, trial.channel, trajectory)
     await rollout.finish()
     session = rollout.session
     if not isinstance(session, TypedSession):
         raise TypeError(f"{session} is no typed session")
-    intruder, reply = await other_episode(session)
+    intruder, reply = await _other_episode(session)
     if is_error(reply.status):
         trial.note = f"refused with status {reply.status}"
         return
-    if difference := await left_behind(typed, intruder):
+    if difference := await _left_behind(typed, intruder):
         raise Violation(
             "status 409, or a session of its own",
             f"status {reply.status}, and {difference.step} answers {difference.actual!r}, "
@@ -236,14 +238,14 @@ async def typed_seed_foreign(trial: Trial, _: object) -> None:
     Level.SHOULD,
     "A refused typed seed SHOULD have a 4xx status",
     why="clients take a 5xx for a passing fault and keep resending the seed.",
-    needs=TYPED_SESSION,
+    needs=_TYPED_SESSION,
 )
 async def typed_refusal_status(trial: Trial, _: object) -> None:
     """Seeds an id that belongs to another episode, if that is refused at all.
 
     Source: `_is_retryable_dependency_error` in environment_servers/single_agent_turn/app.py (0.7.0).
     """
-    _, reply = await other_episode(await opened(trial))
+    _, reply = await _other_episode(await _opened(trial))
     if not is_error(reply.status):
         raise NotApplicable("it does not refuse another episode; nothing is kept by the id")
     expect_no_crash(reply, "raise HTTPException(409) instead of ValueError.", "another episode's seed")
@@ -254,21 +256,21 @@ async def typed_refusal_status(trial: Trial, _: object) -> None:
     Level.MUST,
     "Concurrent seeds of one id MUST NOT open it twice",
     why="a retry may overtake the original; the rollout would then have two sessions, or two rollouts would share one.",
-    needs=TYPED_SESSION,
+    needs=_TYPED_SESSION,
 )
 async def typed_seed_race(trial: Trial, _: object) -> None:
     """Sends two concurrent seeds of one id: both must succeed for one episode, and only one for two, if ids are bound.
 
     Source: "Idempotently initialize resources state under a caller-assigned identifier" (0.7.0).
     """
-    binds = await refuses_others(trial)
+    binds = await _refuses_others(trial)
     hint = "The handler awaits between looking for the session and creating it; hold a lock, or create it first."
-    for _try in range(TRIES):
+    for _try in range(_TRIES):
         trial.channel.exchanges.clear()
-        one = typed_session(trial)
+        one = _typed_session(trial)
         for exchange in await asyncio.gather(one.seed(), one.again().seed()):
-            expect_id(reply_of(exchange), one, hint)
-        mine = typed_session(trial)
+            _expect_id(reply_of(exchange), one, hint)
+        mine = _typed_session(trial)
         both = await asyncio.gather(mine.seed(), mine.again(rollout_id=_ANOTHER).seed())
         taken = [reply_of(exchange).status for exchange in both].count(HTTPStatus.OK)
         if binds and taken != 1:
@@ -280,7 +282,7 @@ async def typed_seed_race(trial: Trial, _: object) -> None:
     Level.SHOULD,
     "A typed seed with an unknown key SHOULD NOT open a typed session",
     why="a field that the server does not know would be dropped silently.",
-    needs=TYPED_SESSION,
+    needs=_TYPED_SESSION,
 )
 async def typed_seed_strict(trial: Trial, _: object) -> None:
     """Sends a typed seed with one extra key; it must be refused, or treated as an untyped seed, which has no id.
@@ -288,7 +290,7 @@ async def typed_seed_strict(trial: Trial, _: object) -> None:
     Source: `extra="forbid"` of `ResourcesSeedSessionRequest` (0.7.0). In a union with the untyped request, nemo-gym's
     own servers treat such a body as that.
     """
-    session = typed_session(trial)
+    session = _typed_session(trial)
     body = session.identity.seed(session.row.data) | {"conformance_unknown": 1}
     reply = await trial.send(post(SEED_SESSION, body))
     hint = 'Let the request model forbid unknown fields: model_config = ConfigDict(extra="forbid").'
@@ -303,7 +305,7 @@ async def typed_seed_strict(trial: Trial, _: object) -> None:
     Level.SHOULD,
     "A session's id SHOULD be accepted whatever text it is",
     why="the caller chooses the ids; a session whose id is changed, or crashes the server, can never be closed.",
-    needs=TYPED_SESSION,
+    needs=_TYPED_SESSION,
     subjects=lambda _: _ODD_IDS,
 )
 async def typed_odd_ids(trial: Trial, odd: str) -> None:
@@ -311,11 +313,11 @@ async def typed_odd_ids(trial: Trial, odd: str) -> None:
 
     Source: `resources_session_id: str = Field(min_length=1)` in nemo_gym/base_resources_server.py (0.7.0).
     """
-    session = typed_session(trial).again(session_id=_ODD_IDS[odd] + typed_session(trial).identity.session_id)
+    session = _typed_session(trial).again(session_id=_ODD_IDS[odd] + _typed_session(trial).identity.session_id)
     for reply in (reply_of(await session.seed()), reply_of(await session.close())):
         expect_no_crash(reply, "The id is used as a path, a key or a header without validation.", f"an id with {odd}")
         if not is_error(reply.status):
-            expect_id(reply, session, "The id is changed along the way: trimmed, cut, or decoded.")
+            _expect_id(reply, session, "The id is changed along the way: trimmed, cut, or decoded.")
 
 
 @property_check(
@@ -323,7 +325,7 @@ async def typed_odd_ids(trial: Trial, odd: str) -> None:
     Level.MUST,
     "Typed sessions MUST NOT see each other",
     why="rollouts of one batch overwrite each other's state; the rewards are noise, and nothing reports it.",
-    needs=[*TYPED_SESSION, SCORE],
+    needs=[*_TYPED_SESSION, SCORE],
     examples=interleaved,
     first=side_by_side,
     together=False,
@@ -335,7 +337,7 @@ async def typed_isolation(trial: Trial, schedule: Schedule) -> None:
 
     Source: `resources_session_id` names one session (nemo_gym/base_resources_server.py, 0.7.0).
     """
-    await expect_isolated(under_typed(trial), schedule)
+    await expect_isolated(_under_typed(trial), schedule)
 
 
 @property_check(
@@ -343,7 +345,7 @@ async def typed_isolation(trial: Trial, schedule: Schedule) -> None:
     Level.SHOULD,
     "A trajectory SHOULD have the same result in a typed session as in an untyped one",
     why="what was measured through an agent's /run would not hold for an environment server.",
-    needs=[*TYPED_SESSION, SCORE],
+    needs=[*_TYPED_SESSION, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
@@ -354,7 +356,7 @@ async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
     if trial.gym.contract.name == TypedContract.name:
         raise NotApplicable("the server accepts only typed seeds")
     trajectory = schedule.trajectories[0]
-    gym = under_typed(trial).gym
+    gym = _under_typed(trial).gym
 
     async def typed(channel: Channel) -> Outcome:
         return await run(gym, channel, trajectory)
@@ -365,3 +367,87 @@ async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
             f"{difference.actual!r}",
             "The typed seed skips something that the untyped one does with the row; both should build the same state.",
         )
+
+
+@check(
+    "typed-close",
+    Level.MUST,
+    "A close MUST succeed, even when repeated or for a session that was never seeded",
+    why="an environment server closes whatever may be open; each refusal is an error at the end of a good rollout.",
+    needs=_TYPED_SESSION,
+)
+async def typed_close(trial: Trial, _: object) -> None:
+    """Closes a session twice, and one that was never seeded, and expects status 200 and the id each time.
+
+    Source: "succeed when the session is already closed or was never seeded" (0.7.0).
+    """
+    session = await _opened(trial)
+    for _again in range(2):
+        _expect_id(reply_of(await session.close()), session, "close_session raises when there is nothing to release.")
+    never = _typed_session(trial)
+    _expect_id(reply_of(await never.close()), never, "close_session looks up a session that does not exist.")
+
+
+@check(
+    "typed-close-final",
+    Level.MUST,
+    "A seed after the close MUST NOT recreate the session",
+    why="a seed that arrives after its rollout was given up opens a session that nobody closes, and sandboxes pile up.",
+    needs=_TYPED_SESSION,
+)
+async def typed_close_final(trial: Trial, _: object) -> None:
+    """Seeds a session that was closed, and one that was closed before it was ever seeded.
+
+    Servers that bind an id to its episode must refuse; of others it is only asked that what the session held is gone.
+
+    Source: "keep a seed that arrives after the close from creating the session again"; `keeps_state` in
+    nemo_gym/testing/session_conformance.py (0.7.0).
+    """
+    typed = _under_typed(trial)
+    keeps = await _refuses_others(trial)
+    closed = TrajectoryRun(typed.gym, trial.channel, recorded_trajectory(trial))
+    await closed.finish()
+    never = _typed_session(trial)
+    for session in (closed.session, never):
+        closing = await session.close()
+        if closing is None or reply_of(closing).status != HTTPStatus.OK or not isinstance(session, TypedSession):
+            continue  # for typed-close to find
+        late = session.again()  # a retry whose first reply was lost has no cookie
+        reply = reply_of(await late.seed())
+        if is_error(reply.status):
+            continue
+        if keeps:
+            raise Violation("a refusal, such as status 409", describe(reply), _CLOSED)
+        if session is not never and (difference := await _left_behind(typed, late)):
+            raise Violation(
+                f"{difference.step} answers {difference.expected!r}, as in a fresh session, or a refused seed",
+                f"{difference.actual!r}",
+                "close_session releases nothing.",
+            )
+    trial.note = "" if keeps else "accepted again: nothing is kept by the id"
+
+
+@check(
+    "typed-close-busy",
+    Level.MUST,
+    "A close MUST succeed while a tool call runs",
+    why="rollouts are given up in the middle of a call; a close that hangs or fails leaks the session.",
+    needs=_TYPED_SESSION,
+)
+async def typed_close_busy(trial: Trial, _: object) -> None:
+    """Makes the first recorded call and closes at the same time; both must be answered, the close with 200.
+
+    Source: `close_resources` is registered before the seed, and runs however the episode ends
+    (environment_servers/single_agent_turn/app.py, 0.7.0).
+    """
+    trajectory = recorded_trajectory(trial)
+    if not trajectory.calls:
+        raise NotApplicable("no tool call is recorded (example_rollouts.jsonl beside the data)")
+    hint = "close_session waits for the call in progress, or fails because of it."
+    for _try in range(_TRIES):
+        trial.channel.exchanges.clear()
+        session = _typed_session(trial, trajectory.row)
+        await session.seed()
+        _, closed = await asyncio.gather(session.call(trajectory.calls[0]), session.close())
+        if closed is not None:
+            _expect_id(reply_of(closed), session, hint)

@@ -4,7 +4,7 @@ Source: https://platform.openai.com/docs/guides/structured-outputs, "Supported s
 properties and requires all of its own; an optional argument is one that may be null; some keywords are not supported.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gym_schemas import Way, pointer, walk
@@ -17,6 +17,8 @@ UNSUPPORTED = (
 )
 
 _NAMED = 3
+
+Parts = Sequence[tuple[Way, Mapping[str, Any]]]
 
 
 class Problem(NamedTuple):
@@ -33,17 +35,19 @@ def not_strict(schema: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(("anyOf",), "strict is true, but its root is a union, which strict does not allow")
     parts = list(walk(schema))
     objects = [(way, node) for way, node in parts if _is_object(node)]
-    optional = {way: _optional(node) for way, node in objects if _optional(node)}
-    unsupported = {way: [key for key in UNSUPPORTED if key in node] for way, node in parts}
-    yield from _rule(
-        [way for way, node in objects if node.get("additionalProperties") is not False],
-        "an object does not set additionalProperties to false",
-    )
-    names = list(dict.fromkeys(name for several in optional.values() for name in several))
+    open_ones = [way for way, node in objects if node.get("additionalProperties") is not False]
+    yield from _rule(open_ones, "an object does not set additionalProperties to false")
+    ways, names = _found(objects, _optional)
     listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-    yield from _rule(list(optional), f"an object does not require {listed}: make an optional argument nullable instead")
-    keywords = dict.fromkeys(key for several in unsupported.values() for key in several)
-    yield from _rule([way for way, several in unsupported.items() if several], f"it uses {', '.join(keywords)}")
+    yield from _rule(ways, f"an object does not require {listed}: make an optional argument nullable instead")
+    ways, keywords = _found(parts, _unsupported)
+    yield from _rule(ways, f"it uses {', '.join(keywords)}")
+
+
+def _found(parts: Parts, names_in: Callable[[Mapping[str, Any]], list[str]]) -> tuple[list[Way], list[str]]:
+    """The parts of a schema in which there are such names, and the names, each once."""
+    found = {way: names for way, node in parts if (names := names_in(node))}
+    return list(found), list(dict.fromkeys(name for names in found.values() for name in names))
 
 
 def _rule(ways: list[Way], what: str) -> Iterator[Problem]:
@@ -55,6 +59,10 @@ def _rule(ways: list[Way], what: str) -> Iterator[Problem]:
 def _optional(node: Mapping[str, Any]) -> list[str]:
     required = node.get("required") or ()
     return [name for name in node.get("properties", {}) if name not in required]
+
+
+def _unsupported(node: Mapping[str, Any]) -> list[str]:
+    return [key for key in UNSUPPORTED if key in node]
 
 
 def _is_object(node: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
@@ -63,7 +63,6 @@ class FirstLook:
 
     Attributes:
         probes: what was run before and after.
-        rewards: what the recorded rollouts earned on the untouched server, by row.
         before: what each probe came to, all its runs.
         change: what changed for good; None where nothing did.
         failures: the first errors that were answered on the untouched server: what it lacks, it may say only once.
@@ -71,7 +70,6 @@ class FirstLook:
 
     probes: tuple[Trajectory, ...] = ()
     before: tuple[tuple[Outcome, ...], ...] = ()
-    rewards: tuple[tuple[Row, Any], ...] = ()
     change: ChangedAnswer | None = None
     failures: tuple[Exchange, ...] = ()
 
@@ -111,31 +109,19 @@ async def _look(gym: Gym) -> FirstLook:
     rows = (tuple(gym.recorded) or gym.rows or (gym.row,))[:_ROWS]
     probes = tuple(probe(gym, row) for row in rows)
     writes = tuple(writing(gym, row) for row in rows)
-    found = await changed(gym, probes, writes)
-    rewards = tuple(
-        (write.row, outcome.reward) for write, outcome in zip(writes, found.outcomes, strict=True) if gym.recorded
-    )
-    return FirstLook(probes, found.before, rewards, found.change, found.failures)
+    return await changed(gym, probes, writes)
 
 
-@dataclass(frozen=True)
-class Came:
-    """What came of probes and of the writes between them, what changed, and which errors came first."""
-
-    before: tuple[tuple[Outcome, ...], ...]
-    outcomes: tuple[Outcome, ...]
-    change: ChangedAnswer | None
-    failures: tuple[Exchange, ...] = ()
-
-
-async def changed(gym: Gym, probes: Sequence[Trajectory], writes: Sequence[Trajectory]) -> Came:
+async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Trajectory]) -> FirstLook:
     """Run the probes, then the writes, then the probes again, and say what changed."""
     record = Channel(gym.endpoint)
     failures: list[Exchange] = []
     before = [await _many(gym, one, RUNS - 1, failures) for one in probes]
     for runs, one in zip(before, probes, strict=True):
         runs.append(await run(gym, record, one))
-    outcomes = tuple([await run(gym, record, one) for one in writes])
+    for one in writes:
+        await run(gym, record, one)
+    unchanged = FirstLook(probes, tuple(map(tuple, before)), failures=tuple(failures))
     for one, runs in zip(probes, before, strict=True):
         channel = Channel(gym.endpoint)
         after = [await run(gym, channel, one)]
@@ -144,13 +130,9 @@ async def changed(gym: Gym, probes: Sequence[Trajectory], writes: Sequence[Traje
         after += await _many(gym, one, RUNS - 1)
         if difference := next(lasting(runs, after), None):
             schedule = Schedule((one, *writes, one))
-            return Came(
-                tuple(map(tuple, before)),
-                outcomes,
-                ChangedAnswer(difference, schedule, (*record.exchanges, *channel.exchanges)),
-                tuple(failures),
-            )
-    return Came(tuple(map(tuple, before)), outcomes, None, tuple(failures))
+            change = ChangedAnswer(difference, schedule, (*record.exchanges, *channel.exchanges))
+            return replace(unchanged, change=change)
+    return unchanged
 
 
 async def changed_since(gym: Gym, look: FirstLook) -> ChangedAnswer | None:

@@ -2,10 +2,11 @@
 
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
@@ -13,6 +14,7 @@ from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, places
+from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.words import known_arguments
 
@@ -38,34 +40,44 @@ async def learn(gym: Gym) -> Knowledge:
     Raises:
         ServerFault: the server does not answer.
     """
-    recorded: dict[str, dict[str, Any]] = defaultdict(dict)
-    for _, calls in gym.recorded_calls:
-        for call in calls:
-            recorded[call.name][repr(call.arguments)] = call.arguments
-    runs = _recorded(gym)
-    seen = [value for _, calls in gym.recorded_calls for call in calls for value in named_values(call.arguments)]
+    calls = [call for _, several in gym.recorded_calls for call in several]
     rows = tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,)
+    played_rows = rows[:_MADE_UP] if gym.kind is not ServerKind.SINGLE_TURN else ()
+    knowledge = Knowledge(
+        session_seconds=await _session_seconds(gym),
+        rows=rows,
+        answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
+        meaningful={**await known_arguments(gym, played_rows), **_arguments(calls)},
+        recorded_trajectories=_recorded(gym),
+    )
+    seen = [value for call in calls for value in named_values(call.arguments)]
+    returned: dict[str, dict[Any, None]] = defaultdict(dict)
+    made = [made_up(knowledge, row) for row in played_rows]
+    for step in await _played(gym, (*knowledge.recorded_trajectories[:_RUNS], *made)):
+        returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
+        seen += named_values(step.body)
+    found = {tool: tuple(each) for tool, each in returned.items()}
+    return replace(knowledge, returned=found, mined=_by_name(seen))
+
+
+async def _session_seconds(gym: Gym) -> float:
     started = time.monotonic()
     for _ in range(_BARE):
         await run(gym, Channel(gym.endpoint), Trajectory(gym.row))
-    executes = gym.kind is not ServerKind.SINGLE_TURN
-    known = await known_arguments(gym, rows[:_MADE_UP]) if executes else {}
-    knowledge = Knowledge(
-        session_seconds=(time.monotonic() - started) / _BARE,
-        rows=rows,
-        answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
-        meaningful=known | {tool: tuple(found.values()) for tool, found in recorded.items()},
-        recorded_trajectories=runs,
-    )
-    made = [made_up(knowledge, row) for row in rows[:_MADE_UP]] if executes else []
-    returned: dict[str, dict[Any, None]] = defaultdict(dict)
-    for trajectory in (*runs[:_RUNS], *made):
-        outcome = await run(gym, Channel(gym.endpoint), trajectory)
-        for step in outcome.calls:
-            returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
-            seen += named_values(step.body)
-    found = {tool: tuple(each) for tool, each in returned.items()}
-    return replace(knowledge, returned=found, mined=_by_name(seen))
+    return (time.monotonic() - started) / _BARE
+
+
+async def _played(gym: Gym, trajectories: Iterable[Trajectory]) -> list[StepOutcome]:
+    """What the tools answered."""
+    return [step for each in trajectories for step in (await run(gym, Channel(gym.endpoint), each)).calls]
+
+
+def _arguments(calls: Iterable[Call]) -> dict[str, tuple[Any, ...]]:
+    """The arguments of each tool's calls, each once."""
+    found: dict[str, dict[str, Any]] = defaultdict(dict)
+    for call in calls:
+        found[call.name][repr(call.arguments)] = call.arguments
+    return {tool: tuple(each.values()) for tool, each in found.items()}
 
 
 def _recorded(gym: Gym) -> tuple[Trajectory, ...]:

@@ -59,13 +59,17 @@ def names_in(trajectory: Trajectory) -> tuple[frozenset[Any], ...]:
         (name, value)
         for call in trajectory.calls
         for name, value, schema in _arguments(call.arguments, tools.get(call.name, {}))
-        if (isinstance(value, str) and value and takes_any_word(schema)) or _is_id(name, value, schema)
+        if _is_name(value, schema) or _is_id(name, value, schema)
     }
     texts = frozenset(value for _, value in found if isinstance(value, str))
     every = texts | {value for _, value in found if not isinstance(value, str)}
     row = json.dumps(own(trajectory.row), ensure_ascii=False)
     novel = frozenset(text for text in texts if text not in row)
     return tuple(dict.fromkeys(names for names in (every, texts, novel) if names))
+
+
+def _is_name(value: Any, schema: Any) -> bool:
+    return isinstance(value, str) and bool(value) and takes_any_word(schema)
 
 
 def _is_id(name: str, value: Any, schema: Any) -> bool:

@@ -75,20 +75,23 @@ async def play(
         if response.get("incomplete_details") or (messages and not calls):
             break
         for call in calls:
-            try:
-                arguments = json.loads(call["arguments"])
-            except (json.JSONDecodeError, TypeError) as error:
-                message = json.dumps({"error": f"Invalid tool call arguments: {error!r}"})
-                said.append(_result(call, message))
-                continue
-            if _has_big_integer(arguments):
-                raise TypeError("Integer exceeds 64-bit range")  # as orjson does
-            reply = await peers.post(f"{peers.resources}/{quote(call['name'])}", arguments, cookies)
-            cookies = cookies_of(reply)
-            said.append(_result(call, body_of(reply).decode()))
+            told, cookies = await _called(peers, call, cookies)
+            said.append(_result(call, told))
         if max_steps and step >= max_steps:
             break
     return {**response, "output": said, "usage": usage}, cookies | model_cookies
+
+
+async def _called(peers: Peers, call: Mapping[str, Any], cookies: CookieValues) -> tuple[str, CookieValues]:
+    """What a tool call is answered, and the cookies after it; arguments that are not JSON reach no tool."""
+    try:
+        arguments = json.loads(call["arguments"])
+    except (json.JSONDecodeError, TypeError) as error:
+        return json.dumps({"error": f"Invalid tool call arguments: {error!r}"}), cookies
+    if _has_big_integer(arguments):
+        raise TypeError("Integer exceeds 64-bit range")  # as orjson does
+    reply = await peers.post(f"{peers.resources}/{quote(call['name'])}", arguments, cookies)
+    return body_of(reply).decode(), cookies_of(reply)
 
 
 def checked(reply: HttpReply) -> dict[str, Any]:

@@ -60,9 +60,10 @@ def _few_unknown(kind: Any, value: Any) -> Any:
         for inner in filter(_holds_model, get_args(kind)):
             value = _few_unknown(inner, value)
         return value
-    if kind.model_config.get("extra") == "forbid" and len(value) > len(kind.model_fields) + UNKNOWN:
-        unknown = set(islice((key for key in value if key not in kind.model_fields), UNKNOWN))
-        value = {key: each for key, each in value.items() if key in kind.model_fields or key in unknown}
+    known = kind.model_fields
+    if kind.model_config.get("extra") == "forbid" and len(value) > len(known) + UNKNOWN:
+        kept = known.keys() | set(islice((key for key in value if key not in known), UNKNOWN))
+        value = {key: each for key, each in value.items() if key in kept}
     inside = {key: _few_unknown(inner, value[key]) for key, inner in _models_in(kind).items() if key in value}
     return {**value, **inside} if inside else value
 

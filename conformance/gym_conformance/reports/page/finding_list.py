@@ -101,8 +101,6 @@ def _finding(group: Group, causes: Mapping[Cause, Sequence[str]], *, anchor: str
 
 
 def _body(first: Finding, on: list[str], causes: Mapping[Cause, Sequence[str]]) -> list[Markup]:
-    alike = [check for check in causes.get(first.cause, ()) if check != first.check] if first.cause else []
-    links = [part for check in alike for part in (element("a", check, href=f"#{check}"), " ")]
     untestable = first.verdict is Verdict.UNTESTABLE
     facts = [
         ("On", element("ul", *(element("li", element("code", subject)) for subject in on), class_="subjects")),
@@ -112,27 +110,31 @@ def _body(first: Finding, on: list[str], causes: Mapping[Cause, Sequence[str]]) 
         ("Needs" if untestable else "Reason", text(first.reason)),
         ("Why it matters", text(first.why)),
         ("Likely", text(first.hint)),
-        ("Cause", join([f"{first.cause.headline}. Also found by ", *links]) if first.cause and alike else None),
+        ("Cause", _cause(first, causes)),
         ("Accepted", text(first.accepted)),
     ]
     rows = [element("div", element("dt", name), element("dd", value)) for name, value in facts if value]
+    docs = element("p", element("a", first.check, href=first.docs), " in the documentation", class_="docs")
+    return [element("dl", *rows), *_reproduction(first), docs]
+
+
+def _cause(first: Finding, causes: Mapping[Cause, Sequence[str]]) -> Markup | None:
+    """The cause, and links to the other checks that found it; None where no other did."""
+    alike = [check for check in causes.get(first.cause, ()) if check != first.check] if first.cause else []
+    links = [part for check in alike for part in (element("a", check, href=f"#{check}"), " ")]
+    return join([f"{first.cause.headline}. Also found by ", *links]) if first.cause and alike else None
+
+
+def _reproduction(first: Finding) -> list[Markup]:
     commands = script(first)
-    parts = [element("dl", *rows)]
-    if commands:
-        name = f"Reproduce {first.check} on {first.subject}"
-        heading = element(
-            "div",
-            element("h3", "Reproduce"),
-            element("button", "Copy", type="button", class_="copy", hidden=True, aria_label=f"Copy: {name}"),
-            class_="head",
-        )
-        parts.append(
-            element(
-                "div",
-                heading,
-                element("pre", element("code", preformatted(commands)), tabindex="0", role="region", aria_label=name),
-                class_="reproduce",
-            )
-        )
-    parts.append(element("p", element("a", first.check, href=first.docs), " in the documentation", class_="docs"))
-    return parts
+    if not commands:
+        return []
+    name = f"Reproduce {first.check} on {first.subject}"
+    heading = element(
+        "div",
+        element("h3", "Reproduce"),
+        element("button", "Copy", type="button", class_="copy", hidden=True, aria_label=f"Copy: {name}"),
+        class_="head",
+    )
+    shown = element("pre", element("code", preformatted(commands)), tabindex="0", role="region", aria_label=name)
+    return [element("div", heading, shown, class_="reproduce")]
