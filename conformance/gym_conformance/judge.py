@@ -142,7 +142,7 @@ class Judge:
                 trial.channel.exchanges.clear()
                 trial.note = note
                 return await self._ended(check, subject, trial, repeated=True)
-        return self._violation(check, subject, self._as_violation(cause), trial)
+        return self._violation(check, subject, cause, trial)
 
     def _case(self, trial: Trial, fault: ServerFault | None = None, *, repeated: bool = False) -> Case:
         return Case(self.bench, tuple(trial.channel.exchanges), fault, trial.asked_judge_model, repeated)
@@ -154,7 +154,7 @@ class Judge:
             await trial.send(Request("GET", LIVENESS))
         except ServerFault as fault:
             self.silent = f"it stopped answering in {check.id}"
-            return [self._violation(check, "server, afterwards", self._as_violation(fault), trial)]
+            return [self._violation(check, "server, afterwards", fault, trial)]
         except OutOfTime:
             return []  # the next check says so
         except NotSent as hangs:
@@ -167,13 +167,19 @@ class Judge:
         seconds = f"{self.gym.endpoint.timeout:g} s"
         return Violation(f"a whole HTTP reply within {seconds}", f"{cause.fault}: {cause.detail}", _HINTS[cause.fault])
 
-    def _violation(self, check: Check, subject: object, violation: Violation, trial: Trial) -> Finding:
+    def _violation(self, check: Check, subject: object, cause: Violation | ServerFault, trial: Trial) -> Finding:
+        """A violation, or a note; a note whose request was not answered tells nothing, and is untestable."""
+        violation, verdict, reason = self._as_violation(cause), Verdict.FAIL, ""
+        if check.level is Level.NOTE:
+            unanswered = isinstance(cause, ServerFault)
+            verdict = Verdict.UNTESTABLE if unanswered else Verdict.NOTE
+            reason = f"a server that answers: {cause}" if unanswered else ""
         endpoint, schedule = self.gym.endpoint, trial.schedule
         script = curl_script(
             trial.channel.exchanges, endpoint.url, endpoint.headers, endpoint.timeout, secrets=endpoint.secrets
         )
         return replace(
-            self._finding(check, subject, Verdict.NOTE if check.level is Level.NOTE else Verdict.FAIL),
+            self._finding(check, subject, verdict, reason),
             expected=self._show(violation.expected),
             actual=self._show(violation.actual),
             why=check.why,
@@ -181,7 +187,7 @@ class Judge:
             reproduce=tuple(script),
             trajectory=tuple(self._show(step) for step in schedule.lines()) if schedule else (),
             replay=dump(schedule, check.id, endpoint.secrets) if schedule else "",
-            framework=check.framework and trial.met_framework,
+            framework=check.framework and trial.met_framework and verdict is not Verdict.UNTESTABLE,
             cause=violation.cause,
         )
 

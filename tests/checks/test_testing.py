@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import httpx
 import pytest
 
 from gym_conformance.api import Level, NotApplicable, Trial, Untestable, Verdict, check
 from gym_conformance.dataset import BadData
+from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.testing import Twin, assert_twins, judge
 from gym_mocks.reference import DATA, reference_app
 from gym_mocks.serving import serve
@@ -32,6 +34,26 @@ def test_an_application_is_judged_in_a_line() -> None:
 def test_so_is_a_server_by_its_url_with_rows_and_any_check_by_its_id(rows: Path | list[dict[str, object]]) -> None:
     with serve(reference_app()) as url:
         assert {one.verdict for one in judge(url, "live-root", rows)} == {Verdict.PASS}
+
+
+@pytest.mark.parametrize(
+    ("level", "verdict"), [("MUST", Verdict.FAIL), ("SHOULD", Verdict.FAIL), ("NOTE", Verdict.UNTESTABLE)]
+)
+def test_a_fact_that_no_answer_tells_is_untestable_and_no_note(level: str, verdict: Verdict) -> None:
+    request = httpx.Request("POST", "http://127.0.0.1/verify")
+
+    @check("house-hangs", Level(level), "A fact", why="it is a fact", framework=True)
+    async def hangs(trial: Trial, _: object) -> None:
+        await trial.open()
+        raise ServerFault(Fault.HANG, "nothing in 1 s", request=request)
+
+    [finding] = judge(server(1.0), hangs)
+    assert (finding.verdict, finding.framework) == (verdict, False)
+    assert "no complete answer came in time" in finding.actual
+    assert any("/seed_session" in command for command in finding.reproduce)
+    if verdict is Verdict.UNTESTABLE:
+        assert finding.reason == "a server that answers: no complete answer came in time: nothing in 1 s"
+        assert finding.breaks(strict=False)
 
 
 def test_what_cannot_be_used_is_said() -> None:

@@ -47,7 +47,7 @@ def _paragraph(group: list[Finding]) -> str:
     if finding.verdict is Verdict.UNTESTABLE:
         lines = [f"Untestable: needs {finding.reason}", *([f"  for {subject}"] if subject else [])]
         lines += ["  it printed last:", indent("\n".join(finding.log), "    ")] if finding.log else []
-        return "\n".join(lines)
+        return "\n".join([*lines, *(_reproduction(finding) if finding.reproduce else [])])
     facts = {
         "subject": subject,
         "expected": finding.expected,
