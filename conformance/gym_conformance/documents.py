@@ -28,7 +28,10 @@ DEEPEST: Final = 100
 MOST: Final = 200_000
 
 #: Of a reply: far more than a sound one has.
-_VALUES, _CONTAINERS = 1_000_000, 200_000
+_VALUES, _CONTAINERS = 500_000, 50_000
+
+#: Of a value and its place in what holds it, and of an object with one key beside that.
+_VALUE_BYTES, _CONTAINER_BYTES = 56, 200
 
 #: Of an integer: more have no double, and Python itself refuses to write 4,301.
 _BITS: Final = 1024
@@ -104,11 +107,23 @@ def append_line(path: Path, line: str) -> None:
 
 def bulk(text: str | bytes) -> str:
     """Why a JSON text would make too much of a server's reply, '' if it would not: each value costs many times its bytes."""
-    signs = (",", "{", "[") if isinstance(text, str) else (b",", b"{", b"[")
-    values, objects, arrays = (text.count(sign) for sign in signs)  # type: ignore[arg-type]
-    if values <= _VALUES and objects + arrays <= _CONTAINERS:
+    values, containers = _signs(text)
+    if values <= _VALUES and containers <= _CONTAINERS:
         return ""
     return f"more than {_VALUES:,} values, or {_CONTAINERS:,} objects and arrays"
+
+
+def parsed_bytes(text: str | bytes) -> int:
+    """About how many bytes the value of a JSON text takes, beside its strings; 0 where `bulk` refuses it."""
+    values, containers = _signs(text)
+    return 0 if values > _VALUES or containers > _CONTAINERS else values * _VALUE_BYTES + containers * _CONTAINER_BYTES
+
+
+def _signs(text: str | bytes) -> tuple[int, int]:
+    """Of a JSON text the values, and the objects and arrays, at most."""
+    signs = (",", "{", "[") if isinstance(text, str) else (b",", b"{", b"[")
+    values, objects, arrays = (text.count(sign) for sign in signs)  # type: ignore[arg-type]
+    return values, objects + arrays
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 #: What a reply says of anything, so that it is shown somewhere.
 HOSTILE = "\x1b]0;pwned\x07\n::error file=x::y\r\n##[error]z \u202e<script>alert(1)</script> "
 
+COOKIE = b"Set-Cookie: session=x; path=/\r\n"
+
 _NUMBERS = itertools.count()
 
 
@@ -69,7 +71,9 @@ MODES: dict[str, Callable[[bytes, bytes, bytes], bytes]] = {
     "bomb": always(lambda: coded(1)),
     "stacked": always(lambda: coded(3)),
     "large": always(lambda: framed(b'{"a": [%s1]}' % (b"1," * 7_000_000))),
-    "objects": always(lambda: framed(b"[%s{}]" % (b'{"a":{}},' * 250_000))),
+    "objects": always(lambda: framed(b"[%s{}]" % (b'{"a":{}},' * 900_000))),
+    "heavy": always(lambda: framed(b'{"reward": 1.0, "a": [%s{}]}' % (b'{"a":{}},' * 24_000), COOKIE)),
+    "heavy text": always(lambda: framed(b'{"reward": 1.0, "a": "%s"}' % (b"x" * 8_000_000), COOKIE)),
     "deep": lambda *_: framed(b'{"a":' * 50_000 + b"1" + b"}" * 50_000),
     "digits": lambda *_: framed(b'{"reward": %s}' % (b"9" * 100_000)),
     "beyond doubles": lambda *_: framed(b'{"reward": -1e999, "a": [1e999, 1e-999]}'),

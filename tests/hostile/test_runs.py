@@ -41,6 +41,8 @@ MODES: dict[str, tuple[str, ...]] = {
                 "stacked",
                 "large",
                 "objects",
+                "heavy",
+                "heavy text",
                 "deep",
                 "digits",
                 "beyond doubles",

@@ -31,7 +31,7 @@ def by_route(call: Call, reply: Reply) -> StepOutcome:
     """What a route answered, as it is compared."""
     if is_error(reply.status):
         return StepOutcome(f"/{call.name}", HTTPStatus.BAD_REQUEST.value, None)
-    return StepOutcome(f"/{call.name}", HTTPStatus.OK.value, reply.json() if reply.is_json else reply.text)
+    return StepOutcome(f"/{call.name}", HTTPStatus.OK.value, reply.said, reply)
 
 
 def by_mcp(call: Call, result: McpResult, like: Any = None) -> StepOutcome:

@@ -213,7 +213,7 @@ def _mixed(found: Played, alone: list[Played], *, whole: bool) -> tuple[str, str
 def _outcome(found: Played, *, whole: bool) -> Outcome:
     result = found.ended.result if found.ended else None
     echo = result.get("responses_create_params") if isinstance(result, dict) else None
-    return Outcome((StepOutcome(RUN, found.reply.status, found.reply.said if whole else echo),))
+    return Outcome((StepOutcome(RUN, found.reply.status, found.reply.said if whole else echo, found.reply),))
 
 
 @check(

@@ -66,10 +66,10 @@ def _over(reply: Reply) -> bool:
 async def _episode(session: SteppingSession, actions: Iterable[Action]) -> Outcome:
     """Reset, and step until the episode is over or the actions are."""
     reply = reply_of(await session.seed())
-    steps = [StepOutcome(RESET, reply.status, reply.said)]
+    steps = [StepOutcome.of_reply(RESET, reply)]
     for action in actions if reply.status == HTTPStatus.OK else ():
         reply = reply_of(await session.step(action))
-        steps.append(StepOutcome(STEP, reply.status, reply.said))
+        steps.append(StepOutcome.of_reply(STEP, reply))
         if _over(reply):
             break
     return Outcome(tuple(steps))
@@ -258,9 +258,9 @@ async def step_reset_fresh(trial: Trial, row: Row) -> None:
     replies = [reply_of(await session.seed()) for session in (first, second)]
     await first.step(_actions(trial.gym)[0])
     replies.append(reply_of(await first.seed()))
-    begun = StepOutcome(RESET, replies[0].status, replies[0].said)
+    begun = StepOutcome.of_reply(RESET, replies[0])
     for reply in replies[1:]:
-        if difference := _difference(Outcome((begun,)), Outcome((StepOutcome(RESET, reply.status, reply.said),))):
+        if difference := _difference(Outcome((begun,)), Outcome((StepOutcome.of_reply(RESET, reply),))):
             raise Violation(
                 f"{difference.expected!r} again",
                 f"{difference.actual!r}",
@@ -286,13 +286,11 @@ async def step_isolation(trial: Trial, _: object) -> None:
     for again in (False, True):
         trial.channel.exchanges.clear()
         sessions = [_session(trial), _session(trial)]
-        played = [
-            [StepOutcome(RESET, reply.status, reply.said)] for reply in [reply_of(await s.seed()) for s in sessions]
-        ]
+        played = [[StepOutcome.of_reply(RESET, reply)] for reply in [reply_of(await s.seed()) for s in sessions]]
         for action, _step in zip(_actions(trial.gym), alone.steps[1:], strict=False):
             for session, steps in zip(sessions, played, strict=True):
                 reply = reply_of(await session.step(action))
-                steps.append(StepOutcome(STEP, reply.status, reply.said))
+                steps.append(StepOutcome.of_reply(STEP, reply))
         found = next(filter(None, (_difference(alone, Outcome(tuple(steps))) for steps in played)), None)
         if found is None:
             return

@@ -16,6 +16,7 @@ from gym_conformance.contract.mcp_block import block_of, read_endpoint
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.exchange import Exchange, Reply, Request
+from gym_conformance.session.held import Held
 from gym_conformance.session.latencies import Latencies
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import FRESH
@@ -29,14 +30,11 @@ _TOKENS = 200
 
 
 #: Bytes that replies under way may come to, each as large as the largest so far.
-_AT_ONCE = 64 << 20
+_AT_ONCE = 32 << 20
 
 #: Bytes of replies that a channel keeps whole; of older ones it keeps the beginning, for a reproduction needs requests.
 _REPLIES = 16 << 20
 _BEGINNING = 4096
-
-#: Bytes of requests that a channel keeps, all of them for the reproduction; it sends no more.
-_REQUESTS = 256 << 20
 
 
 class NotSent(Exception):
@@ -77,6 +75,7 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         self._secrets: Secrets | None = None
+        self.held = Held()
         self._free = asyncio.Semaphore(self.in_flight)
         self._under_way = 0
         self._largest = 0
@@ -91,6 +90,15 @@ class Endpoint:
         """
         if time.monotonic() > self.until:
             raise OutOfTime(f"more time: after {self.bound:g} s the run ends (--gym-max-time)")
+
+    def ensure_room(self) -> None:
+        """Go on only while what is held of large requests and replies leaves room for more.
+
+        Raises:
+            NotSent: it does not.
+        """
+        if held := self.held.over():
+            raise NotSent(f"smaller rows and replies: {held} would be held at once")
 
     async def carry(self, request: httpx.Request) -> httpx.Response:
         """Send a request as soon as fewer than `in_flight` others are under way, and count it.
@@ -149,21 +157,19 @@ class Channel:
         self.exchanges: list[Exchange] = []
         self._sent = 0
         self._replies = 0
-        self._requests = 0
 
     async def send(self, request: Request) -> Exchange:
         """Send one request; a redirect is not followed, an error status is no error.
 
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline; the exchange is recorded all the same.
-            NotSent: the path has hung too often to be asked again, the run is out of time, or the record is full.
+            NotSent: the path has hung too often to be asked again, the run is out of time, or too much is held.
         """
         self.endpoint.ensure_time()
+        self.endpoint.ensure_room()
         if self.endpoint.hangs[request.path] >= _HANGS:
             raise PathHangs(f"{request.method} {request.path} hung {_HANGS} times before in this run")
-        self._requests += len(request.body or b"")
-        if self._requests > _REQUESTS:
-            raise NotSent(f"smaller rows: the requests of one trial exceed {_REQUESTS >> 20} MB")
+        self.endpoint.held.add(request)
         self._sent += 1
         number = self._sent
         try:
@@ -177,6 +183,7 @@ class Channel:
         self.endpoint.heard(request, reply)
         exchange = Exchange(number, request, reply)
         self.exchanges.append(exchange)
+        self.endpoint.held.add(reply)
         self._replies += len(reply.body)
         if self._replies > _REPLIES:
             self._lighten()
@@ -190,7 +197,7 @@ class Channel:
                 return
             if one.reply and len(one.reply.body) > _BEGINNING:
                 self._replies -= len(one.reply.body) - _BEGINNING
-                self.exchanges[at] = replace(one, reply=replace(one.reply, body=one.reply.body[:_BEGINNING]))
+                self.exchanges[at] = replace(one, reply=one.reply.beginning(_BEGINNING))
 
     def adopt(self, exchange: Exchange) -> None:
         """Record an exchange of another channel, unless it is here already: it belongs to what is to be reproduced."""

@@ -3,12 +3,12 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies, received
-from gym_conformance.documents import bulk, too_deep
+from gym_conformance.documents import bulk, parsed_bytes, too_deep
 
 #: Of an integer, its sign counted.
 _DIGITS = 300
@@ -27,6 +27,13 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     cookies: Cookies = NO_COOKIES
     borrowed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes."""
+        return len(self.body or b"")
+
+    most_weight = weight
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,25 @@ class Reply:
     def text(self) -> str:
         """The body for showing and comparing; bytes that are not UTF-8 become U+FFFD."""
         return self.body.decode(errors="replace")
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes with what was made of it: its text, and its value once that was asked for."""
+        return self._text_weight if "_parsed" not in self.__dict__ else self.most_weight
+
+    @property
+    def most_weight(self) -> int:
+        """About how many bytes it may come to."""
+        return self._text_weight + parsed_bytes(self.body)
+
+    @property
+    def _text_weight(self) -> int:
+        # one character beyond the BMP makes all of a text four bytes wide
+        return len(self.body) * (2 if self.body.isascii() else 5)
+
+    def beginning(self, most: int) -> "Reply":
+        """The same with no more than so many bytes of its body, and nothing made of them yet."""
+        return replace(self, body=self.body[:most])
 
     @property
     def is_json(self) -> bool:

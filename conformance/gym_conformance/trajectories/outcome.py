@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -17,16 +17,25 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """One step's reply: its name, its status, and its body, parsed where it is JSON."""
+    """One step's reply: its name, its status, and its body, parsed where it is JSON.
+
+    `source` is the reply that the body is of: as long as the one is held, the other counts as held.
+    """
 
     name: str
     status: int
     body: Any
+    source: Reply | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of_reply(cls, name: str, reply: Reply) -> "StepOutcome":
+        """What a step answered."""
+        return cls(name, reply.status, reply.said, reply)
 
     @classmethod
     def of_call(cls, call: Call, reply: Reply) -> "StepOutcome":
         """What a tool answered."""
-        return cls(tool_path(call.name), reply.status, reply.said)
+        return cls.of_reply(tool_path(call.name), reply)
 
     @classmethod
     def of_verify(cls, reply: Reply) -> "StepOutcome":
