@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from gym_mocks.reference import DATA, reference_app
 from gym_mocks.serving import serve
 from tests.gate.servers import Grumpy
+from tests.nested.warm_pytest import WarmPytest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -41,11 +41,11 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(repo: Path) -> Run:
+def run(repo: Path, warm_pytest: WarmPytest) -> Run:
     """Run pytest there."""
 
     def run_pytest(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
-        return subprocess.run(command, cwd=repo, capture_output=True, text=True, check=False, timeout=120)
+        given = ["-p", "no:cacheprovider", *arguments]
+        return warm_pytest.completed(given, repo, os.environ, timeout=120)
 
     return run_pytest

@@ -1,0 +1,38 @@
+"""Runs of pytest inside the tests: each in a process of its own that need not import everything anew."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.nested.warm_pytest import WarmPytest
+
+
+@pytest.fixture(scope="session")
+def warm_pytest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmPytest]:
+    """What such runs are forked from."""
+    warm = WarmPytest(tmp_path_factory.mktemp("warm-pytest"))
+    yield warm
+    warm.close()
+
+
+@pytest.fixture(autouse=True)
+def forked_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pytester.runpytest_subprocess` forks its runs."""
+    if "pytester" not in request.fixturenames:
+        return
+    pytester: pytest.Pytester = request.getfixturevalue("pytester")
+    popen = pytester.popen
+
+    def forked(command: tuple[str, ...], *, stdout: Any, stderr: Any, **options: Any) -> Any:
+        if command[:2] != (sys.executable, "-mpytest"):
+            return popen(command, stdout=stdout, stderr=stderr, **options)
+        warm: WarmPytest = request.getfixturevalue("warm_pytest")
+        environment = dict(os.environ)
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path.cwd()), environment.get("PYTHONPATH")]))
+        return warm.start(command[2:], Path.cwd(), environment, Path(stdout.name), Path(stderr.name))
+
+    monkeypatch.setattr(pytester, "popen", forked)
