@@ -4,7 +4,9 @@ All of them raise `BadOption` with one line: what was given, where, and how to f
 module, so what is heavy is imported where it is needed.
 """
 
+import importlib.util
 import os
+import re
 import shutil
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -23,6 +25,9 @@ _OWN_HEADERS = frozenset({"cookie", "content-length", "transfer-encoding", "conn
 
 #: Of a number: enough for any seed, and few enough for any machine.
 _DIGITS = 18
+
+#: A release, such as 0.7.0 or 0.8.0rc1.
+_RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.?dev|\.?post)\d+)?")
 
 #: Characters of a URL.
 _URL = 2_000
@@ -129,6 +134,13 @@ def read_program(option: str, given: str) -> str:
     return str(Path(found).absolute())
 
 
+def read_release(option: str, given: str) -> str:
+    """The number of a release."""
+    if not _RELEASE.fullmatch(given):
+        raise BadOption(f"{option} {given!r}: not the number of a release; give one such as 0.7.0")
+    return given
+
+
 def read_report(option: str, given: str, suffixes: Collection[str]) -> Path:
     """A file to write, whose suffix decides its form."""
     path = Path(given)
@@ -156,6 +168,12 @@ def find_envs(given: Iterable[str]) -> "tuple[Env, ...]":
         return env.find_envs(given, Path.cwd())
     except env.NoEnv as error:
         raise BadOption(f"--gym-env {error}") from None
+
+
+def ensure_installer() -> None:
+    """See to it that what `--gym-install` needs is there."""
+    if not all(importlib.util.find_spec(module) for module in ("packaging", "platformdirs", "uv")):
+        raise BadOption("--gym-install: uv is not installed here; python -m pip install 'gym-conformance[install]'")
 
 
 def ensure_writable(option: str, path: Path) -> None:

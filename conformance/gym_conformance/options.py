@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from gym_conformance.contract.endpoints import AUTO, CONTRACTS
 from gym_conformance.option_readers import (
     BadOption,
+    ensure_installer,
     ensure_writable,
     find_envs,
     read_choice,
@@ -24,6 +25,7 @@ from gym_conformance.option_readers import (
     read_new_file,
     read_path,
     read_program,
+    read_release,
     read_report,
     read_seconds,
     read_setting,
@@ -171,6 +173,17 @@ class Options:
         "--gym-python PATH",
         "the interpreter to launch with (default: the env's .venv, else this one)",
         read_program,
+        default="",
+    )
+    install: bool = _option(
+        "--gym-install",
+        "install what the env requires into an environment of its own, made once and kept in your cache folder",
+        more="[how](docs/launching.md#installing-what-it-requires); needs the extra `gym-conformance[install]`",
+    )
+    nemo: str = _option(
+        "--gym-nemo VERSION",
+        "the release of nemo-gym that --gym-install installs (default: the one that the env asks for)",
+        read_release,
         default="",
     )
     settings: tuple[str, ...] = _option(
@@ -325,6 +338,11 @@ TABLE: Final[Mapping[str, Option]] = {each.name: each.metadata[_ROW] for each in
 _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
     (lambda it: it.demo and it.url, "--gym-url and --gym-demo: give one of them"),
     (lambda it: it.envs and (it.demo or it.url), "--gym-env, --gym-url and --gym-demo: give one of them"),
+    (
+        lambda it: it.install and not it.envs,
+        "--gym-install: there is no folder to install from; give --gym-env DIR too",
+    ),
+    (lambda it: it.nemo and not it.install, "--gym-nemo: nothing is installed; give --gym-install too"),
     (lambda it: it.demo and it.data, "--gym-data: --gym-demo has data of its own; leave out one of them"),
     (
         lambda it: it.lock_update and not it.lock,
@@ -347,6 +365,8 @@ def read_options(given: Mapping[str, Any]) -> Options:
         raise BadOption(
             f"--gym-launch {REAL}: {without.application} is no env as NeMo Gym lays it out; give its folder"
         )
+    if options.install:
+        ensure_installer()
     _refuse_same_file(options)
     return options
 

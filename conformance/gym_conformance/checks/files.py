@@ -16,6 +16,7 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.documents import parse_json, read_lines, read_text, read_yaml
 from gym_conformance.launch.env import ENVIRONMENT, BadConfig, find_server
 from gym_conformance.launch.env_files import hold_to_task_data, missing_references
+from gym_conformance.launch.launched_server import NotLaunched
 
 _EXAMPLES: Final = 5
 
@@ -178,7 +179,11 @@ async def env_task_data(trial: Trial, _: object) -> None:
         raise NotApplicable("the env has no task_data.py")
     if not rows.is_file():
         raise NotApplicable("there are no example rows; see env-examples")
-    said = await hold_to_task_data(trial.launched.python, folder, _root(trial), rows)
+    try:
+        python = trial.launched.interpreter()
+    except NotLaunched as refused:
+        raise NotApplicable(f"it takes {refused.needs}") from None
+    said = await hold_to_task_data(python, folder, _root(trial), rows)
     if "unknown" in said:
         raise NotApplicable(f"it takes {said['unknown']}")
     if "broken" in said:

@@ -46,13 +46,13 @@ class Launched:
 
     Attributes:
         env: its files.
-        python: its interpreter.
+        interpreter: its interpreter; raises `NotLaunched` where that cannot be had.
         judge_models: what answers in the place of the model servers that it asks.
         log: the last lines that it printed.
     """
 
     env: Env | None = None
-    python: str = ""
+    interpreter: Callable[[], str] = str
     judge_models: JudgeModels | None = None
     log: Callable[[], Sequence[str]] = tuple
 

@@ -147,7 +147,15 @@ def _mark(env: Env, options: Options) -> str:
     shown = replace(
         options, envs=(), reports=(), drift=(), baseline=None, baseline_write=None, strict=False, resume=False, ray=None
     )
-    files = sorted({*env.folder.glob("*.py"), *env.folder.glob("configs/*.yaml"), *env.data})
+    files = sorted(
+        {
+            *env.folder.glob("*.py"),
+            *env.folder.glob("requirements.txt"),
+            *env.folder.glob("pyproject.toml"),
+            *env.folder.glob("configs/*.yaml"),
+            *env.data,
+        }
+    )
     stats = [(str(file), stat.st_mtime_ns, stat.st_size) for file in files if (stat := file.stat())]
     facts = (__version__, repr(shown), sorted(options.headers.items()), repr(env), stats)
     return sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest()

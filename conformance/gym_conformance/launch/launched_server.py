@@ -238,7 +238,7 @@ class LaunchedServer:
                 stdout=subprocess.PIPE,
                 pass_fds=(listener.fileno(),),
                 start_new_session=True,
-                env=_environment() | {MARK: self._mark},
+                env=_environment(self.launch.interpreter) | {MARK: self._mark},
             )
             assert self._guard.stdin is not None  # noqa: S101
             self._guard.stdin.write(json.dumps(specification).encode() + b"\n")
@@ -330,13 +330,20 @@ def _bound(*, listening: bool) -> socket.socket:
     return listener
 
 
-def _environment() -> dict[str, str]:
-    """Ours, without what would make the server think that pytest, a gym or coverage runs it, and unbuffered."""
+def _environment(python: str) -> dict[str, str]:
+    """Ours, without what would make the server think that pytest, a gym or coverage runs it, and unbuffered.
+
+    The programs beside its interpreter come first, as where `gym env start` has activated its environment.
+    """
     own = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PYTEST_", "NEMO_GYM_CONFIG", "COV_CORE"))
     }
+    folder = Path(python).parent
+    own["PATH"] = os.pathsep.join(filter(None, (str(folder), own.get("PATH"))))
+    if (folder.parent / "pyvenv.cfg").is_file():
+        own["VIRTUAL_ENV"] = str(folder.parent)
     return own | {"PYTHONUNBUFFERED": "1"}
 
 

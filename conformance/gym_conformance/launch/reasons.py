@@ -78,8 +78,10 @@ def _config(kind: str, message: str, first: str) -> str:
 def _module(module: str, env: Env, python: str) -> str:
     top = module.partition(".")[0]
     requirements = env.folder / "requirements.txt"
-    wanted = f"-r {quote(str(requirements))}" if requirements.is_file() and top != "nemo_gym" else top.replace("_", "-")
-    return f"the module {module}: {quote(python)} -m pip install {wanted}"
+    listed = requirements.is_file() and top != "nemo_gym"
+    wanted = f"-r {quote(str(requirements))}" if listed else top.replace("_", "-")
+    or_so = ", or --gym-install" if listed else ""
+    return f"the module {module}: {quote(python)} -m pip install {wanted}{or_so}"
 
 
 def _settings(keys: Sequence[str], first: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.keeping import Keeper
 from gym_conformance.plugin.locking import load_lock, write_lock
 from gym_conformance.plugin.mocks import MockPeers, demo_data, serve_demo
-from gym_conformance.plugin.progress import progress_of
+from gym_conformance.plugin.progress import progress_of, tell
 from gym_conformance.plugin.replays import Replay, collect_replays
 from gym_conformance.plugin.run_outputs import unwritten, write_outputs
 from gym_conformance.plugin.summary import Tally, exit_status, status, write_summary
@@ -45,6 +46,8 @@ def prepare(target: Target, config: pytest.Config) -> None:
         pytest.UsageError: the lock cannot be used.
     """
     target.progress = None if worker_of(config) else progress_of(config)
+    if target.interpreter:
+        target.interpreter.say = partial(tell, config)
     target.keeper = Keeper(config.invocation_params.dir, target.name, target.option)
     if not target.options.lock_update:
         try:

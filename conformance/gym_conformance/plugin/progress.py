@@ -1,13 +1,14 @@
-"""A live line while a check runs: which one, how many examples, how fast; on a terminal only.
+"""What is said while the suite works.
 
-It stands behind what pytest has written on the line, and goes when the check ends: nothing of it stays.
+The live line shows which check runs, how many examples it has tried, and how fast; on a terminal only. It stands behind what pytest has written on the line, and goes when the check ends: nothing of it stays.
 """
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Final, TextIO, TypeVar
 
@@ -98,3 +99,17 @@ def progress_of(config: pytest.Config) -> Progress | None:
     except (OSError, ValueError):
         return None
     return Progress(file, lambda: writer.fullwidth - writer.width_of_current_line, writer.hasmarkup)
+
+
+def tell(config: pytest.Config, text: str) -> None:
+    """Write a line that stays, from whatever process this is; nothing with -q."""
+    if config.get_verbosity() < 0:
+        return
+    reporter, capture = map(config.pluginmanager.get_plugin, ("terminalreporter", "capturemanager"))
+    with capture.global_and_fixture_disabled() if capture else nullcontext():
+        if reporter and not hasattr(config, "workerinput"):
+            reporter.ensure_newline()
+            reporter.write_line(text)
+        else:  # an xdist worker, whose errors are shown where the controller's are
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()

@@ -92,6 +92,7 @@ class Target:
         lock: the tools that it is held to.
         progress: shows what is under way.
         keeper: keeps what belongs to findings as files.
+        interpreter: what the env runs in.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Target:
     lock: Lock | None = None
     progress: Progress | None = None
     keeper: Keeper | None = None
+    interpreter: "Interpreter | None" = None
     _stack: ExitStack = field(default_factory=ExitStack)
     _run: Run | None = None
     _refused: NotLaunched | None = None
@@ -202,8 +204,8 @@ class Target:
         """A judge of files, who knows no server."""
         endpoint = make_endpoint("http://127.0.0.1", self.options)
         gym = Gym(endpoint, Api(), ServerKind.OTHER, "nothing is sent", data.rows, declared=data.definitions)
-        python = self.env.interpreter(self.options.python) if self.env else ""
-        return Judge(Bench(gym, launched=Launched(self.env, python)))
+        own = Interpreter(self.env, self.options) if self.env else str
+        return Judge(Bench(gym, launched=Launched(self.env, self.interpreter or own)))
 
     def target(self) -> dict[str, Any]:
         """The report's `target`, as far as it is known."""
@@ -227,6 +229,47 @@ class Target:
             self._run.close()
             self._run = None
         self._stack.close()
+
+
+@dataclass
+class Interpreter:
+    """What an env runs in: installed when it is first asked for, if it is to be installed.
+
+    Attributes:
+        env: the env.
+        options: whether and how.
+        say: is told of what takes time.
+    """
+
+    env: Env
+    options: Options
+    say: Callable[[str], None] = lambda _: None
+    _found: str = ""
+    _refused: NotLaunched | None = None
+
+    def __call__(self) -> str:
+        """The interpreter.
+
+        Raises:
+            NotLaunched: what the env requires cannot be installed.
+        """
+        if self._refused:
+            raise self._refused
+        if not self._found:
+            try:
+                self._found = self._find()
+            except NotLaunched as refused:
+                self._refused = refused
+                raise
+        return self._found
+
+    def _find(self) -> str:
+        options = self.options
+        if not options.install:
+            return self.env.interpreter(options.python)
+        from gym_conformance.launch.venv_cache import interpreter  # noqa: PLC0415 - what it imports is an extra
+
+        return interpreter(self.env, options.python, options.nemo, self.say)
 
 
 @dataclass
@@ -291,15 +334,17 @@ def running_target(url: str, dataset: Dataset, options: Options) -> Target:
 def launched_target(name: str, options: Options, peers: "Mocks") -> Target:
     """The one env of these options, not launched yet."""
     [env] = options.envs
+    interpreter = Interpreter(env, options)
 
     def serve() -> launched:
-        launch = Launch(env, peers.addresses, options.python, options.settings, options.launch_timeout, options.real)
+        python = interpreter()
+        launch = Launch(env, peers.addresses, python, options.settings, options.launch_timeout, options.real)
         return launched(LaunchedServer(launch), options, peers)
 
     shown = relative(str(env.folder), Path.cwd()) or "."
     given = env.application or shown
     known = {"url": given} | ({"app": str(env.app)} if env.app else {})
-    return Target(name, f"--gym-env {quote(given)}", options, serve, known, env)
+    return Target(name, f"--gym-env {quote(given)}", options, serve, known, env, interpreter=interpreter)
 
 
 class Mocks(FakeModel, Protocol):

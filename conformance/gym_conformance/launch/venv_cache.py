@@ -1,0 +1,210 @@
+"""Virtual environments of envs, made with uv and kept in the user's cache folder, one for each recipe.
+
+Each is made beside its place and renamed into it when it is whole, under a lock, so that several runs may want it at
+once. The lock's descriptor is uv's, too: it is free only when the uv of a killed run has ended as well.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+from gym_conformance.launch.env import Env
+from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES, NotLaunched
+from gym_conformance.launch.venv_recipe import BadRequirements, VenvRecipe, read_recipe
+from gym_conformance.printable import printable
+from gym_conformance.redaction import NO_SECRETS, Secrets
+
+#: Seconds for making one, and for waiting for others that make it: PyTorch and its like over a slow line.
+_PATIENCE: Final = 3600.0
+
+#: Seconds between two looks at a lock.
+_PAUSE: Final = 0.2
+
+#: Requirements that are named while they are installed.
+_NAMED: Final = 4
+
+#: Characters of that.
+_LONGEST: Final = 300
+
+#: The 3.13 that nemo-gym 0.5.0 and later declare.
+_DECLARED: Final = (3, 13, 14)
+
+
+def interpreter(env: Env, python: str, nemo: str, say: Callable[[str], None]) -> str:
+    """The interpreter of an environment that has what an env requires, made where there is none yet.
+
+    Args:
+        env: the env.
+        python: the interpreter to make it with; '' for the one that the env asks for.
+        nemo: the release of nemo-gym; '' for the one that the env asks for.
+        say: is told what is going on, if it takes time.
+
+    Raises:
+        NotLaunched: it cannot be made; the message says why, and the log what uv said.
+    """
+    try:
+        recipe = read_recipe(env, python, nemo)
+    except BadRequirements as bad:
+        raise NotLaunched(f"requirements that can be installed: {bad}") from None
+    folder = cache_folder() / recipe.key
+    if not _is_whole(folder):
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(
+                folder.with_suffix(".lock"), lambda: say(f"{env.name}: another run installs it; waiting")
+            ) as lock:
+                if not _is_whole(folder):
+                    say(f"{env.name}: {_summary(recipe)}; kept in {folder}")
+                    _make(recipe, folder, env, lock)
+        except OSError as error:
+            raise NotLaunched(f"an environment in {folder}: {error.strerror or error}") from None
+    return str(_python(folder))
+
+
+def cache_folder() -> Path:
+    """Where environments are kept."""
+    from platformdirs import user_cache_path  # noqa: PLC0415 - an extra
+
+    return user_cache_path("gym-conformance") / "environments"
+
+
+def _python(folder: Path) -> Path:
+    return folder / "bin" / "python"
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether it is there, and the Python that it was made with, too."""
+    return _python(folder).exists()
+
+
+def _summary(recipe: VenvRecipe) -> str:
+    named = ", ".join(recipe.requirements[:_NAMED]) or "nothing"
+    more = len(recipe.requirements) - _NAMED
+    return NO_SECRETS.show(f"installing {named}{f' and {more} more' if more > 0 else ''}", _LONGEST)
+
+
+@contextmanager
+def _locked(path: Path, wait: Callable[[], None]) -> Iterator[IO[bytes]]:
+    """Hold a lock; `wait` is called once if that takes time."""
+    deadline = time.monotonic() + _PATIENCE
+    waited = False
+    with path.open("wb") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise NotLaunched(f"the lock {path}, which another run has held for {_PATIENCE:g} s") from None
+                if not waited:
+                    waited = True
+                    wait()
+                time.sleep(_PAUSE)
+            else:
+                break
+        yield lock
+
+
+def _make(recipe: VenvRecipe, folder: Path, env: Env, lock: IO[bytes]) -> None:
+    """Make it aside, and put it in its place."""
+    half = folder.with_suffix(".part")
+    shutil.rmtree(half, ignore_errors=True)  # a killed run's
+    shutil.rmtree(folder, ignore_errors=True)  # its Python is gone
+    try:
+        uv = _Uv(env, half, lock)
+        # relocatable: its scripts find their interpreter also after the renaming
+        uv.run("venv", "--relocatable", "--no-project", "--python", recipe.python, str(half))
+        uv.run(
+            "pip",
+            "install",
+            "--python",
+            str(_python(half)),
+            *_arguments(recipe, half),
+            "-r",
+            "-",
+            lines=recipe.requirements,
+        )
+        half.replace(folder)
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+
+
+def _arguments(recipe: VenvRecipe, half: Path) -> list[str]:
+    arguments = []
+    for option, lines in (("--constraint", recipe.constraints), ("--override", recipe.overrides)):
+        if lines:
+            file = half / f"gym-conformance{option}.txt"
+            file.write_text("\n".join(lines))
+            arguments += [option, str(file)]
+    if recipe.ignores_patch and (3, 13) <= _version(half) < _DECLARED:
+        arguments += ["--python-version", ".".join(map(str, _DECLARED))]
+    return arguments
+
+
+def _version(half: Path) -> tuple[int, ...]:
+    facts = (line.partition("=") for line in (half / "pyvenv.cfg").read_text().splitlines())
+    said = next((value.strip() for key, _, value in facts if key.strip() == "version_info"), "")
+    return tuple(int(part) for part in said.split(".") if part.isdigit())
+
+
+class _Uv:
+    """Runs uv in an env's folder, where paths in its requirements start."""
+
+    def __init__(self, env: Env, half: Path, lock: IO[bytes]) -> None:
+        from uv import find_uv_bin  # noqa: PLC0415 - an extra
+
+        self._uv = find_uv_bin()
+        self._folder = env.folder
+        self._said = half.with_suffix(".log")
+        self._lock = lock
+        self._deadline = time.monotonic() + _PATIENCE
+
+    def run(self, *arguments: str, lines: Sequence[str] = ()) -> None:
+        """Run it to its end.
+
+        Raises:
+            NotLaunched: it fails, or does not end in time.
+        """
+        environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "CONDA_PREFIX")}
+        try:
+            with (
+                self._said.open("w+b") as said,
+                subprocess.Popen(  # noqa: S603 - the program is uv's, and what it is given are its own options
+                    [self._uv, "--quiet", "--no-progress", *arguments],
+                    cwd=self._folder,
+                    env=environment,
+                    stdin=subprocess.PIPE,
+                    stdout=said,
+                    stderr=said,
+                    pass_fds=(self._lock.fileno(),),
+                    start_new_session=True,
+                ) as process,
+            ):
+                try:
+                    process.communicate("\n".join(lines).encode(), max(0.0, self._deadline - time.monotonic()))
+                except subprocess.TimeoutExpired:
+                    raise self._refusal(f"requirements that install within {_PATIENCE:g} s", said) from None
+                finally:
+                    if process.poll() is None:
+                        os.killpg(process.pid, signal.SIGKILL)
+                if process.returncode:
+                    raise self._refusal("requirements that can be installed", said)
+        finally:
+            self._said.unlink(missing_ok=True)
+
+    def _refusal(self, needs: str, said: IO[bytes]) -> NotLaunched:
+        said.seek(max(0, said.seek(0, os.SEEK_END) - LOG_LIMIT))
+        secrets = Secrets.of_named(os.environ.items())
+        text = secrets.redact(said.read().decode(errors="replace"))
+        printed = [line.strip() for line in text.splitlines() if line.strip()]
+        why = " ".join(re.sub(r"^\W+", "", line) for line in printed)[:_LONGEST]
+        return NotLaunched(
+            f"{needs}: {why or 'uv does not say why'}", tuple(map(printable, printed[-LOG_LINES:])), secrets
+        )

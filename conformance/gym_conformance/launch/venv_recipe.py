@@ -1,0 +1,275 @@
+"""What an env's virtual environment is made from: its requirements, as its folder says, and the Python for them.
+
+`gym env start` is followed (`setup_env_command` in nemo_gym/cli/setup_command.py, 0.4.0 to 0.7.0): `requirements.txt` or
+`pyproject.toml`, and a requirement of a NeMo Gym two folders up stands for the installed release. In one point it is
+not: no package is built from the env's folder, which would write there. The launched server has its folder on its path.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gym_conformance.documents import read_text
+from gym_conformance.launch.env import Env
+from gym_conformance.printable import Refusal
+
+if TYPE_CHECKING:  # an extra
+    from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
+
+#: Releases of nemo-gym by the Python that each runs on: 0.4.0 pins what knows no 3.13, and 0.5.0 asks for 3.13.
+_RELEASES: Final = {
+    "3.13": ("0.7.0", "0.6.0", "0.5.1", "0.5.0"),
+    "3.12": ("0.4.0", "0.3.0", "0.2.1", "0.2.0"),
+}
+
+#: Files that decide what is installed.
+FILES: Final = ("requirements.txt", "pyproject.toml", "overrides.txt", "uv.toml")
+
+#: Levels of requirement files that name others, and of an extra that names others.
+_DEEPEST: Final = 10
+
+_NEMO: Final = "nemo-gym"
+_GYM_ROOT: Final = "../.."
+_EXTRAS: Final = re.compile(r"nemo-gym\s*\[([^\]]*)\]")
+_OPTION: Final = re.compile(r"(--?[A-Za-z-]+)(?:\s*=\s*|\s+|)(.*)")
+_FOREIGN: Final = re.compile(r"(?:[a-z+]+)://(?!$)|git\+", re.IGNORECASE)
+
+_MINOR: Final = re.compile(r"3\.\d+")
+
+#: Of nemo-gym's extras, what only its own tests need.
+_UNNEEDED: Final = frozenset({"dev"})
+
+
+class BadRequirements(Refusal):
+    """The folder does not say what to install in a way that can be used; the message says why."""
+
+
+@dataclass(frozen=True)
+class VenvRecipe:
+    """What a virtual environment is made from.
+
+    Attributes:
+        python: for uv: a path, or versions such as `3.13`.
+        requirements: lines of a requirements file.
+        constraints: likewise.
+        overrides: likewise.
+        settings: the folder's files that uv reads, by name.
+        ignores_patch: whether a nemo-gym is asked for that declares a later 3.13 than it needs: 0.5.0 on.
+    """
+
+    python: str
+    requirements: tuple[str, ...]
+    constraints: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    ignores_patch: bool = False
+
+    @property
+    def key(self) -> str:
+        """A name for it, which changes with whatever goes in."""
+        return sha256(repr((1, self)).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class _Line:
+    text: str
+    constrains: bool = False
+
+
+def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
+    """What an env's folder asks for.
+
+    Args:
+        env: the env.
+        python: the interpreter that the user chose; '' for the one that the env needs.
+        nemo: the release of nemo-gym that the user chose; '' for the one that the env asks for.
+
+    Raises:
+        BadRequirements: the folder says it in no way that can be used.
+    """
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - an extra
+
+    settings = tuple((name, text) for name in FILES if (text := _text(env.folder / name)))
+    texts = dict(settings)
+    if texts.keys() >= {"requirements.txt", "pyproject.toml"}:
+        raise BadRequirements("requirements.txt and pyproject.toml are both there, and NeMo Gym takes only one of them")
+    project = _project(texts.get("pyproject.toml", ""))
+    if "requirements.txt" in texts:
+        lines = list(_lines(env.folder / "requirements.txt"))
+    else:
+        lines = [_Line(each) for each in _strings(project.get("dependencies"))]
+    wanted = _Wanted(env, nemo)
+    requirements = [one for line in lines if not line.constrains for one in wanted.read(line.text)]
+    if env.application:
+        requirements.append("uvicorn")
+    elif wanted.nemo is None:
+        requirements = [*wanted.gym(()), *requirements]
+    admitted = SpecifierSet(str(project.get("requires-python") or ""))
+    chosen, ignores_patch = _python(wanted.nemo, admitted)
+    return VenvRecipe(
+        python or _pinned(env) or chosen,
+        tuple(requirements),
+        tuple(line.text for line in lines if line.constrains),
+        tuple(line.text for line in _lines(env.folder / "overrides.txt")) if "overrides.txt" in texts else (),
+        settings,
+        ignores_patch,
+    )
+
+
+class _Wanted:
+    """Reads requirements one by one; `nemo` is then which releases of nemo-gym they admit, None where they name none."""
+
+    def __init__(self, env: Env, release: str) -> None:
+        self._env = env
+        self._release = release
+        self.nemo: SpecifierSet | None = None
+
+    def read(self, line: str) -> Iterator[str]:
+        """The line as it is to be installed."""
+        from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
+        from packaging.utils import canonicalize_name  # noqa: PLC0415
+
+        option = _OPTION.fullmatch(line)
+        if option and option[1] not in ("-e", "--editable"):
+            yield line
+            return
+        wanted = option[2] if option else line
+        try:
+            requirement = Requirement(wanted)
+        except InvalidRequirement:
+            requirement = None
+        named = canonicalize_name(requirement.name) if requirement else ""
+        if _GYM_ROOT in wanted.partition("://")[0] and named in ("", _NEMO):  # as NeMo Gym recognises it
+            extras = _EXTRAS.search(wanted)
+            yield from self.gym(extras[1].replace(" ", "").split(",") if extras else ())
+        elif requirement and named == _NEMO:
+            yield from self._named(requirement, wanted)
+        elif _is_local(requirement, wanted):
+            raise BadRequirements(
+                f"{wanted!r} is a folder or file, whose installation may write there; make the environment yourself, "
+                "and give it with --gym-python"
+            )
+        else:
+            yield wanted
+
+    def _named(self, requirement: "Requirement", wanted: str) -> Iterator[str]:
+        from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+
+        if self._release or (not requirement.specifier and not requirement.url):
+            yield from self.gym(requirement.extras)
+        else:
+            self.nemo = requirement.specifier if not requirement.url else SpecifierSet()
+            yield wanted
+
+    def gym(self, extras: Sequence[str] | set[str]) -> Iterator[str]:
+        """NeMo Gym where no release is named: the user's, the one whose wheel has this env, or of a clone what it needs."""
+        from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+
+        release = self._release or _installed(self._env.root)
+        self.nemo = SpecifierSet(f"=={release}" if release else "")
+        needed = sorted(set(extras) - _UNNEEDED)
+        clone = {} if release else _project(_text(self._env.root / "pyproject.toml"))
+        if clone.get("name") == _NEMO and self._env.root != self._env.folder:
+            optional = clone.get("optional-dependencies") or {}
+            parts = [clone.get("dependencies"), *(optional.get(extra) for extra in needed)]
+            yield from (each for part in parts for each in _strings(part))
+        else:
+            bracketed = f"[{','.join(needed)}]" if needed else ""
+            yield f"{_NEMO}{bracketed}{self.nemo}"
+
+
+def _installed(root: Path) -> str:
+    """The release in whose wheel an env lies; '' where it lies in none."""
+    found = next(iter(sorted(root.glob("nemo_gym-*.dist-info"))), None)
+    return found.name.removeprefix("nemo_gym-").removesuffix(".dist-info") if found else ""
+
+
+def _pinned(env: Env) -> str:
+    """The Python that a `.python-version` names, without its patch release."""
+    for folder in (env.folder, env.root):
+        if found := _MINOR.match(_text(folder / ".python-version") or ""):
+            return _interpreter(found[0])
+    return ""
+
+
+def _interpreter(minor: str) -> str:
+    """What uv is asked for: our own interpreter where it will do."""
+    return sys.executable if minor == f"{sys.version_info.major}.{sys.version_info.minor}" else minor
+
+
+def _python(nemo: "SpecifierSet | None", admitted: "SpecifierSet") -> tuple[str, bool]:
+    """The Python that is asked for, and whether its patch release does not matter."""
+    if nemo is None:
+        return (sys.executable, False) if admitted.contains(sys.version.split()[0]) else (str(admitted), False)
+    for minor, releases in _RELEASES.items():
+        if admitted.contains(f"{minor}.99") and any(nemo.contains(release) for release in releases):
+            return _interpreter(minor), minor != "3.12"
+    return str(admitted) or next(iter(_RELEASES)), True
+
+
+def _is_local(requirement: "Requirement | None", wanted: str) -> bool:
+    """Whether what is wanted lies on this machine."""
+    if requirement and not requirement.url:
+        return False
+    place = (requirement.url or "") if requirement else wanted
+    return place.lower().startswith("file:") or not _FOREIGN.match(place)
+
+
+def _lines(path: Path, depth: int = 0) -> Iterator[_Line]:
+    """The lines of a requirements file and of those that it names, without comments."""
+    if depth > _DEEPEST:
+        raise BadRequirements(f"{path.name}: more than {_DEEPEST} files that name each other")
+    text = _text(path)
+    if text is None:
+        raise BadRequirements(f"{path.name} is not there")
+    for raw in re.sub(r"\\\r?\n", " ", text).splitlines():
+        line = " ".join(re.sub(r"(^|\s)#.*", "", raw).split())
+        option = _OPTION.fullmatch(line)
+        match option and option[1]:
+            case "-r" | "--requirement":
+                yield from _lines(path.parent / _value(option), depth + 1)
+            case "-c" | "--constraint":
+                constraints = _lines(path.parent / _value(option), depth + 1)
+                yield from (_Line(each.text, constrains=True) for each in constraints)
+            case _ if line:
+                yield _Line(line)
+
+
+def _value(option: "re.Match[str] | None") -> str:
+    return option[2].strip("'\"") if option else ""
+
+
+def _text(path: Path) -> str | None:
+    """A file's text; None where there is none."""
+    try:
+        return read_text(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise BadRequirements(f"{path.name}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _project(text: str | None) -> Mapping[str, Any]:
+    """The table `project` of a pyproject.toml."""
+    try:
+        project = tomllib.loads(text or "").get("project", {})
+    except tomllib.TOMLDecodeError as error:
+        raise BadRequirements(f"pyproject.toml: {error}") from None
+    if not isinstance(project, dict):
+        raise BadRequirements("pyproject.toml: its `project` is no table")
+    if "dependencies" in (project.get("dynamic") or ()):
+        raise BadRequirements(
+            "pyproject.toml: its dependencies are dynamic, and known only once it is built; make the environment "
+            "yourself, and give it with --gym-python"
+        )
+    return project
+
+
+def _strings(value: Any) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []

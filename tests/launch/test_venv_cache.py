@@ -1,0 +1,135 @@
+"""Environments are made once, whole or not at all, and never in the env's folder. Nothing here asks the network."""
+
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from gym_conformance.launch import venv_cache
+from gym_conformance.launch.env import Env
+from gym_conformance.launch.launched_server import NotLaunched
+from gym_conformance.launch.venv_recipe import read_recipe
+
+_METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+_WHEEL = "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+
+
+def _wheel(folder: Path, name: str) -> None:
+    folder.mkdir(exist_ok=True)
+    with ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{name}.py", "")
+        wheel.writestr(f"{name}-1.0.dist-info/METADATA", _METADATA.format(name=name))
+        wheel.writestr(f"{name}-1.0.dist-info/WHEEL", _WHEEL)
+        wheel.writestr(f"{name}-1.0.dist-info/RECORD", "")
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where environments are kept."""
+    folder = tmp_path / "cache" / "environments"
+    monkeypatch.setattr(venv_cache, "cache_folder", lambda: folder)
+    return folder
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Env:
+    """An env whose requirements lie on this machine."""
+    folder = tmp_path / "env"
+    folder.mkdir()
+    for name in ("nemo_gym", "numerals"):
+        _wheel(tmp_path / "wheels", name)
+    (folder / "requirements.txt").write_text("--no-index\n--find-links ../wheels\nnemo-gym\nnumerals\n")
+    (folder / ".python-version").write_text(f"{sys.version_info.major}.{sys.version_info.minor}\n")
+    return Env("env", folder)
+
+
+def _made(env: Env, said: list[str] | None = None) -> str:
+    return venv_cache.interpreter(env, "", "", (said if said is not None else []).append)
+
+
+def test_it_is_made_once_and_not_in_the_env(env: Env, kept: Path) -> None:
+    before = sorted(env.folder.rglob("*"))
+    said: list[str] = []
+    python = _made(env, said)
+    subprocess.run([python, "-c", "import nemo_gym, numerals"], check=True, timeout=60)
+    assert sorted(env.folder.rglob("*")) == before
+    assert sorted(each.suffix for each in kept.iterdir()) == ["", ".lock"]
+    assert [line.partition("; kept in ")[0] for line in said] == [
+        "env: installing --no-index, --find-links ../wheels, nemo-gym, numerals"
+    ]
+    assert _made(env, said) == python
+    assert len(said) == 1
+
+
+def test_several_runs_make_it_once(env: Env, kept: Path) -> None:
+    said: list[str] = []
+    with ThreadPoolExecutor(4) as threads:
+        pythons = set(threads.map(lambda _: _made(env, said), range(4)))
+    assert len(pythons) == 1
+    assert len([line for line in said if "installing" in line]) == 1
+    assert sorted(each.suffix for each in kept.iterdir()) == ["", ".lock"]
+
+
+def test_what_a_killed_run_left_is_replaced(env: Env, kept: Path) -> None:
+    python = Path(_made(env))
+    folder = python.parents[1]
+    folder.with_suffix(".part").mkdir()
+    python.unlink()
+    python.symlink_to(kept / "python-that-is-gone")
+    assert _made(env) == str(python)
+    subprocess.run([python, "-c", "import numerals"], check=True, timeout=60)
+    assert sorted(each.suffix for each in kept.iterdir()) == ["", ".lock"]
+
+
+def test_an_interrupted_run_leaves_nothing_half_made(env: Env, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what it had started is ended."""
+    uv = kept.parent.parent / "uv"
+    uv.write_text(f"#!/bin/sh\nmkdir -p {kept}/half\nwhile true; do sleep 1; done\n")
+    uv.chmod(0o755)
+    monkeypatch.setattr("uv.find_uv_bin", lambda: str(uv))
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen):  # type: ignore[type-arg]
+        def communicate(self, *_: object, **__: object) -> tuple[bytes, bytes]:
+            started.append(self)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _made(env)
+    assert started[0].returncode is not None
+    assert sorted(each.suffix for each in kept.iterdir() if each.name != "half") == [".lock"]
+
+
+def test_a_package_that_is_not_there_is_said(env: Env, kept: Path) -> None:
+    (env.folder / "requirements.txt").write_text("--no-index\nnemo-gym\nno-such-package\n")
+    with pytest.raises(NotLaunched) as refused:
+        _made(env)
+    assert "requirements that can be installed: " in refused.value.needs
+    assert "No solution found" in refused.value.needs
+    assert any("no-such-package" in line or "nemo-gym" in line for line in refused.value.log)
+    assert sorted(each.suffix for each in kept.iterdir()) == [".lock"]
+
+
+def test_one_who_waits_says_so(env: Env, kept: Path) -> None:
+    lock = threading.Event()
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        lock.set()
+
+    kept.mkdir(parents=True)
+    key = read_recipe(env, "", "").key
+    held = venv_cache._locked(kept / f"{key}.lock", lambda: None)  # noqa: SLF001
+    with ThreadPoolExecutor(1) as thread, held:  # the thread is awaited once the lock is free
+        waiting = thread.submit(venv_cache.interpreter, env, "", "", say)
+        assert lock.wait(30)
+        (kept / key / "bin").mkdir(parents=True)
+        (kept / key / "bin" / "python").touch()
+    assert waiting.result(30) == str(kept / key / "bin" / "python")
+    assert said == ["env: another run installs it; waiting"]

@@ -1,0 +1,130 @@
+"""What is installed for an env is what its folder asks for, as `gym env start` reads it."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from gym_conformance.launch.env import Env
+from gym_conformance.launch.venv_recipe import BadRequirements, VenvRecipe, read_recipe
+
+_OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def _recipe(folder: Path, files: Mapping[str, str], *, application: str = "", nemo: str = "") -> VenvRecipe:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return read_recipe(Env("env", folder, application), "", nemo)
+
+
+def _python(recipe: VenvRecipe) -> str:
+    return _OWN if recipe.python == sys.executable else recipe.python
+
+
+@pytest.mark.parametrize(
+    ("text", "nemo", "requirements"),
+    [
+        ("", "", ["nemo-gym"]),
+        ("roman", "0.4.0", ["nemo-gym==0.4.0", "roman"]),
+        ("nemo-gym==0.4.0\nroman  # numerals", "", ["nemo-gym==0.4.0", "roman"]),
+        ("NeMo_Gym>=0.5", "0.6.0", ["nemo-gym==0.6.0"]),
+        ("nemo-gym[sandbox]>=0.5", "0.6.0", ["nemo-gym[sandbox]==0.6.0"]),
+        ("-e nemo-gym[dev] @ ../../\nroman", "", ["nemo-gym", "roman"]),
+        ("-e nemo-gym[dev, sandbox] @ ../..", "0.7.0", ["nemo-gym[sandbox]==0.7.0"]),
+        ("--extra-index-url https://a.example/simple\nroman \\\n  >=5", "0.4.0",
+         ["nemo-gym==0.4.0", "--extra-index-url https://a.example/simple", "roman >=5"]),
+        ("git+https://a.example/b.git@1\nc @ https://a.example/c.whl", "0.4.0",
+         ["nemo-gym==0.4.0", "git+https://a.example/b.git@1", "c @ https://a.example/c.whl"]),
+    ],
+)  # fmt: skip
+def test_requirements(tmp_path: Path, text: str, nemo: str, requirements: list[str]) -> None:
+    assert list(_recipe(tmp_path, {"requirements.txt": text}, nemo=nemo).requirements) == requirements
+
+
+@pytest.mark.parametrize(
+    ("files", "python"),
+    [
+        ({"requirements.txt": "nemo-gym==0.4.0"}, "3.12"),
+        ({"requirements.txt": "nemo-gym<0.5"}, "3.12"),
+        ({"requirements.txt": "nemo-gym>=0.3"}, "3.13"),
+        ({"requirements.txt": "nemo-gym>=0.9"}, "3.13"),
+        ({"requirements.txt": "nemo-gym>=0.3", ".python-version": "3.12.4\n"}, "3.12"),
+        ({"pyproject.toml": "[project]\nname = 'a'\ndependencies = ['nemo-gym']\nrequires-python = '<3.13'"}, "3.12"),
+        ({"pyproject.toml": "[project]\nname = 'a'\ndependencies = ['nemo-gym']"}, "3.13"),
+    ],
+)
+def test_the_python_that_is_asked_for(tmp_path: Path, files: Mapping[str, str], python: str) -> None:
+    assert _python(_recipe(tmp_path, files)) == python
+
+
+def test_an_env_of_a_wheel_is_judged_with_that_release(tmp_path: Path) -> None:
+    (tmp_path / "nemo_gym-0.4.0.dist-info").mkdir()
+    recipe = _recipe(tmp_path / "resources_servers" / "calendar", {"requirements.txt": "-e nemo-gym[dev] @ ../../"})
+    assert recipe.requirements == ("nemo-gym==0.4.0",)
+    assert _python(recipe) == "3.12"
+
+
+def test_an_env_of_a_clone_needs_what_the_clone_does(tmp_path: Path) -> None:
+    """The clone itself is on the launched server's path; building it would write there."""
+    project = (
+        "[project]\nname = 'nemo-gym'\ndependencies = ['ray']\noptional-dependencies = {sandbox = ['e2b'], dev = ['x']}"
+    )
+    (tmp_path / "pyproject.toml").write_text(project)
+    text = "-e nemo-gym[dev,sandbox] @ ../../\nroman"
+    recipe = _recipe(tmp_path / "resources_servers" / "calendar", {"requirements.txt": text})
+    assert recipe.requirements == ("ray", "e2b", "roman")
+    assert (
+        _recipe(tmp_path / "resources_servers" / "calendar", {}, nemo="0.7.0").requirements[0]
+        == "nemo-gym[sandbox]==0.7.0"
+    )
+
+
+def test_an_application_needs_a_server_and_no_nemo_gym(tmp_path: Path) -> None:
+    recipe = _recipe(tmp_path, {"requirements.txt": "roman"}, application="drill:app")
+    assert recipe.requirements == ("roman", "uvicorn")
+    assert recipe.python == sys.executable
+
+
+def test_files_that_name_others(tmp_path: Path) -> None:
+    files = {
+        "requirements.txt": "nemo-gym==0.4.0\n-r more.txt\n-c limits.txt",
+        "more.txt": "--requirement=most.txt",
+        "most.txt": "roman",
+        "limits.txt": "roman<6",
+        "overrides.txt": "click==8.1",
+    }
+    recipe = _recipe(tmp_path, files)
+    assert recipe.requirements == ("nemo-gym==0.4.0", "roman")
+    assert (recipe.constraints, recipe.overrides) == (("roman<6",), ("click==8.1",))
+
+
+def test_the_key_changes_with_what_goes_in(tmp_path: Path) -> None:
+    files = {"requirements.txt": "nemo-gym==0.4.0\n-c limits.txt", "limits.txt": "roman<6"}
+    key = _recipe(tmp_path, files).key
+    assert _recipe(tmp_path, files).key == key
+    assert _recipe(tmp_path / "elsewhere", files).key == key
+    assert _recipe(tmp_path, files | {"limits.txt": "roman<5"}).key != key
+    assert _recipe(tmp_path, {"uv.toml": "prerelease = 'allow'"}).key != key
+    assert read_recipe(Env("env", tmp_path), "/usr/bin/python3.12", "").key != key
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({"requirements.txt": "roman", "pyproject.toml": "x = 1"}, "NeMo Gym takes only one of them"),
+        ({"requirements.txt": "./package"}, "'./package' is a folder or file"),
+        ({"requirements.txt": "-e ."}, "'.' is a folder or file"),
+        ({"requirements.txt": "a @ file:///srv/a"}, "'a @ file:///srv/a' is a folder or file"),
+        ({"requirements.txt": "-r none.txt"}, "none.txt is not there"),
+        ({"requirements.txt": "-r requirements.txt"}, "requirements.txt: more than 10 files that name each other"),
+        ({"pyproject.toml": "["}, "pyproject.toml: "),
+        ({"pyproject.toml": "project = 1"}, "its `project` is no table"),
+        ({"pyproject.toml": "[project]\nname = 'a'\ndynamic = ['dependencies']"}, "its dependencies are dynamic"),
+    ],
+)
+def test_what_cannot_be_used_is_said(tmp_path: Path, files: Mapping[str, str], why: str) -> None:
+    with pytest.raises(BadRequirements) as bad:
+        _recipe(tmp_path, files)
+    assert why in str(bad.value)
