@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Row
-from gym_conformance.documents import read_yaml
+from gym_conformance.documents import yaml_mapping
 
 #: Agents that post a call to `/<tool>` of their `resources_server`. `tool_simulation_agent` and
 #: `non_executing_simple_agent` do not; of others nothing is claimed.
@@ -82,7 +82,7 @@ def _declared(folder: Path) -> tuple[Agent, ...]:
     if env is None:
         return ()
     files = sorted(file for file in (env / "configs").iterdir() if file.suffix in (".yaml", ".yml"))
-    return tuple(agent for file in files for agent in _agents(_read(file), file, env.name))
+    return tuple(agent for file in files for agent in _agents(yaml_mapping(file), file, env.name))
 
 
 def _agents(config: Mapping[str, Any], file: Path, env: str) -> Iterator[Agent]:
@@ -109,12 +109,3 @@ def _entries(config: Mapping[str, Any], what: str) -> Iterator[tuple[str, Mappin
         inner = entry.get(what) if isinstance(entry, dict) else None
         if isinstance(inner, dict):
             yield str(name), inner
-
-
-def _read(file: Path) -> Mapping[str, Any]:
-    """The file's content; {} where it is none that nemo-gym could read."""
-    try:
-        content = read_yaml(file)
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

@@ -164,6 +164,15 @@ def read_yaml(path: Path) -> Any:
     return value
 
 
+def yaml_mapping(path: Path) -> Mapping[str, Any]:
+    """The content of a YAML file; {} where it cannot be read, or holds no mapping."""
+    try:
+        content = read_yaml(path)
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
 def too_deep(value: Any) -> bool:
     """Whether a JSON value has more than `DEEPEST` levels."""
     level = [value]

@@ -10,10 +10,11 @@ from gym_conformance.checks.trial import Trial, refuse_made_up
 from gym_conformance.contract.dataset_rows import Row, Tool
 from gym_conformance.contract.endpoints import REVERIFY_MODE
 from gym_conformance.contract.openapi import ServerKind, phrase
-from gym_conformance.contract.policy_output import DO_NOTHING
+from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request, reply_of
 from gym_conformance.session.stepping import SteppingSession
+from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.before_and_after import look
 
 
@@ -128,6 +129,11 @@ COOKIES: Final = Need("cookie contract", _cookie_contract)
 def each_row(trial: Trial) -> tuple[Row, ...]:
     """Every row, or the bare one where none is given."""
     return trial.gym.rows or (trial.gym.row,)
+
+
+def each_degenerate_output(trial: Trial) -> tuple[Degenerate, ...]:
+    """Outputs that a policy writes early in training, or by accident."""
+    return degenerate_outputs(next(iter(trial.gym.tools), NO_SUCH_TOOL))
 
 
 def each_tool(trial: Trial) -> Iterable[Tool]:

@@ -11,18 +11,17 @@ from typing import Any
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import GYMNASIUM, RESETS, each_row
+from gym_conformance.checks.needs import GYMNASIUM, RESETS, each_degenerate_output, each_row
 from gym_conformance.checks.trial import Trial, describe, expect_no_crash, expect_object, expect_status
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESET, STEP
-from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs, response
+from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, response
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.stepping import SteppingSession
-from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences
 
 #: Steps of one episode; the agent takes ten (`max_steps`).
@@ -154,10 +153,6 @@ async def step_answers(trial: Trial, row: Row) -> None:
             break
 
 
-def _degenerate(trial: Trial) -> Iterable[Degenerate]:
-    return degenerate_outputs(next(iter(trial.gym.tools), NO_SUCH_TOOL))
-
-
 async def _step_with(trial: Trial, output: Degenerate) -> Reply:
     session = _session(trial)
     await session.seed()
@@ -173,7 +168,7 @@ async def _step_with(trial: Trial, output: Degenerate) -> Reply:
     "/step MUST survive degenerate policy outputs",
     why="early in training most outputs are degenerate; each crash loses a rollout and skews what the policy learns from.",
     needs=[GYMNASIUM, RESETS],
-    subjects=_degenerate,
+    subjects=each_degenerate_output,
 )
 async def step_degenerate(trial: Trial, output: Degenerate) -> None:
     """Steps with odd outputs, each in a fresh episode: empty, cut off, reasoning only, malformed calls, very long and more.
@@ -194,7 +189,7 @@ async def step_degenerate(trial: Trial, output: Degenerate) -> None:
     "/step SHOULD answer a bad action within the episode",
     why="a refused step ends the rollout without a reward, so the policy is never penalised for its mistake.",
     needs=[GYMNASIUM, RESETS],
-    subjects=_degenerate,
+    subjects=each_degenerate_output,
 )
 async def step_refuses_none(trial: Trial, output: Degenerate) -> None:
     """Steps with the same outputs; none should be refused with a 4xx.

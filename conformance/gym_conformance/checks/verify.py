@@ -6,13 +6,12 @@ the clients read from the reply: Verifiers, verl and NeMo RL take reward, respon
 
 import math
 import sys
-from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, TypeGuard
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_row
+from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_degenerate_output, each_row
 from gym_conformance.checks.replay import play
 from gym_conformance.checks.trial import (
     Trial,
@@ -30,7 +29,6 @@ from gym_conformance.contract.policy_output import (
     RAW_SURROGATE,
     SLIPS,
     Degenerate,
-    degenerate_outputs,
     function_call,
     message,
     response,
@@ -38,7 +36,6 @@ from gym_conformance.contract.policy_output import (
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.generate import is_read
 
 
@@ -95,17 +92,13 @@ async def _scored(trial: Trial, row: Row, output: dict[str, Any]) -> dict[str, A
         return {}
 
 
-def _degenerate(trial: Trial) -> Iterable[Degenerate]:
-    return degenerate_outputs(next(iter(trial.gym.tools), NO_SUCH_TOOL))
-
-
 @check(
     "verify-degenerate",
     Level.MUST,
     "verify MUST score degenerate policy outputs",
     why="early in training most outputs are degenerate; each crash loses a rollout and skews what the policy learns from.",
     needs=[RESOURCES_SERVER, SCORE],
-    subjects=_degenerate,
+    subjects=each_degenerate_output,
 )
 async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     """Verifies the first row with odd outputs: empty, cut off, reasoning only, malformed calls, NUL, very long and more.
@@ -169,7 +162,7 @@ async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> 
     "verify SHOULD accept hosted tools' items, lists as tool output, and unknown items",
     why="every such rollout of a policy with hosted tools is lost with a 422.",
     needs=[RESOURCES_SERVER, SCORE],
-    subjects=lambda trial: [output for output in _degenerate(trial) if not output.stock],
+    subjects=lambda trial: [output for output in each_degenerate_output(trial) if not output.stock],
     framework=True,
 )
 async def verify_framework_types(trial: Trial, output: Degenerate) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
-from gym_conformance.documents import parse_json, read_yaml
+from gym_conformance.documents import parse_json, yaml_mapping
 from gym_conformance.launch.env import references
 from gym_conformance.launch.launched_server import LOG_LIMIT, MARK, end_marked
 
@@ -24,7 +24,7 @@ def missing_references(folder: Path, root: Path) -> list[str]:
 
     `root` is what paths in them are relative to.
     """
-    configs = {file: _read(file) for file in sorted(folder.glob("configs/*.yaml"))}
+    configs = {file: yaml_mapping(file) for file in sorted(folder.glob("configs/*.yaml"))}
     found = []
     for file, config in configs.items():
         named = {name for kind, name in references(config) if kind in _SERVERS and name not in config and name != "???"}
@@ -34,20 +34,12 @@ def missing_references(folder: Path, root: Path) -> list[str]:
     return found
 
 
-def _read(file: Path) -> Mapping[str, Any]:
-    try:
-        config = read_yaml(file)
-    except (OSError, ValueError):
-        return {}
-    return config if isinstance(config, dict) else {}
-
-
 def _elsewhere(config: Mapping[str, Any], folder: Path, root: Path) -> Iterator[str]:
     """The servers that are declared in other files: those it takes in, its own env's, and other envs' beside it."""
     for path in config.get("config_paths") or ():
-        yield from _read(root / str(path))
+        yield from yaml_mapping(root / str(path))
     for file in folder.parent.glob("*/configs/*.yaml"):
-        yield from _read(file)
+        yield from yaml_mapping(file)
 
 
 def _examples(node: object) -> Iterator[str]:

@@ -55,11 +55,6 @@ _DRIFT_FLEETS: Final[Mapping[str, Callable[[Mapping[str, Report]], str]]] = {
 }
 
 
-def write_report(path: Path, report: Report) -> None:
-    """Write the report whole or not at all: a reader never meets half a file."""
-    write_whole(path, FORMS[path.suffix](report))
-
-
 def write_reports(path: Path, reports: Mapping[str, Report]) -> None:
     """Write what was found on several targets, by name, as one report; of one target alone, its report.
 

@@ -6,7 +6,7 @@ from gym_mocks.agent.loop import CookieValues, InnerError, Peers, checked, cooki
 from gym_mocks.resources.models import validated
 from gym_mocks.resources.rows import CreateParams, LaterCreateParams, TaskRow
 from gym_mocks.resources.signed_cookie import SignedCookie
-from gym_mocks.wire import App, HttpReply, HttpRequest, json_body
+from gym_mocks.wire import App, HttpReply, HttpRequest, json_body, live
 
 DEADLINE = 3600.0  # seconds for one rollout: a model may take its time at every turn
 
@@ -37,7 +37,7 @@ class MockAgent(App):
         self.max_steps = max_steps
         key = f"SimpleAgent___{name}"
         self.cookie = SignedCookie(key, key)
-        probes = {("GET", path): self._live for path in ("/", "/livez", "/readyz", "/healthz", "/health")}
+        probes = {("GET", path): live for path in ("/", "/livez", "/readyz", "/healthz", "/health")}
         super().__init__(
             {
                 **probes,
@@ -88,9 +88,6 @@ class MockAgent(App):
     async def _aggregate_metrics(self, request: HttpRequest) -> HttpReply:
         url = f"{self.peers.resources}/aggregate_metrics"
         return HttpReply.json(checked(await self.peers.post(url, json_body(request), {})))
-
-    async def _live(self, _: HttpRequest) -> HttpReply:
-        return HttpReply.json({"status": "ok"})
 
 
 def _filled(params: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from gym_mocks.head.config import to_yaml
 from gym_mocks.hidden_keys import without_secrets
-from gym_mocks.wire import App, HttpReply, HttpRequest
+from gym_mocks.wire import App, HttpReply, HttpRequest, live
 
 ServerType = Literal["resources_servers", "responses_api_agents", "responses_api_models", "environment_servers"]
 
@@ -60,7 +60,7 @@ class Head(App):
             {
                 ("GET", "/global_config_dict_yaml"): self._global_config,
                 ("GET", "/server_instances"): self._server_instances,
-                **{("GET", path): self._live for path in ("/", "/livez", "/readyz", "/healthz", "/health")},
+                **{("GET", path): live for path in ("/", "/livez", "/readyz", "/healthz", "/health")},
             }
         )
 
@@ -69,9 +69,6 @@ class Head(App):
         """The configuration as it is sent: without secrets."""
         shown: dict[str, Any] = without_secrets(self.config)
         return shown
-
-    async def _live(self, _: HttpRequest) -> HttpReply:
-        return HttpReply.json({"status": "ok"})
 
     async def _global_config(self, _: HttpRequest) -> HttpReply:
         return HttpReply.json(to_yaml(self.shown))

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from time import time
@@ -65,3 +66,8 @@ class PolicyAnswer:
     def id(self, kind: str, index: int = 0) -> str:
         """An id of its own: deterministic, and recognisable as ours."""
         return f"{kind}_{MARK}_{self.key}_{index}"
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A text in the pieces of a stream: of 16 characters."""
+    yield from (text[start : start + 16] for start in range(0, len(text), 16))

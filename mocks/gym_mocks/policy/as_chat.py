@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gym_mocks.policy.answer import PolicyAnswer
+from gym_mocks.policy.answer import PolicyAnswer, pieces
 from gym_mocks.policy.items import Refuse, Say, Think, ToolCall
 
 # vLLM says so with `return_tokens_as_token_ids`; nemo-gym's vllm_model reads the ids back out of it.
@@ -12,10 +12,14 @@ AS_IDS = "return_tokens_as_token_ids"
 
 def completion(answer: PolicyAnswer) -> dict[str, Any]:
     """The reply as one object."""
-    message: dict[str, Any] = {"role": "assistant", "content": _text(answer), "refusal": _refusal(answer) or None}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": _text(answer, Say),
+        "refusal": _text(answer, Refuse) or None,
+    }
     if calls := _calls(answer):
         message["tool_calls"] = calls
-    if reasoning := _reasoning(answer):
+    if reasoning := _text(answer, Think):
         message["reasoning_content"] = reasoning
     message |= answer.fields
     choice = {
@@ -35,34 +39,27 @@ def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
         return envelope | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}]}
 
     yield chunk({"role": "assistant", "content": ""})
-    if reasoning := _reasoning(answer):
+    if reasoning := _text(answer, Think):
         yield chunk({"reasoning_content": reasoning})
-    for piece in _pieces(_text(answer) or ""):
+    for piece in pieces(_text(answer, Say) or ""):
         yield chunk({"content": piece})
-    for piece in _pieces(_refusal(answer)):
+    for piece in pieces(_text(answer, Refuse) or ""):
         yield chunk({"refusal": piece})
     for index, call in enumerate(_calls(answer)):
         function = call["function"]
         opening = call | {"index": index, "function": function | {"arguments": ""}}
         yield chunk({"tool_calls": [opening]})
-        for piece in _pieces(function["arguments"]):
+        for piece in pieces(function["arguments"]):
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     yield chunk({}, _reason(answer))
     if (answer.request.body.get("stream_options") or {}).get("include_usage"):
         yield envelope | {"choices": [], "usage": _usage(answer)}
 
 
-def _text(answer: PolicyAnswer) -> str | None:
-    said = [item.text for item in answer.turn if isinstance(item, Say)]
+def _text(answer: PolicyAnswer, kind: type[Say | Refuse | Think]) -> str | None:
+    """The text of all items of a kind; None where there is none."""
+    said = [item.text for item in answer.turn if isinstance(item, kind)]
     return "".join(said) if said else None
-
-
-def _refusal(answer: PolicyAnswer) -> str:
-    return "".join(item.text for item in answer.turn if isinstance(item, Refuse))
-
-
-def _reasoning(answer: PolicyAnswer) -> str:
-    return "".join(item.text for item in answer.turn if isinstance(item, Think))
 
 
 def _calls(answer: PolicyAnswer) -> list[dict[str, Any]]:
@@ -108,7 +105,3 @@ def _usage(answer: PolicyAnswer) -> dict[str, Any]:
         "prompt_tokens_details": {"cached_tokens": 0},
         "completion_tokens_details": {"reasoning_tokens": answer.tokens.reasoning},
     }
-
-
-def _pieces(text: str) -> Iterator[str]:
-    yield from (text[start : start + 16] for start in range(0, len(text), 16))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gym_mocks.policy.answer import PolicyAnswer
+from gym_mocks.policy.answer import PolicyAnswer, pieces
 from gym_mocks.policy.items import Refuse, Say, Think, ToolCall, TurnItem
 
 Event = dict[str, Any]
@@ -49,7 +49,7 @@ def _events(answer: PolicyAnswer) -> Iterator[Event]:
 def _parts(item: TurnItem, shape: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:
     if isinstance(item, ToolCall):
         kind = "response.function_call_arguments"
-        for piece in _pieces(item.arguments):
+        for piece in pieces(item.arguments):
             yield {"type": f"{kind}.delta", **place, "delta": piece}
         yield {"type": f"{kind}.done", **place, "name": item.name, "arguments": item.arguments}
         return
@@ -62,7 +62,7 @@ def _parts(item: TurnItem, shape: dict[str, Any], place: dict[str, Any]) -> Iter
     parts, number = ("summary", "summary_index") if isinstance(item, Think) else ("content", "content_index")
     where, part = place | {number: 0}, shape[parts][0]
     yield {"type": f"{adding}.added", **where, "part": part | {text: ""}}
-    for piece in _pieces(item.text):
+    for piece in pieces(item.text):
         yield {"type": f"{kind}.delta", **where, **more, "delta": piece}
     yield {"type": f"{kind}.done", **where, **more, text: item.text}
     yield {"type": f"{adding}.done", **where, "part": part}
@@ -133,8 +133,3 @@ def _usage(answer: PolicyAnswer) -> dict[str, Any]:
         "output_tokens_details": {"reasoning_tokens": answer.tokens.reasoning},
         "total_tokens": read + said,
     }
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """A text in the pieces of a stream: of 16 characters."""
-    yield from (text[start : start + 16] for start in range(0, len(text), 16))

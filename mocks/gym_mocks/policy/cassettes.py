@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gym_mocks.hidden_keys import keys_in, redacted
 from gym_mocks.policy.fake_policy import PATHS
-from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest, json_body
+from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest, json_body, live
 from gym_mocks.wire.app import BODY_LIMIT
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Proxy(App):
         self.headers = dict(headers or {})
         self._lock = Lock()
         posts = {("POST", f"/v1{path}"): self._forward for path in PATHS}
-        super().__init__({**posts, ("GET", "/v1/models"): self._forward, ("GET", "/health"): _live})
+        super().__init__({**posts, ("GET", "/v1/models"): self._forward, ("GET", "/health"): live})
 
     async def _forward(self, request: HttpRequest) -> HttpReply:
         import httpx  # noqa: PLC0415 - only a proxy needs it
@@ -103,7 +103,7 @@ class Cassette(App):
                 raise ValueError(f"{cassette}:{number} is no recorded exchange: {error!r:.200}") from error
             self._answers[key].append(reply)
         posts = {("POST", f"/v1{path}"): self._replay for path in PATHS}
-        super().__init__({**posts, ("GET", "/v1/models"): self._replay, ("GET", "/health"): _live})
+        super().__init__({**posts, ("GET", "/v1/models"): self._replay, ("GET", "/health"): live})
 
     async def _replay(self, request: HttpRequest) -> HttpReply:
         if request.method == "POST":
@@ -131,10 +131,6 @@ async def _limited(reply: "httpx.Response") -> bytes:
 
 def _for_its_owner(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-async def _live(_: HttpRequest) -> HttpReply:
-    return HttpReply.json({"status": "ok"})
 
 
 def _recorded(line: bytes) -> tuple[str, HttpReply]:

@@ -23,7 +23,7 @@ from gym_mocks.policy.policies import (
 from gym_mocks.policy.policy_calls import Calls, PolicyCall
 from gym_mocks.policy.routes import Route, Routes
 from gym_mocks.policy.tokens import TokenFields, TokensBy, counted_turns, prompt_tokens, tokenizer_of
-from gym_mocks.wire import App, Dropped, HttpRefusal, HttpReply, HttpRequest, json_body
+from gym_mocks.wire import App, Dropped, HttpRefusal, HttpReply, HttpRequest, json_body, live
 from gym_mocks.wire.messages import JSON, to_json
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class FakePolicy(App):
         self.faults = Faults(seed)
         self.routes = Routes()
         handlers = {("POST", f"/v1{path}"): self._complete for path in PATHS}
-        probes = {("GET", path): self._live for path in ("/", "/health", "/livez", "/readyz", "/healthz")}
+        probes = {("GET", path): live for path in ("/", "/health", "/livez", "/readyz", "/healthz")}
         others = {("GET", "/v1/models"): self._models, ("POST", "/tokenize"): self._tokenize}
         super().__init__({**handlers, **probes, **others})
 
@@ -151,9 +151,6 @@ class FakePolicy(App):
         kinds = frozenset(fault.kind for fault in faults)
         answer = PolicyAnswer.of(asked, turn, self.tokenizer, self.made, token_fields=self.token_fields, kinds=kinds)
         return turn, _rendered(answer, kinds)
-
-    async def _live(self, _: HttpRequest) -> HttpReply:
-        return HttpReply.json({"status": "ok"})
 
     async def _models(self, _: HttpRequest) -> HttpReply:
         names = self.routes.names or ("mock",)

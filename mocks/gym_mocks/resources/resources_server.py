@@ -19,7 +19,7 @@ from gym_mocks.resources.scores import Score
 from gym_mocks.resources.sessions import SessionStore, StoredSession
 from gym_mocks.resources.signed_cookie import SignedCookie
 from gym_mocks.resources.tools_over_mcp import PATH, Claims, ToolsOverMCP
-from gym_mocks.wire import App, HttpReply, HttpRequest, json_body
+from gym_mocks.wire import App, HttpReply, HttpRequest, json_body, live
 
 RESERVED = frozenset({"seed_session", "verify", "aggregate_metrics", "mcp", "openapi.json", ""})
 
@@ -103,7 +103,7 @@ class ResourcesServer(App):
         )
         super().__init__(
             {
-                ("GET", "/"): self._live,
+                ("GET", "/"): live,
                 ("GET", "/openapi.json"): self._openapi,
                 ("POST", "/seed_session"): self._seed_session,
                 ("POST", "/verify"): self._verify_rollout,
@@ -184,9 +184,6 @@ class ResourcesServer(App):
             Operation("aggregate_metrics", "Sum up verify responses.", AggregateMetricsRequest),
             *tools,
         ]
-
-    async def _live(self, _: HttpRequest) -> HttpReply:
-        return HttpReply.json({"status": "ok"})
 
     async def _openapi(self, _: HttpRequest) -> HttpReply:
         made = await asyncio.to_thread(lambda: self.openapi)  # the first one takes a while, and others wait for none

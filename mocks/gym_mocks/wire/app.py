@@ -85,6 +85,11 @@ def _redirect_to(path: str) -> Handler:
     return redirect
 
 
+async def live(_: HttpRequest) -> HttpReply:
+    """What each server of a gym answers on its liveness paths."""
+    return HttpReply.json({"status": "ok"})
+
+
 async def _lifespan(receive: Receive, send: Send) -> None:
     while (await receive())["type"] == "lifespan.startup":
         await send({"type": "lifespan.startup.complete"})
