@@ -16,10 +16,12 @@ from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import ChangedAnswer, by_design, changed, changed_since, lasting
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
-from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.execute import run, run_schedule
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, moved, volatile
 from gym_conformance.trajectories.renaming import names_in, new_names, read_back, renamed, with_other_numbers
@@ -27,6 +29,9 @@ from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
 #: Trajectories that are tried under other names, and sets of names of each.
 _TRAJECTORIES, _SETS = 3, 2
+
+#: Sessions that come and go between two reads of another, one after the other.
+_BETWEEN = 2
 
 #: Runs of the control that show what differs anyway.
 _CONTROLS = 5
@@ -45,12 +50,13 @@ _STORE: Final = (
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
-    """Looks for what a session leaves to later ones, in three ways.
+    """Looks for what a session leaves to later ones, in four ways.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; they stay the
-    same. So they do each time that another session writes between them. And a trajectory comes to the same whether an
-    earlier session has spoken of the same names and numbers, or of others; names and numbers that nobody has used are
-    put into calls and row for it, and read back from the replies. What differs anyway is not compared.
+    same. So they do each time that another session writes between them. A session that reads twice reads the same
+    where another one comes and goes in between. And a trajectory comes to the same whether an earlier session has
+    spoken of the same names and numbers, or of others; names and numbers that nobody has used are put into calls and
+    row for it, and read back from the replies. What differs anyway is not compared.
 
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """
@@ -66,10 +72,16 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         for writes in found:
             tried += 1
             await _expect_unchanged(trial, probe, writes)
+        for writes in found[:_BETWEEN]:
+            tried += 1
+            await _expect_steady(trial, probe, writes)
     for trajectory in found:
         for names in names_in(trajectory)[:_SETS]:
             tried += 1
-            await _expect_strangers(trial, trajectory, names)
+            await _expect_strangers(trial, trajectory, names, trajectory)
+        for names, row in zip(names_in(trajectory), _others(trial, trajectory), strict=False):
+            tried += 1
+            await _expect_strangers(trial, trajectory, names, replace(trajectory, row=row))
         await _expect_unmoved(trial, trajectory)
     trial.note = f"{tried} pairs of sessions"
 
@@ -88,6 +100,7 @@ def _violation(trial: Trial, change: ChangedAnswer) -> Violation:
         f"{difference.step} answers {difference.expected!r}, as before other sessions came and went",
         f"{difference.actual!r} in a fresh session after them",
         _STORE,
+        Cause.OUTLIVING_STATE,
     )
 
 
@@ -113,6 +126,43 @@ async def _expect_unchanged(trial: Trial, probe: Trajectory, writes: Trajectory)
             f"{found.step} answers {found.expected!r}, as before another session came and went",
             f"{found.actual!r} in a fresh session after it",
             _STORE,
+            Cause.OUTLIVING_STATE,
+        )
+
+
+async def _expect_steady(trial: Trial, probe: Trajectory, writes: Trajectory) -> None:
+    """Hold a session's reads to what they were just before another session came and went.
+
+    What is never the same in two sessions, such as a list that grows with each of them, is the same within one.
+    """
+    reads = len(probe.calls)
+    twice = replace(probe, calls=(*probe.calls, *probe.calls))
+
+    async def around(between: Trajectory | None, channel: Channel) -> Difference | None:
+        others = (_fresh(between),) if between else ()
+        order = (0,) * (1 + reads) + (1,) * (others[0].steps if others else 0)
+        outcome = (await run_schedule(trial.gym, channel, Schedule((twice, *others), order)))[0]
+        before, after = Outcome(outcome.calls[:reads]), Outcome(outcome.calls[reads:])
+        return next(_but(mask, lasting([before], [after])), None)
+
+    async def unsteady() -> frozenset[Place]:
+        outcome = await run(trial.gym, Channel(trial.gym.endpoint), twice)
+        return volatile(Outcome(outcome.calls[:reads]), Outcome(outcome.calls[reads:]))
+
+    mask: frozenset[Place] = frozenset()
+    if await around(writes, trial.channel) is None:
+        return
+    mask = mask.union(*[await unsteady() for _ in range(_CONTROLS)])
+    trial.channel.exchanges.clear()
+    if await around(writes, trial.channel) is None:
+        return
+    if found := await beyond_chance(trial, partial(around, writes), partial(around, None)):
+        trial.schedule = Schedule((twice, writes), (0,) * (1 + reads) + (1,) * writes.steps)
+        raise Violation(
+            f"{found.step} answers {found.expected!r} again, as where no other session comes and goes in between",
+            f"{found.actual!r} after another session",
+            _STORE,
+            Cause.OUTLIVING_STATE,
         )
 
 
@@ -126,13 +176,18 @@ def _but(mask: frozenset[Place], found: Iterator[Difference]) -> Iterator[Differ
     return (one for one in found if not any(one.place[:length] in mask for length in range(1, len(one.place) + 1)))
 
 
-async def _expect_strangers(trial: Trial, trajectory: Trajectory, names: frozenset[Any]) -> None:
+def _others(trial: Trial, trajectory: Trajectory) -> list[Row]:
+    """Another row that has the same tools: what was looked up there is not what it is here."""
+    return [row for row in trial.gym.rows if row is not trajectory.row and row.tools == trajectory.row.tools][:1]
+
+
+async def _expect_strangers(trial: Trial, trajectory: Trajectory, names: frozenset[Any], earlier: Trajectory) -> None:
     """Hold a trajectory after a session that used the same names to what it comes to after one that used others."""
     draw = Random()  # noqa: S311 - names, no secrets
 
     async def after(channel: Channel, *, same: bool) -> Outcome:
         mine = new_names(names, draw)
-        await run(trial.gym, channel, renamed(trajectory, mine if same else new_names(names, draw)))
+        await run(trial.gym, channel, renamed(earlier, mine if same else new_names(names, draw)))
         return read_back(await run(trial.gym, channel, renamed(trajectory, mine)), mine)
 
     await _expect_alike(
@@ -140,7 +195,7 @@ async def _expect_strangers(trial: Trial, trajectory: Trajectory, names: frozens
         partial(after, same=True),
         partial(after, same=False),
         "as after a session that used other names",
-        Schedule((trajectory, trajectory)),
+        Schedule((earlier, trajectory)),
     )
 
 
@@ -160,14 +215,11 @@ async def _expect_unmoved(trial: Trial, trajectory: Trajectory) -> None:
         last = await run(trial.gym, channel, trajectory)
         return moved(before, last)
 
-    rows = [row for row in trial.gym.rows if row is not trajectory.row][:1]
-    seeds = [(Trajectory(row), Trajectory(trajectory.row)) for row in rows]
-    said = [(other, trajectory) for other in [with_other_numbers(trajectory)] if other]
-    for other, same in (*said, *seeds):
+    if other := with_other_numbers(trajectory):
         await _expect_alike(
             trial,
             partial(after, between=other),
-            partial(after, between=same),
+            partial(after, between=trajectory),
             "more than before, as after a session that said the same numbers",
             Schedule((trajectory, other, trajectory)),
         )
@@ -200,7 +252,8 @@ async def _expect_alike(
         return
     if found := await beyond_chance(trial, partial(held, tried), partial(held, control)):
         trial.schedule = schedule
-        raise Violation(f"{found.step} answers {found.expected!r}, {words}", f"{found.actual!r}", _STORE)
+        expected = f"{found.step} answers {found.expected!r}, {words}"
+        raise Violation(expected, f"{found.actual!r}", _STORE, Cause.OUTLIVING_STATE)
 
 
 async def _before_and_after(trial: Trial, schedule: Schedule) -> None:

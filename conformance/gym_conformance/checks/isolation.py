@@ -206,6 +206,7 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
             f"{difference.step} answers {difference.expected!r}, as with one client",
             f"{difference.actual!r}",
             _WORKERS if spread else "State travels in the cookie, or the session's id changes along the way.",
+            Cause.SEPARATE_PROCESSES if spread else Cause.LOST_SESSION,
         )
 
 

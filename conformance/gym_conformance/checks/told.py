@@ -13,6 +13,7 @@ from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import property_check
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import tool_path
+from gym_conformance.findings import Cause
 from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.trajectories.execute import opened
 from gym_conformance.trajectories.markers import any_told_apart, markers, renewed, told_apart
@@ -76,4 +77,5 @@ def _overheard(
         f"{session_name(teller)} was told, in {telling.request.path}",
         f"...{text[at : at + 2 * _AROUND + len(marker)]}...",
         _BY_ID if asked else _STORE,
+        Cause.SHARED_STATE,
     )

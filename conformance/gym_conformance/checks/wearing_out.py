@@ -6,6 +6,7 @@ from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER
 from gym_conformance.checks.trial import Trial, describe, refuse_made_up
+from gym_conformance.findings import Cause
 from gym_conformance.session.exchange import reply_of
 
 #: A training run has millions; so many in all show a fixed number of places, and take no second.
@@ -43,6 +44,7 @@ async def resources_seeds(trial: Trial, _: object) -> None:
                 describe(reply),
                 "Sessions take places that nothing frees: a pool, a semaphore, files or processes. Free those of the "
                 "oldest sessions, or after a time without requests.",
+                Cause.WORN_OUT,
             )
         if refused == _REFUSALS:
             return  # never taken: seed-accepts-rows has told it

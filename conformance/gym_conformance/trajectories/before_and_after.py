@@ -38,12 +38,12 @@ _FAILURES = 8
 #: Rows that are probed.
 _ROWS = 2
 
-#: Reads of a probe.
-_READS = 4
+#: Reads of a probe, and reads in it that other rows' rollouts made: what another session was given is not found.
+_READS, _STRANGE = 4, 2
 
 #: Names of what sound servers share: ids that count on over all sessions, what says that it was in a cache, clocks.
 _SHARED = re.compile(
-    r"cache|uptime|time|date|elapsed|since|latency|version|(^|_)(id|ids|number|no|seq|sequence|serial|counter|requests?)$|Id$",
+    r"cache|uptime|time|date|elapsed|since|latency|version|sessions|clients|connections|load|(^|_)(id|ids|number|no|seq|sequence|serial|counter|requests?)$|Id$",
     re.IGNORECASE,
 )
 
@@ -64,24 +64,35 @@ class FirstLook:
     Attributes:
         probes: what was run before and after.
         before: what each probe came to, all its runs.
+        rewards: what the first recorded rollouts earned on it, by row; what is made up where none is recorded.
         change: what changed for good; None where nothing did.
         failures: the first errors that were answered on the untouched server: what it lacks, it may say only once.
     """
 
     probes: tuple[Trajectory, ...] = ()
     before: tuple[tuple[Outcome, ...], ...] = ()
+    rewards: tuple[tuple[Row, Any], ...] = ()
     change: ChangedAnswer | None = None
     failures: tuple[Exchange, ...] = ()
 
 
 def probe(gym: Gym, row: Row) -> Trajectory:
-    """Reads on a row: the recorded ones, and the tools that take no arguments."""
-    recorded = [call for rollout in gym.recorded.get(row, ())[:1] for call in followed(row, rollout).calls]
-    reads = [call for call in recorded if is_read(call.name) and "$reply" not in json.dumps(call.arguments)]
+    """Reads on a row: the recorded ones, ones of other rows, and the tools that take no arguments."""
+    reads = _recorded_reads(gym, row)
+    others = (call for other in gym.recorded if other is not row for call in _recorded_reads(gym, other))
+    own = {tool.name for tool in row.tools}
+    strange = [call for call in others if call.name in own and call not in reads]
     bare = [Call(tool.name, {}) for tool in row.tools if is_read(tool.name) or not tool.parameters.get("properties")]
     bare = [call for call in bare if not _required(row, call.name)]
     named = {call.name for call in reads}
-    return Trajectory(row, (*reads[:_READS], *(call for call in bare[:_READS] if call.name not in named)))
+    bare = [call for call in bare[:_READS] if call.name not in named]
+    return Trajectory(row, (*reads[:_READS], *bare, *strange[:_STRANGE]))
+
+
+def _recorded_reads(gym: Gym, row: Row) -> list[Call]:
+    """Those of the row's first recorded rollout that need no earlier reply."""
+    recorded = [call for rollout in gym.recorded.get(row, ())[:1] for call in followed(row, rollout).calls]
+    return [call for call in recorded if is_read(call.name) and "$reply" not in json.dumps(call.arguments)]
 
 
 def _required(row: Row, name: str) -> Any:
@@ -116,12 +127,10 @@ async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Tra
     """Run the probes, then the writes, then the probes again, and say what changed."""
     record = Channel(gym.endpoint)
     failures: list[Exchange] = []
-    before = [await _many(gym, one, RUNS - 1, failures) for one in probes]
-    for runs, one in zip(before, probes, strict=True):
-        runs.append(await run(gym, record, one))
-    for one in writes:
-        await run(gym, record, one)
-    unchanged = FirstLook(probes, tuple(map(tuple, before)), failures=tuple(failures))
+    # Each probe has all its runs before another row is seeded.
+    before = [[*await _many(gym, one, RUNS - 1, failures), await run(gym, record, one)] for one in probes]
+    rewards = tuple([(one.row, (await run(gym, record, one)).reward) for one in writes])
+    unchanged = FirstLook(probes, tuple(map(tuple, before)), rewards, failures=tuple(failures))
     for one, runs in zip(probes, before, strict=True):
         channel = Channel(gym.endpoint)
         after = [await run(gym, channel, one)]

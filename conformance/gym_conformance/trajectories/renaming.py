@@ -19,6 +19,9 @@ from gym_schemas import admits
 #: What stands for what: a text or a number of the trajectory, and the new one in its place.
 Names = Mapping[Any, Any]
 
+#: What is searched for is a word of a longer text, such as a title: of so many characters at least, and at most.
+_SPOKEN, _LONG = 3, 2000
+
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 #: The length of a new word, and the range of a new number.
@@ -106,18 +109,24 @@ def new_names(names: frozenset[Any], draw: Random) -> Names:
 
 def renamed(trajectory: Trajectory, names: Names) -> Trajectory:
     """The trajectory, and its row's own fields, with the new names."""
-    row = replace(trajectory.row, data={**trajectory.row.data, **_mapped(own(trajectory.row), names)})
+    spoken = [name for name in names if isinstance(name, str) and len(name) >= _SPOKEN]
+    within = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, spoken))})(?!\w)") if spoken else None
+    row = replace(trajectory.row, data={**trajectory.row.data, **_mapped(own(trajectory.row), names, within)})
     calls = (Call(call.name, _mapped(call.arguments, names)) for call in trajectory.calls)
     return replace(trajectory, row=row, calls=tuple(calls))
 
 
-def _mapped(value: Any, names: Names) -> Any:
+def _mapped(value: Any, names: Names, within: re.Pattern[str] | None = None) -> Any:
     if isinstance(value, dict):
         return (
-            value if is_reference(value) else {_name(key, names): _mapped(each, names) for key, each in value.items()}
+            value
+            if is_reference(value)
+            else {_name(key, names): _mapped(each, names, within) for key, each in value.items()}
         )
     if isinstance(value, list):
-        return [_mapped(each, names) for each in value]
+        return [_mapped(each, names, within) for each in value]
+    if within and isinstance(value, str) and value not in names and len(value) <= _LONG:
+        return within.sub(lambda found: str(names[found[0]]), value)
     return _name(value, names)
 
 

@@ -8,6 +8,7 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
+from random import Random
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
@@ -16,7 +17,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
-from gym_schemas import NoValue, admits, minimal
+from gym_schemas import NoValue, admits, minimal, sampled
 
 #: Words that a tool is asked about, for each row, and calls that are kept for each tool.
 _WORDS, _KEPT = 16, 4
@@ -24,8 +25,9 @@ _WORDS, _KEPT = 16, 4
 #: A longer text is a sentence, and no name.
 _LONG: Final = 40
 
-#: No environment knows these.
+#: No environment knows these; and how many others are drawn where a definition asks for a form that they have not.
 _UNKNOWN: Final = ("Qzxvwkj", "Wvkqjzx")
+_FORMED: Final = 20
 
 #: What stands in quotation marks, and words that begin with a capital, as names do.
 _NAMES: Final = re.compile(r"[\"'`“]([^\"'`“”\n]{1,40})[\"'`”]|\b([A-Z][\w-]+)")
@@ -45,18 +47,33 @@ async def known_arguments(gym: Gym, rows: Sequence[Row]) -> dict[str, tuple[Any,
 
 
 async def _known(gym: Gym, tool: Tool, row: Row) -> list[Any]:
-    words = words_of(row) if _saying(tool, _UNKNOWN[0]) else ()
+    words = [word for word in words_of(row) if _saying(tool, word)]
     if not words:
         return []
     session = gym.contract.session(Channel(gym.endpoint), row)
     await session.seed()
-    unknown = [answer for word in _UNKNOWN if (answer := await _answer(session, tool, word))]
+    unknown = [answer for word in _unknown(tool, words) if (answer := await _answer(session, tool, word))]
+    if len(unknown) < len(_UNKNOWN):
+        return []
     known = []
     for word in words:
         answer = await _answer(session, tool, word)
         if answer and answer.reply.status < HTTPStatus.BAD_REQUEST and not alike(answer, *unknown):
             known.append(_saying(tool, word))
     return known[:_KEPT]
+
+
+def _unknown(tool: Tool, known: Sequence[str]) -> list[str]:
+    """Texts that mean nothing, but have the form that the tool's definition asks for."""
+    if _saying(tool, _UNKNOWN[0]):
+        return list(_UNKNOWN)
+    draw = Random(_FORMED)  # noqa: S311 - the same in each run
+    texts = (text for _ in range(_FORMED) for text in _texts_of(sampled(tool.parameters, draw)) if text not in known)
+    return [text for text in dict.fromkeys(texts) if _saying(tool, text)][: len(_UNKNOWN)]
+
+
+def _texts_of(arguments: Any) -> list[str]:
+    return [each for each in arguments.values() if isinstance(each, str)] if isinstance(arguments, dict) else []
 
 
 async def _answer(session: Session, tool: Tool, word: str) -> Answer | None:
