@@ -273,10 +273,11 @@ async def _probe(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[ServerKind,
     """Recognise by answers alone."""
     row = rows[0] if rows else BARE_ROW
 
-    async def routed(path: str) -> bool:
-        return reply_of(await Channel(endpoint).send(post(path, {}))).status not in _UNROUTED
+    async def routed(path: str, body: Mapping[str, Any] | None = None) -> bool:
+        return reply_of(await Channel(endpoint).send(post(path, dict(body or {})))).status not in _UNROUTED
 
-    if not await routed(SEED_SESSION):
+    # The very first session is one that a client would open: some servers keep for good what it is seeded with.
+    if not await routed(SEED_SESSION, row.data):
         if await routed("/reset") and await routed("/step"):
             return (
                 ServerKind.GYMNASIUM,

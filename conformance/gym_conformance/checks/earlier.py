@@ -63,9 +63,9 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     look = trial.learned.first_look
     if look and look.change and _excludes_chance(trial):
         raise _violation(trial, look.change)
+    knowledge = await knowledge_of(trial)
     if look and (change := await changed_since(trial.gym, look)) and _excludes_chance(trial):
         raise _violation(trial, change)
-    knowledge = await knowledge_of(trial)
     found = known(knowledge)[:_TRAJECTORIES]
     tried = 0
     for probe in look.probes if look else ():

@@ -40,13 +40,14 @@ def _endpoints(trial: Trial) -> tuple[str, ...]:
     subjects=_endpoints,
 )
 async def live_endpoints(trial: Trial, path: str) -> None:
-    """Posts an empty object to `/seed_session` and `/verify`; neither may answer 404 or 405.
+    """Posts the first row to `/seed_session` and an empty object to `/verify`; neither may answer 404 or 405.
 
     A route that the OpenAPI document lists may answer 404 for reasons of its own, such as a row without a task.
     Gymnasium-style servers (`/reset` and `/step`) and environment servers (`/run`) follow other contracts and are exempt.
     Source: `SimpleResourcesServer.setup_webserver` in nemo_gym/base_resources_server.py (every version).
     """
-    reply = await trial.send(post(path, {}))
+    # The very first session is one that a client would open: some servers keep for good what it is seeded with.
+    reply = await trial.send(post(path, dict(trial.gym.row.data) if path == SEED_SESSION else {}))
     if path in trial.gym.api.posts:
         return
     if reply.status in UNROUTED:
