@@ -2,12 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.evidence import COSTLY, LOOKS, Comparison, Decision
+from gym_conformance.trajectories.evidence import COSTLY, LOOKS, Comparison, Decision, Look
 
 D = TypeVar("D")
 
@@ -33,16 +33,26 @@ async def beyond_chance(
         trial: whose suspicion it is.
         tried: a run as it is suspected.
         control: a run as it is known to be sound, otherwise the same.
-        together: whether several may run at once: not where other sessions are what is being tested.
+        together: whether several may run at once: not where other sessions are what is being tested. What differs
+            among others must then differ one by one, too.
         costly: whether a trial costs many times what a control does.
     """
     if trial.shrinking:
         return await _one(trial, tried)
+    looks = COSTLY if costly else LOOKS
+    found = await _compared(trial, tried, control, looks, _TOGETHER) if together else None
+    if together and found is None:
+        return None
+    # What differs among others alone is no finding of a check that looks at one session: isolation-concurrent has it.
+    return await _compared(trial, tried, control, looks, 1)
+
+
+async def _compared(trial: Trial, tried: Run[D], control: Run[Any], looks: Sequence[Look], size: int) -> D | None:
+    """The same, with so many runs at once."""
     trial.tried.comparisons += 1
-    comparison = Comparison(trial.tried.comparisons, COSTLY if costly else LOOKS)
+    comparison = Comparison(trial.tried.comparisons, looks)
     last: D | None = None
     end = time.monotonic() + _DEADLINE
-    size = _TOGETHER if together else 1
 
     async def run(form: bool) -> bool:
         nonlocal last

@@ -1,9 +1,11 @@
 """Calls over MCP: they do the same as over HTTP, and tell the policy what is wrong with them."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
+from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import ROLLOUTS, SCORE
@@ -16,12 +18,11 @@ from gym_conformance.contract.policy_output import DO_NOTHING, response
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.result import McpResult
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL
-from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
-
-#: How an error is compared: over HTTP it has a status, over MCP it has none.
+from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, volatile
 
 #: So many tools are called with wrong arguments.
 _TOOLS = 12
@@ -96,13 +97,29 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
         raise NotApplicable("no tool is served both by a route and over MCP")
     plain, again = await _by_routes(trial, row, calls), await _by_routes(trial, row, calls)
     mask = volatile(plain, again)
+
+    async def over_both(channel: Channel, *, in_turn: bool) -> Difference | None:
+        outcome = await play(_over(trial, channel), row, calls, plain, in_turn=in_turn)
+        return next(differences(plain, outcome, mask), None)
+
+    async def by_routes(channel: Channel) -> Difference | None:
+        return next(differences(plain, await _by_routes(_over(trial, channel), row, calls), mask), None)
+
     for in_turn in (False, True):
-        for difference in differences(plain, await play(trial, row, calls, plain, in_turn=in_turn), mask):
+        dispatched = partial(over_both, in_turn=in_turn)
+        if await dispatched(trial.channel) and (found := await beyond_chance(trial, dispatched, by_routes)):
             raise Violation(
-                f"{difference.step} answers {difference.expected!r}, as over HTTP",
-                f"{difference.actual!r}",
+                f"{found.step} answers {found.expected!r}, as over HTTP",
+                f"{found.actual!r}",
                 "The tool is implemented twice, or the call over MCP runs in another session.",
             )
+
+
+def _over(trial: Trial, channel: Channel) -> Trial:
+    """A trial of the same gym over another channel."""
+    aside = Trial(trial.bench)
+    aside.channel = channel
+    return aside
 
 
 @check(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import GYMNASIUM, RESETS, each_degenerate_output, each_row
@@ -17,6 +18,7 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, response
 from gym_conformance.contract.statuses import is_refusal
+from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
@@ -278,21 +280,23 @@ async def step_isolation(trial: Trial, _: object) -> None:
     Source: `session_state` in resources_servers/gymnasium/base.py is kept by the cookie's session id (0.4.0 to 0.7.0).
     """
     alone = await _alone(trial)
-    for again in (False, True):
-        trial.channel.exchanges.clear()
-        sessions = [_session(trial), _session(trial)]
+
+    async def beside(channel: Channel) -> Difference | None:
+        sessions = [_session(trial, channel=channel), _session(trial, channel=channel)]
         played = [[StepOutcome.of_reply(RESET, reply)] for reply in [reply_of(await s.seed()) for s in sessions]]
         for action, _step in zip(_actions(trial.gym), alone.steps[1:], strict=False):
             for session, steps in zip(sessions, played, strict=True):
                 reply = reply_of(await session.step(action))
                 steps.append(StepOutcome.of_reply(STEP, reply))
-        found = next(filter(None, (_difference(alone, Outcome(tuple(steps))) for steps in played)), None)
-        if found is None:
-            return
-        if again:
-            await _alone(trial)
-            raise Violation(
-                f"{found.step} answers {found.expected!r}, as alone",
-                f"{found.actual!r}, while another episode is played",
-                "State is kept by something other than the session id.",
-            )
+        return next(filter(None, (_difference(alone, Outcome(tuple(steps))) for steps in played)), None)
+
+    async def by_itself(channel: Channel) -> Difference | None:
+        return _difference(alone, await _episode(_session(trial, channel=channel), _actions(trial.gym)))
+
+    if await beside(trial.channel) and (found := await beyond_chance(trial, beside, by_itself)):
+        raise Violation(
+            f"{found.step} answers {found.expected!r}, as alone",
+            f"{found.actual!r}, while another episode is played",
+            "State is kept by something other than the session id.",
+            Cause.SHARED_STATE,
+        )

@@ -6,7 +6,9 @@ environment_servers/single_agent_turn/app.py, the client (all 0.7.0).
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -30,7 +32,7 @@ from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.identity import SESSION_ID
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contracts import post
+from gym_conformance.session.contracts import Session, post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.typed_sessions import TypedContract, TypedSession
 from gym_conformance.trajectories.execute import TrajectoryRun, run
@@ -123,14 +125,26 @@ async def _refuses_others(trial: Trial) -> bool:
     return is_error(reply.status)
 
 
-async def _left_behind(trial: Trial, session: TypedSession) -> Difference | None:
-    """Where the recorded calls, made in a session that is seeded, come to something else than in a fresh one."""
+async def _left_behind(
+    trial: Trial, session: Session, again: Callable[[Channel], Awaitable[Session]]
+) -> Difference | None:
+    """Where the recorded calls, made in a session that is seeded, come to something else than in a fresh one.
+
+    `again` opens another session like it, to exclude chance.
+    """
     trajectory = recorded_trajectory(trial)
-    rollout = TrajectoryRun(trial.gym, trial.channel, trajectory)
-    rollout.session = session
-    await rollout.walk_on()
+
+    async def walked(session: Session, channel: Channel) -> Outcome:
+        rollout = TrajectoryRun(trial.gym, channel, trajectory)
+        rollout.session = session
+        return await rollout.walk_on()
+
+    async def tried(channel: Channel) -> Outcome:
+        return await walked(await again(channel), channel)
+
     try:
-        return await Solo(trial, trajectory).difference(rollout.outcome)
+        found = await walked(session, trial.channel)
+        return await Solo(trial, trajectory).beyond_chance(found, tried, together=False)
     except NotApplicable:
         return None
 
@@ -214,16 +228,23 @@ async def typed_seed_foreign(trial: Trial, _: object) -> None:
     """
     typed = _under_typed(trial)
     trajectory = recorded_trajectory(trial)
-    rollout = TrajectoryRun(typed.gym, trial.channel, trajectory)
-    await rollout.finish()
-    session = rollout.session
-    if not isinstance(session, TypedSession):
-        raise TypeError(f"{session} is no typed session")
-    intruder, reply = await _other_episode(session)
+
+    async def intrude(channel: Channel) -> tuple[TypedSession, Reply]:
+        rollout = TrajectoryRun(typed.gym, channel, trajectory)
+        await rollout.finish()
+        session = rollout.session
+        if not isinstance(session, TypedSession):
+            raise TypeError(f"{session} is no typed session")
+        return await _other_episode(session)
+
+    async def intruder_over(channel: Channel) -> Session:
+        return (await intrude(channel))[0]
+
+    intruder, reply = await intrude(trial.channel)
     if is_error(reply.status):
         trial.note = f"refused with status {reply.status}"
         return
-    if difference := await _left_behind(typed, intruder):
+    if difference := await _left_behind(typed, intruder, intruder_over):
         raise Violation(
             "status 409, or a session of its own",
             f"status {reply.status}, and {difference.step} answers {difference.actual!r}, "
@@ -418,13 +439,23 @@ async def typed_close_final(trial: Trial, _: object) -> None:
             continue
         if keeps:
             raise Violation("a refusal, such as status 409", describe(reply), _CLOSED)
-        if session is not never and (difference := await _left_behind(typed, late)):
+        if session is not never and (difference := await _left_behind(typed, late, partial(_late, typed))):
             raise Violation(
                 f"{difference.step} answers {difference.expected!r}, as in a fresh session, or a refused seed",
                 f"{difference.actual!r}",
                 "close_session releases nothing.",
             )
     trial.note = "" if keeps else "accepted again: nothing is kept by the id"
+
+
+async def _late(typed: Trial, channel: Channel) -> Session:
+    """A session that is seeded again after the recorded calls and a close."""
+    closed = TrajectoryRun(typed.gym, channel, recorded_trajectory(typed))
+    await closed.finish()
+    await closed.session.close()
+    late = closed.session.again() if isinstance(closed.session, TypedSession) else closed.session
+    await late.seed()
+    return late
 
 
 @check(
