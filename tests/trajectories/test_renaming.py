@@ -7,7 +7,7 @@ from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.markers import markers, renewed, told_apart
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
-from gym_conformance.trajectories.renaming import names_in, new_names, read_back, renamed, with_other_numbers
+from gym_conformance.trajectories.renaming import names_in, new_names, read_back, renamed, taking, with_other_numbers
 from gym_conformance.trajectories.trajectory import Trajectory
 
 _ARGUMENTS = {
@@ -61,3 +61,15 @@ def test_two_sessions_share_no_marker_and_each_try_has_its_own() -> None:
         told = [markers(str([call.arguments for call in one.calls])) for one in again.trajectories]
         assert [len(each) for each in told] == [len(first), len(second)]
         assert not told[0] & first
+
+
+def test_a_name_is_new_within_the_texts_of_a_row_too_where_it_stands_as_a_word() -> None:
+    row = Row({**ROW.data, "titles": ["The saw and I", "I saw", "seesaw", "saw"]}, ROW.source)
+    names = new_names(frozenset({"saw"}), DRAW)
+    new = names["saw"]
+    titles = renamed(Trajectory(row, LENDS.calls), names).row.data["titles"]
+    assert titles == [f"The {new} and I", f"I {new}", "seesaw", new]
+
+
+def test_things_of_another_row_take_the_same_new_names() -> None:
+    assert taking(frozenset({"hammer", "nail", 9}), {"saw": "zqa", 7: 100}) == {"hammer": "zqa", 9: 100}

@@ -29,8 +29,23 @@ def _row(**fields: object) -> Row:
     return Row({"responses_create_params": params, **fields}, Source(Path("rows.jsonl"), 1))
 
 
+_MOVE = {
+    "type": "function",
+    "name": "move",
+    "parameters": {
+        "type": "object",
+        "properties": {"to": {"type": "string", "pattern": "^[a-h][1-8]$"}},
+        "required": ["to"],
+    },
+}
+
+
 def _library() -> FastAPI:
     app = FastAPI()
+
+    @app.post("/move")
+    def move(call: dict[str, str]) -> dict[str, bool]:
+        return {"moved": call["to"] == "b3"}
 
     @app.post("/seed_session")
     def seed(response: Response) -> dict[str, str]:
@@ -50,15 +65,25 @@ def test_words_come_from_fields_first_and_then_from_what_the_user_says() -> None
     assert words_of(_row(wanted={"Dune": 7})) == ("Dune", "Lend", "War and Peace", "Emma")
 
 
-def test_a_tool_is_asked_for_what_it_knows() -> None:
+def _asked(row: Row) -> dict[str, tuple[object, ...]]:
     async def ask(url: str) -> dict[str, tuple[object, ...]]:
         transport = Transport(httpx.URL(url), deadline=5)
         try:
-            gym = await recognise(Endpoint(url, transport, 5), (_row(wanted={"Dune": 7}),), ())
+            gym = await recognise(Endpoint(url, transport, 5), (row,), ())
             return await known_arguments(gym, gym.rows)
         finally:
             await transport.aclose()
 
     with serve(_library()) as url:
-        known = asyncio.run(ask(url))
+        return asyncio.run(ask(url))
+
+
+def test_a_tool_is_asked_for_what_it_knows() -> None:
+    known = _asked(_row(wanted={"Dune": 7}))
     assert [call["title"] for call in known["lend"] if isinstance(call, dict)] == ["Dune", "War and Peace"]
+
+
+def test_words_of_a_form_are_held_to_others_of_that_form() -> None:
+    params = {"input": "Move!", "tools": [_MOVE]}
+    row = Row({"responses_create_params": params, "board": {"start": "a1", "target": "b3"}}, Source(Path("r"), 1))
+    assert _asked(row) == {"move": ({"to": "b3"},)}

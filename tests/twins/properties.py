@@ -52,6 +52,32 @@ class OneStore(ReferenceServer):
         return await super().seed(session_id, row)
 
 
+class CountsForAll(ReferenceServer):
+    """How many stockrooms there are in all is said to everybody, and so never the same in two sessions."""
+
+    seeded = 0
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.seeded += 1
+        return await super().seed(session_id, row)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        return {**result, "stockrooms": self.seeded} if tool.name == "list_stock" else result
+
+
+class CachesByItem(ReferenceServer):
+    """What was counted of an item first is what everybody is told of it, whatever is in stock there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted: dict[str, Any] = {}
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        return self.counted.setdefault(arguments["item"], result) if tool.name == "count_stock" else result
+
+
 class PendingRow(ReferenceServer):
     """The row of a seed waits in one place until its first call: a seed in between replaces it."""
 
@@ -211,6 +237,8 @@ _ISOLATION = _words("isolation-interleaved isolation-concurrent isolation-crowde
 TWINS = (
     PropertyTwin("state shared by all sessions", StateOfTheLastSeed, _ISOLATION - {"isolation-concurrent"}),
     PropertyTwin("one store that no seed resets", OneStore, _words("isolation-earlier isolation-told"), calls=16, sessions=4),
+    PropertyTwin("a count of all sessions that only reads show", CountsForAll, _words("isolation-earlier"), calls=40),
+    PropertyTwin("a cache keyed by an item's name", CachesByItem, _words("isolation-earlier"), calls=40),
     PropertyTwin("a row that waits in one place", PendingRow, _words("isolation-interleaved")),
     PropertyTwin("three calls in one order open a trap-door", OrderLeaks, _words("isolation-interleaved"), calls=9),
     PropertyTwin("one count for all", OneCountForAll, _words("isolation-interleaved")),

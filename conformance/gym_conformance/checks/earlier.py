@@ -16,7 +16,6 @@ from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
-from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import ChangedAnswer, by_design, changed, changed_since, lasting
@@ -24,7 +23,7 @@ from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_o
 from gym_conformance.trajectories.execute import run, run_schedule
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, moved, volatile
-from gym_conformance.trajectories.renaming import names_in, new_names, read_back, renamed, with_other_numbers
+from gym_conformance.trajectories.renaming import names_in, new_names, read_back, renamed, taking, with_other_numbers
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
 #: Trajectories that are tried under other names, and sets of names of each.
@@ -79,9 +78,10 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         for names in names_in(trajectory)[:_SETS]:
             tried += 1
             await _expect_strangers(trial, trajectory, names, trajectory)
-        for names, row in zip(names_in(trajectory), _others(trial, trajectory), strict=False):
+        others = (other for other in found if other.row is not trajectory.row)
+        for names, other in zip(names_in(trajectory), others, strict=False):
             tried += 1
-            await _expect_strangers(trial, trajectory, names, replace(trajectory, row=row))
+            await _expect_strangers(trial, trajectory, names, other)
         await _expect_unmoved(trial, trajectory)
     trial.note = f"{tried} pairs of sessions"
 
@@ -176,18 +176,18 @@ def _but(mask: frozenset[Place], found: Iterator[Difference]) -> Iterator[Differ
     return (one for one in found if not any(one.place[:length] in mask for length in range(1, len(one.place) + 1)))
 
 
-def _others(trial: Trial, trajectory: Trajectory) -> list[Row]:
-    """Another row that has the same tools: what was looked up there is not what it is here."""
-    return [row for row in trial.gym.rows if row is not trajectory.row and row.tools == trajectory.row.tools][:1]
+async def _expect_strangers(trial: Trial, trajectory: Trajectory, names: frozenset[Any], other: Trajectory) -> None:
+    """Hold a trajectory after a session that used the same names to what it comes to after one that used others.
 
-
-async def _expect_strangers(trial: Trial, trajectory: Trajectory, names: frozenset[Any], earlier: Trajectory) -> None:
-    """Hold a trajectory after a session that used the same names to what it comes to after one that used others."""
+    The earlier session makes the same calls, on the same row or on that of `other`, whose things take the names.
+    """
     draw = Random()  # noqa: S311 - names, no secrets
+    earlier, spoken = replace(trajectory, row=other.row), next(iter(names_in(other)), frozenset[Any]())
 
     async def after(channel: Channel, *, same: bool) -> Outcome:
         mine = new_names(names, draw)
-        await run(trial.gym, channel, renamed(earlier, mine if same else new_names(names, draw)))
+        theirs = mine if same else new_names(names, draw)
+        await run(trial.gym, channel, renamed(earlier, {**taking(spoken, theirs), **theirs}))
         return read_back(await run(trial.gym, channel, renamed(trajectory, mine)), mine)
 
     await _expect_alike(
@@ -257,8 +257,14 @@ async def _expect_alike(
 
 
 async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
-    """What `--gym-replay` does: the first trajectory 17 times before the others, and 17 times after them."""
+    """What `--gym-replay` does: the first trajectory 17 times before the others, and 17 times after them.
+
+    Where the others come and go in its midst, it reads before and after that.
+    """
     probe, *writes = schedule.trajectories
+    if schedule.order:
+        await _expect_steady(trial, replace(probe, calls=probe.calls[: len(probe.calls) // 2]), writes[0])
+        return
     if change := (await changed(trial.gym, (probe,), writes)).change:
         raise _violation(trial, change)
 

@@ -85,7 +85,11 @@ def _is_id(name: str, value: Any, schema: Any) -> bool:
 def _arguments(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Every argument without parts, with its name and its definition."""
     schema = schema if isinstance(schema, dict) else {}
-    if isinstance(value, dict) and not is_reference(value):
+    if is_reference(value):  # what a reply says of the row has the row's names
+        stand_in = value["$reply"].get("otherwise")
+        if isinstance(stand_in, str):
+            yield name, stand_in, schema
+    elif isinstance(value, dict):
         properties = schema.get("properties")
         known = properties if isinstance(properties, dict) else {}
         for key, inner in value.items():
@@ -107,6 +111,19 @@ def new_names(names: frozenset[Any], draw: Random) -> Names:
     )
 
 
+def taking(names: frozenset[Any], new: Names) -> Names:
+    """The new names that others have, for names of other things: one for one, as many as there are of their kind."""
+    return {
+        old: value
+        for kind in (str, int)
+        for old, value in zip(
+            sorted(name for name in names if type(name) is kind),
+            (value for name, value in sorted(new.items(), key=str) if type(name) is kind),
+            strict=False,
+        )
+    }
+
+
 def renamed(trajectory: Trajectory, names: Names) -> Trajectory:
     """The trajectory, and its row's own fields, with the new names."""
     spoken = [name for name in names if isinstance(name, str) and len(name) >= _SPOKEN]
@@ -119,7 +136,7 @@ def renamed(trajectory: Trajectory, names: Names) -> Trajectory:
 def _mapped(value: Any, names: Names, within: re.Pattern[str] | None = None) -> Any:
     if isinstance(value, dict):
         return (
-            value
+            {key: {**inner, "otherwise": _name(inner.get("otherwise"), names)} for key, inner in value.items()}
             if is_reference(value)
             else {_name(key, names): _mapped(each, names, within) for key, each in value.items()}
         )
