@@ -1,9 +1,7 @@
-"""Files in folders that others write to, too: what is read is bounded, and what is written is whole and where it seems.
+"""Reading and writing files in folders that others can write to: reads are bounded, writes are atomic and follow no links.
 
-Read are regular files, up to a size, whose values every later step can walk and send.
-
-A file that fails it is an `OSError` or a `ValueError` with one line, as one that cannot be read at all, so that whoever
-reads has one way to refuse it.
+Only regular files up to a limit are read, and only values that every later step can walk and send. Anything else
+raises an `OSError` or a `ValueError` with a one-line message, like a file that cannot be read at all.
 """
 
 import errno
@@ -21,7 +19,7 @@ from typing import Any, Final
 LARGEST: Final = 64 << 20
 _LARGEST_YAML: Final = 1 << 20
 
-#: Levels of a value: more than any dataset, schema or config has, and few enough for functions that call themselves.
+#: Levels of a value: more than any dataset, schema or config has, and few enough for recursive functions.
 DEEPEST: Final = 100
 
 #: Values that a YAML file may come to with its aliases written out.
@@ -130,7 +128,7 @@ def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: it is none, or `flaw` finds one.
+        ValueError: it is not JSON, or `flaw` finds one.
     """
     try:
         value = json.loads(text)
@@ -216,7 +214,7 @@ def _open_here(path: str, flags: int) -> int:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """Open without waiting for whoever would write into a FIFO."""
+    """Open without blocking on a FIFO that has no writer."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):

@@ -28,15 +28,15 @@ from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.typed_sessions import TypedContract
 from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
 
-#: What is seeded and verified where no `--gym-data` is given: the least that every version's types take.
+#: What is seeded and verified without `--gym-data`: the minimum that every version's types accept.
 BARE_ROW = Row({"responses_create_params": {"input": [{"role": "user", "content": "Hello."}]}}, Source(Path(), 0))
 
-#: So many different definitions are compared with the server: a comparison takes some hundredths of a second.
+#: How many different definitions are compared with the server: each takes some hundredths of a second.
 COMPARED = 500
 
 _MORE = frozenset({DriftKind.ARGUMENT_WIDENED, DriftKind.ARGUMENT_UNOFFERED, DriftKind.UNNAMED_REFUSED})
 
-#: Also what a server answers that knows no POST at all.
+#: The last is the answer of a server that knows no POST at all.
 _UNROUTED = UNROUTED | {HTTPStatus.NOT_IMPLEMENTED}
 
 
@@ -77,7 +77,7 @@ class Gym:
 
     @property
     def row(self) -> Row:
-        """The row that checks use where any will do."""
+        """The row that checks use if any row will do."""
         return self.rows[0] if self.rows else BARE_ROW
 
     @cached_property
@@ -120,7 +120,7 @@ class Gym:
 
     @cached_property
     def drifts(self) -> tuple[Drift, ...]:
-        """All drift that the schemas show, or cannot rule out; what the live server says to it is not in it.
+        """All drift that the schemas show or cannot rule out; the live server is not asked.
 
         One schema for every tool, as a catch-all has it, takes more than any one of them: that is no drift.
         """

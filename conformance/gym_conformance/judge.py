@@ -26,7 +26,7 @@ _HINTS = {
     Fault.TLS: "The TLS connection failed.",
 }
 
-#: A race that came once comes again in so many tries, or not at all.
+#: How often a concurrent schedule is tried again: a race that lost once is likely to lose again in so many tries.
 _CONCURRENT_TRIES = 10
 
 
@@ -61,11 +61,11 @@ class Judge:
         return findings or [self._finding(check, "server", Verdict.NOT_APPLICABLE, "there is nothing to try")]
 
     async def read(self, check: Check) -> list[Finding]:
-        """A check of files alone: nothing is sent, also not to see whether the server still answers."""
+        """Run a check of files only: nothing is sent, not even to see whether the server still answers."""
         return [await self._try(check, subject) for subject in check.subjects(Trial(self.bench))]
 
     async def _unmet(self, check: Check) -> Finding | None:
-        """What the check cannot do without and this gym has not, as a finding."""
+        """The first need of the check that this gym does not meet, as a finding."""
         for need in check.needs:
             if need.name not in self.asked:
                 self.asked[need.name] = await self._ask(need)
@@ -75,11 +75,11 @@ class Judge:
         return None
 
     async def _ask(self, need: Need) -> tuple[Verdict, str, bool] | None:
-        """How a check without it ends, the reason, and whether the user could have given it; None where it is there."""
+        """How a check ends if the need is not met, why, and whether the user could have provided it; None if it is met."""
         trial = Trial(self.bench)
         try:
             await need.ask(trial)
-            # What a server lacks for good it may have said to the first look, and to nothing after it
+            # a server may have named what it lacks only once, in its answers to the first look
             await self.diagnoses.explain(self._case(trial))
         except NotApplicable as reason:
             return Verdict.NOT_APPLICABLE, str(reason), isinstance(reason, NotExamined)
@@ -88,7 +88,7 @@ class Judge:
         return None
 
     async def replay(self, check: Check, schedule: Schedule) -> list[Finding]:
-        """Try one schedule that broke a property before; several times where the order is not ours."""
+        """Try one schedule that broke a property before; several times if it runs concurrently."""
         attempt = check.attempt
         if attempt is None:
             raise ValueError(f"{check.id} is no property of trajectories")
@@ -148,7 +148,7 @@ class Judge:
         return Case(self.bench, tuple(trial.channel.exchanges), fault, trial.asked_judge_model, repeated)
 
     async def _afterwards(self, check: Check) -> list[Finding]:
-        """After every check the server still answers, whatever it was sent."""
+        """Whatever a check sent, the server must still answer after it."""
         trial = Trial(self.bench)
         try:
             await trial.send(Request("GET", LIVENESS))

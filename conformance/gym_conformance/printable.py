@@ -1,7 +1,7 @@
 """The gate for texts that are not ours: what passes is one line that a terminal, a CI log and a report show as it stands.
 
-`Shown` is the type that carries it. What carries texts to a reader (a finding, a refusal) takes each through `printable`
-itself, so that none goes around; secrets are taken out before (`redaction`), by whoever knows them.
+`Shown` is the type that carries it. The types that carry texts to a reader (a finding, a refusal) call `printable`
+themselves, so that no text bypasses it; secrets are taken out before that (`redaction`).
 """
 
 import re
@@ -17,7 +17,7 @@ _COMMAND: Final = re.compile(r"^(\s*)::|##(?=\w*\[)")
 
 _WORD: Final = re.compile(r"\S+")
 
-#: Characters of what is refused on the command line: paths and words of the user's own, and of files.
+#: How many characters are shown of a refused argument: the user's own paths and words, or a file's.
 _REFUSAL: Final = 1_000
 
 

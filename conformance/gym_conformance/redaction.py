@@ -27,16 +27,16 @@ _LEAST_NAMED = 6
 #: The beginning of a secret that is recognised at the end of a text that was cut there.
 _BEGINNING = 8
 
-#: Characters at a text's end in which that is looked for.
+#: How many characters at a text's end are searched for it.
 _TAIL = 400
 
-#: So many times what is shown of a text are looked through for secrets.
+#: How much of a text is searched for secrets, as a multiple of what is shown.
 _WINDOW = 10
 
 #: What requests say anyway; a header of the user's may hold it too.
 _PUBLIC = frozenset({"application/json", "*/*", "gym-conformance"})
 
-#: What stands where a secret might, and is none.
+#: Placeholders that occur in a secret's place.
 _PLACEHOLDERS = frozenset({"default", "disabled", "enabled", "example", "nothing", "optional", "required"})
 
 #: Names of what holds a secret: these anywhere in the name, and these as one of its words.
@@ -111,7 +111,7 @@ class Secrets:
         return printable(self.redact(text[:window]), limit, len(text))
 
     def _without_beginning(self, text: str) -> str:
-        """The text without the beginning of a secret that whoever cut it left at its end."""
+        """The text without the beginning of a secret that was left at its end when it was cut."""
         body = text.rstrip(".\"' ")
         lowered = body[-_TAIL:].lower()
         for spelling in self._spelt:
@@ -139,13 +139,13 @@ def named_values(config: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what bears this name is meant to be a secret."""
+    """Whether a setting of this name is meant to be secret."""
     words = {word.lower() for word in _NAME_WORD.findall(name)}
     return bool(_ANYWHERE.search(name) or words & _WORDS) and name not in {"PWD", "OLDPWD"}
 
 
 def _named(name: str, value: str) -> Iterator[str]:
-    """The secrets in what bears this name."""
+    """The secrets in the value of a setting of this name."""
     if is_secret_name(name):
         yield value
     for information in _USER_INFORMATION.findall(value):

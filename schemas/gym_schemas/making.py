@@ -1,4 +1,4 @@
-"""Values of a schema: one reading of its canonical form, for whoever makes the choices (`choices`)."""
+"""Makes values of a schema from its canonical form; `choices` decides wherever there is a choice."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,16 +21,16 @@ from gym_schemas.schema_reading import Parameters, SchemaReading, fits, read
 Mined = Mapping[str, Sequence[Json]]
 """Known good values, by the name of a property, at any depth."""
 
-#: Past these, a value is too large to be an example of anything.
+#: Longer texts and arrays than these are not made.
 LONGEST_TEXT, MOST_ITEMS = 100_000, 1_000
 
 _ROOM = 4
-"""How many items more than it must an array may have at the root; one less for each level, and at least one."""
+"""How many optional items an array gets at the root; one fewer at each level below, but at least one."""
 _MOST_EXTRAS = 3
 _MOST_REFERENCES = 3
-"""How often a value goes through a reference before the smallest value takes over."""
+"""How many references a value follows before the smallest value is used."""
 _MOST_REFUSED = 24
-"""How many parts of one value are made anew: tries within tries would be without end."""
+"""How many parts of one value are made again: nested retries would multiply without end."""
 _FREE = ("string", "integer", "number", "boolean", "array", "object", "null")
 _SCALARS = ("string", "integer", "number", "boolean", "null")
 _PLAIN_NAME = "[a-z_]{1,8}"
@@ -55,15 +55,15 @@ _SIMPLE: tuple[Json, ...] = (
     [0, 1],
 )
 _STEPS, _SEEDS = 8, 20
-"""How many simple ways, and then random ones, are tried for a smallest value."""
+"""How many simple, and then random, attempts are made at a smallest value."""
 
 
 class NoValue(Exception):
-    """No valid value is known: there is none, or none that this package can build."""
+    """No valid value is known: none exists, or none that this package can build."""
 
 
 def minimal(schema: Parameters) -> Json:
-    """A smallest value that the schema admits: always the same, as a new object.
+    """A smallest value that the schema admits: the same one each time, as a new object.
 
     Raises:
         NoValue: none is known; `unsupported` says why.
@@ -78,7 +78,7 @@ def minimal(schema: Parameters) -> Json:
 
 
 def sampled(schema: Parameters, random: Random) -> Json:
-    """A value that the schema admits, one of everyday looks, as the random number generator says.
+    """An ordinary-looking value that the schema admits, chosen by the random number generator.
 
     Raises:
         NoValue: none is known.
@@ -87,7 +87,7 @@ def sampled(schema: Parameters, random: Random) -> Json:
 
 
 def smallest(reading: SchemaReading, node: CanonicalSchema) -> Json:
-    """A smallest value of a node, which is shared: to be copied before it is given away.
+    """A smallest value of a node; it is shared, so copy it before passing it on.
 
     Raises:
         NoValue: none is known.
@@ -104,7 +104,7 @@ def possible(reading: SchemaReading, node: CanonicalSchema | None) -> bool:
 
 
 class _Smallest:
-    """The search for smallest values, which are kept with the reading; a node inside itself has none on that way."""
+    """The search for smallest values, which are cached in the reading. A node met again inside itself has none on that path."""
 
     def __init__(self, reading: SchemaReading) -> None:
         self._reading = reading
@@ -121,7 +121,7 @@ class _Smallest:
             value = next((one for one in self._candidates(node) if fits(node, one)), ABSENT)
             self._open.pop()
             self._circles.discard(node)
-            if value is ABSENT and self._circles:  # none on this way; there may be one on another
+            if value is ABSENT and self._circles:  # none on this path; there may be one on another
                 raise NoValue
             found[node] = value
         if found[node] is ABSENT:
@@ -191,7 +191,7 @@ class Maker:
         return self._inner(node) if self._inner else self.make(node)
 
     def at(self, step: str | int, node: CanonicalSchema | None) -> Json:
-        """A value of a node that stands one level further inside; of None, any value."""
+        """A value of a node one level further inside; any value for None."""
         before = self.choices.way
         self.choices.way = (*before, step)
         try:
@@ -202,7 +202,7 @@ class Maker:
             self.choices.way = before
 
     def make(self, node: CanonicalSchema) -> Json:  # noqa: PLR0911 (one case for each kind of view)
-        """A value of a node, held to it where it is not right by construction."""
+        """A value of a node, checked against it unless it is valid by construction."""
         match view := node.view():
             case views.TrueView():
                 return self._free(_FREE)
@@ -252,7 +252,7 @@ class Maker:
         return [branch for *_, branch in sorted(known, key=lambda one: one[:2])]
 
     def _held(self, node: CanonicalSchema, make: Callable[[], Json]) -> Json:
-        """Some tries, and then the smallest value, so that no choice is in vain; who cannot try again is checked later."""
+        """A value that fits the node: a few attempts, then the smallest value. With only one attempt, the caller checks the whole."""
         for _ in range(self.choices.tries):
             value = make()
             if self.choices.tries == 1 or fits(node, value):
@@ -373,7 +373,7 @@ class Maker:
             return False
 
     def _item(self, index: int, node: CanonicalSchema | None, seen: set[str] | None) -> Json:
-        """One item; where all are to be different, one that was not seen before, `ABSENT` if none is known."""
+        """One item; if all must differ, one that was not seen before, or `ABSENT` if none is known."""
         value = self.at(index, node)
         if seen is None:
             return value
@@ -383,7 +383,7 @@ class Maker:
                 return value
             if more > len(seen) + _STEPS:
                 break
-            # what chance makes twice, counting makes once
+            # a random choice repeats itself; counting does not
             value = more
             if node is not None:
                 value = Maker(self.reading, Simplest(more), smallest=self._inner or self._smallest).make(node)
@@ -394,7 +394,7 @@ class Maker:
         return clone(smallest(self.reading, node))
 
     def _object(self, node: CanonicalSchema, view: views.ObjectView | None) -> Json:
-        """Properties that are required, some that are optional, few others.
+        """An object with the required properties, some optional ones, and a few others.
 
         Undeclared properties are given only where the schema speaks of them, or names no property at all: a tool that
         takes {"city"} and forgot `additionalProperties: false` is not called with anything else.
@@ -433,7 +433,7 @@ class Maker:
 
     def _optional(self, shape: "ObjectShape") -> list[str]:
         """The optional properties of which a value is known."""
-        if self._inner:  # as far as it is known on the way to a smallest value
+        if self._inner:  # as far as known while the smallest value is still being searched
             return [name for name in shape.optional if (child := shape.child(name)) is None or self._known(child)]
         if shape.possible is None:
             shape.possible = [name for name in shape.optional if possible(self.reading, shape.child(name))]
@@ -452,9 +452,9 @@ class ObjectShape:
     Attributes:
         optional: names of properties that it may have.
         extras: patterns for the names of other properties, of which it may have some.
-        exact: whether an object made so is right by construction.
+        exact: whether an object made this way is valid by construction.
         lengths: of the other properties' names, the shortest and the longest.
-        possible: those of `optional` of which a value is known, once it was asked.
+        possible: those of `optional` for which a value is known; None until computed.
     """
 
     optional: list[str]
@@ -470,7 +470,7 @@ class ObjectShape:
     possible: list[str] | None = None
 
     def child(self, name: str) -> CanonicalSchema | None:
-        """What is said of one property's value; None is nothing."""
+        """The schema of one property's value; None if there is none."""
         if name in self.properties:
             return self.properties[name]
         return next((node for pattern, node in self.patterns.items() if matches(pattern, name)), self.rest)
@@ -526,7 +526,7 @@ def _name_patterns(names: CanonicalSchema | None) -> tuple[list[str], tuple[int,
 
 
 def names_admitted(view: views.ObjectView) -> tuple[str, ...]:
-    """The property names that are all that may be used; empty where the object does not list them."""
+    """The only property names that are allowed; empty if the object does not list them."""
     if view.property_names is None:
         return ()
     match view.property_names.view():

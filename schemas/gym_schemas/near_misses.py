@@ -1,4 +1,4 @@
-"""Values that a schema refuses for one reason: per keyword, how to turn the right value at a place into a wrong one."""
+"""Values that a schema refuses for one reason: for each keyword, how to turn the right value at a place into a wrong one."""
 
 import math
 import re
@@ -53,7 +53,7 @@ class SchemaFault:
 def near_miss(maker: Maker, right: Json = ABSENT) -> NearMiss | None:
     """A value with one thing wrong at one place, each fault as likely as any other; None where the choices found none.
 
-    It is made from the right value, or from one that the maker makes.
+    It starts from the given right value, or from one that the maker makes.
 
     Raises:
         NoValue: no valid value is known.
@@ -97,7 +97,7 @@ def faults(reading: SchemaReading) -> tuple[SchemaFault, ...]:
 
 
 def _at(reading: SchemaReading, place: SchemaPlace) -> Iterator[SchemaFault]:
-    """Everything that can be wrong at the place itself; what lies within it is a place of its own."""
+    """Everything that can be wrong at the place itself; the values inside it are places of their own."""
     found = [] if place.is_branch else [*_types(reading, place.node)]
     match place.node.view():
         case views.ConstView(value) if value == {}:

@@ -19,7 +19,7 @@ _NEAR = 100
 
 
 def number_of(view: views.IntegerView | views.NumberView, choices: Choices) -> int | float | None:
-    """A number of the view, integers first, None where there is none.
+    """A number of the view, integers first; None if there is none.
 
     `not_multiple_of`, and bounds that no float has exactly, are left to the caller.
     """

@@ -1,7 +1,7 @@
 r"""Texts that regular expressions match, as JSON Schema writes those (ECMA-262).
 
-An expression is read into parts, and a `Choices` makes a text of them. Look-behind and negative look-around are not
-looked at, and of classes such as \p{L} or [^x] a sample is known: whoever asks holds the text to the schema.
+An expression is read into parts, and a `Choices` makes a text of them. Look-behind and negative look-around are
+ignored, and classes such as \p{L} or [^x] are represented by a sample, so callers check the text against the schema.
 """
 
 import re
@@ -171,7 +171,7 @@ class _Reader:
             raise _Unreadable
         if found and found["other"]:
             return _NOTHING
-        if found and found["ahead"]:  # what is asked for further on may as well stand here
+        if found and found["ahead"]:  # a look-ahead is satisfied by writing it here
             return _times(part, 0, 1)
         return _named(part, names) if names else part
 

@@ -21,7 +21,7 @@ _REFERENCES = 2
 
 @dataclass(frozen=True)
 class Into:
-    """A step to a property, or to an item; `node` is what it is to be where there is none."""
+    """A step to a property or an item; `node` is the schema to make it from if it is missing."""
 
     key: str | int
     node: CanonicalSchema
@@ -29,7 +29,7 @@ class Into:
 
 @dataclass(frozen=True)
 class Branch:
-    """A step to one of several alternatives: where the value is of another, it is made anew."""
+    """A step into one of several alternatives; a value of another alternative is replaced."""
 
     node: CanonicalSchema
 

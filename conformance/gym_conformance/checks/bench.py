@@ -12,7 +12,7 @@ from gym_conformance.trajectories.profiles import USUAL, Search
 
 @dataclass(frozen=True)
 class Settings:
-    """How to try a gym: how much to search, and its process (`pid`), where that is on this machine and known."""
+    """How to try a gym: how much to search, and the server's process (`pid`), if it is known and on this machine."""
 
     search: Search = USUAL
     pid: int | None = None
@@ -23,9 +23,9 @@ class Learned:
     """What trials found out about a gym, for those that follow.
 
     Attributes:
-        knowledge: what trajectories are made of; None until a property asks.
-        first_look: what it answered before any session had written anything; None until somebody asks.
-        offer: what it serves over MCP, as far as somebody has asked.
+        knowledge: what trajectories are made from; None until a property needs it.
+        first_look: what it answered before any session had written anything; None until it is taken.
+        offer: what it serves over MCP, as far as it is known.
     """
 
     knowledge: Knowledge | None = None

@@ -105,7 +105,7 @@ def _violation(trial: Trial, change: ChangedAnswer) -> Violation:
 
 
 async def _expect_unchanged(trial: Trial, probe: Trajectory, writes: Trajectory) -> None:
-    """Hold a probe to what it came to just before another session."""
+    """Compare a probe with its outcome just before another session."""
 
     async def around(between: Trajectory | None, channel: Channel) -> Difference | None:
         before = await run(trial.gym, channel, probe)
@@ -167,7 +167,7 @@ async def _expect_steady(trial: Trial, probe: Trajectory, writes: Trajectory) ->
 
 
 def _fresh(trajectory: Trajectory) -> Trajectory:
-    """The trajectory under names that nobody has used, where it has any."""
+    """The trajectory with new names that were never used, if it has names."""
     names = names_in(trajectory)
     return renamed(trajectory, new_names(names[-1], Random())) if names else trajectory  # noqa: S311 - names, no secrets
 
@@ -177,7 +177,7 @@ def _but(mask: frozenset[Place], found: Iterator[Difference]) -> Iterator[Differ
 
 
 async def _expect_strangers(trial: Trial, trajectory: Trajectory, names: frozenset[Any], other: Trajectory) -> None:
-    """Hold a trajectory after a session that used the same names to what it comes to after one that used others.
+    """Compare a trajectory after a session with the same names with one after a session with other names.
 
     The earlier session makes the same calls, on the same row or on that of `other`, whose things take the names.
     """

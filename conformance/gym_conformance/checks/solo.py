@@ -1,4 +1,4 @@
-"""What a trajectory comes to alone: the yardstick that every property of sessions is held to."""
+"""The outcome of a trajectory that runs alone, with which every property of sessions compares."""
 
 from collections.abc import Awaitable, Callable
 
@@ -25,7 +25,7 @@ class Solo:
         self._runs = 0
 
     async def outcome(self) -> Outcome:
-        """What the first run came to."""
+        """The outcome of the first run."""
         return self._outcome or await self._run()
 
     async def difference(self, tried: Outcome) -> Difference | None:

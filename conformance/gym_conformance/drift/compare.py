@@ -2,7 +2,7 @@
 
 The definition is read as what it offers by name (`lax.closed`). A claim is shown only with a witness that satisfies
 the definition, and that the server's schema refuses even after any conversion pydantic might make. Everything that
-is neither shown nor proven to be no drift is said to be unknown.
+is neither shown to be drift nor proven not to be is reported as unknown.
 """
 
 from collections.abc import Iterator

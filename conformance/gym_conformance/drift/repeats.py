@@ -15,7 +15,7 @@ from uuid import uuid4
 from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.definitions import Definitions
 
-#: How many bytes of texts are kept, and how many texts may be learnt in vain before no more are.
+#: How many bytes of text are kept, and how many texts in a row may go unused before no more are kept.
 KEPT, IN_VAIN = 8_000_000, 2_000
 
 #: Bytes of a text by which it is looked up; texts that begin alike are tried one by one, and only so many of them.

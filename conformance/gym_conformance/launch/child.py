@@ -91,7 +91,7 @@ def server_class(space: dict[str, Any], group: str) -> Any:
     """The one server of this kind of a module that does not run it by itself.
 
     Raises:
-        LaunchError: there is none, or more than one.
+        LaunchError: the module has none, or more than one.
     """
     module, name, extended = _BASES[group]
     base = vars(importlib.import_module(f"nemo_gym.{module}"))[name]
@@ -210,7 +210,7 @@ def failure(error: BaseException) -> dict[str, Any]:
 
 
 def print_where(error: BaseException) -> None:
-    """Print a traceback of the env's own frames: how it came to be imported says nothing."""
+    """Print a traceback of the env's own frames, without those of the import machinery."""
     said = traceback.TracebackException.from_exception(error)
     ours = (__file__, runpy.__file__, "<frozen", os.path.dirname(importlib.__file__))  # noqa: PTH120 - a prefix of names
     said.stack[:] = [frame for frame in said.stack if not frame.filename.startswith(ours)]

@@ -2,8 +2,8 @@
 
     python guard.py LOG LIMIT DESCRIPTORS -- COMMAND...
 
-Run by its path, in a session of its own. The first line of standard input is the server's; the end of it, which comes
-whatever becomes of who holds it, is the order to stop. On our standard output the server announces itself, and we say
+Run by its path, in a session of its own. The first line of standard input is for the server; end of input, which
+also comes if the parent dies, is the order to stop. On our standard output the server announces itself, and we say
 last how it ended. LIMIT is in bytes; DESCRIPTORS are inherited by the server, separated by commas;
 the one to announce itself on is the command's last word.
 """

@@ -29,19 +29,19 @@ from gym_conformance.redaction import NO_SECRETS, Secrets, named_values
 #: Bytes of a server's output that are kept, and lines of it that are shown.
 LOG_LIMIT, LOG_LINES = 1 << 20, 12
 
-#: Seconds within which guard and server are gone; the guard's own time, and some more.
+#: Seconds within which the guard and the server are gone: the guard's own limit and a margin.
 _STOP = 12.0
 
 #: Seconds between two looks at whether a server listens.
 _PAUSE = 0.2
 
-#: In the environment of all that a server starts, so that it can be found where nobody guards it any more.
+#: In the environment of everything that a server starts, so that it can be found after its guard has died.
 MARK = "GYM_CONFORMANCE_LAUNCH"
 
 #: Before the number of our process in the name of a temporary folder.
 _PREFIX = "gym-conformance-"
 
-#: Bytes of an announcement, and how much is shown of anything else that was written there.
+#: Bytes of an announcement, and how much is shown of anything else written to that descriptor.
 _ANNOUNCEMENT, _SHOWN = 4 << 20, 80
 
 #: Characters of what is needed.
@@ -61,7 +61,7 @@ class NotLaunched(Exception):
 
 @dataclass(frozen=True)
 class PeerAddresses:
-    """Where the server finds the rest of a gym: base URLs' (host, port)."""
+    """Where the server finds the rest of the gym, as (host, port)."""
 
     head: tuple[str, int]
     policy: tuple[str, int]
@@ -130,10 +130,10 @@ class Launch:
 
 @dataclass
 class LaunchedServer:
-    """A server that is about to accept at `url`; `close`, or the end of this process, ends it and all that it started.
+    """A server about to accept connections at `url`. `close`, or the end of this process, ends it and everything it started.
 
     Attributes:
-        url: its base URL; the socket is bound before the server exists, and can be lost to nobody.
+        url: its base URL; the socket is bound before the server exists, so no other process can take the port.
         pid: the server's process.
         config: its global config, interpolations unresolved; what the head is to tell.
     """
@@ -150,7 +150,7 @@ class LaunchedServer:
         """Start it, and wait until it is about to accept.
 
         Raises:
-            NotLaunched: it does not come to that within the deadline.
+            NotLaunched: it is not ready within the deadline.
         """
         try:
             with _bound(listening=not self.launch.real) as listener:
@@ -169,7 +169,7 @@ class LaunchedServer:
         return self
 
     def refused(self, why: str) -> NotLaunched:
-        """What to raise where it announced itself and does not answer."""
+        """What to raise if it announced itself but does not answer."""
         ended = self._ended()
         return self._refusal(f"to answer: {ended or why}")
 
@@ -277,12 +277,12 @@ class LaunchedServer:
         self.pid, self.config = said["pid"], said["config"]
 
     def _ended(self) -> str:
-        """How it ended; '' where it runs."""
+        """How it ended; '' while it runs."""
         said = self._line(time.monotonic() + 1.0)
         return f"it ended {_status(said['ended'])}" if "ended" in said else ""
 
     def _line(self, deadline: float) -> dict[str, Any]:
-        """What was announced next; empty at the deadline."""
+        """The next line of the announcement; empty once the deadline has passed."""
         assert self._guard is not None  # noqa: S101
         assert self._guard.stdout is not None  # noqa: S101
         said = b""
@@ -295,7 +295,7 @@ class LaunchedServer:
         return self._announced(said)
 
     def _announced(self, line: bytes) -> dict[str, Any]:
-        """What a line says, if it is one of ours: the server's own code can write there, too."""
+        """The content of a line if it is one of ours; the server's own code can write there, too."""
         assert self._guard is not None  # noqa: S101
         try:
             said = parse_json(line.splitlines()[0])
@@ -314,9 +314,9 @@ class LaunchedServer:
 
 
 def _bound(*, listening: bool) -> socket.socket:
-    """A loopback socket. Its protocol is named: asyncio turns Nagle's delay off only where it is.
+    """A loopback socket. It names its protocol, because asyncio disables Nagle's algorithm only then.
 
-    One that does not listen keeps the port for the one socket that asks for it by number, and may share it.
+    One that does not listen only reserves the port, and shares it with the socket that later asks for it by number.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -356,7 +356,7 @@ def _is_below(pid: int, ancestor: int) -> bool:
 
 
 def end_marked(mark: str) -> None:
-    """Kill what bears the mark in its environment: whatever was started by a server, and outlived its guard."""
+    """Kill every process with the mark in its environment: what a server started and what outlived its guard."""
     deadline = time.monotonic() + _STOP
     while (rest := [each for each in psutil.process_iter() if _bears(each, mark)]) and time.monotonic() < deadline:
         for process in rest:

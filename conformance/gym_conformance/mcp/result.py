@@ -1,4 +1,4 @@
-"""What a tool call over MCP came to, and what it would have been as a route's reply. Pure."""
+"""The result of a tool call over MCP, also as the equivalent reply of a route. Pure."""
 
 import json
 from collections.abc import Mapping

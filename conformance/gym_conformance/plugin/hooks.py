@@ -35,12 +35,12 @@ def checks_of(options: Options) -> tuple[Check, ...]:
 
 
 def worker_of(config: pytest.Config) -> dict[str, Any] | None:
-    """What an xdist worker was told; None in any other process."""
+    """The input of an xdist worker; None in any other process."""
     return getattr(config, "workerinput", None)
 
 
 def prepare(target: Target, config: pytest.Config) -> None:
-    """Give a target what comes from this run of pytest: the lock it is held to, a live line, a folder for what it finds.
+    """Give a target what this run of pytest provides: the lock to compare with, a progress line, a folder for findings.
 
     Raises:
         pytest.UsageError: the lock cannot be used.
@@ -85,7 +85,7 @@ class Checking:
         return report
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
-        """A check that fails no run and yet has something to tell shows as that."""
+        """Show a check that does not fail the run but is no ordinary pass as what it is."""
         found = getattr(report, "gym", None)
         if not found or not report.passed:
             return None
@@ -133,7 +133,7 @@ class Suite:
         return running_target(self.url, dataset, self.options)
 
     def pytest_report_header(self) -> str | None:
-        """Say what a server that may be others' too is in for."""
+        """Warn of what is sent to a server that others may be using."""
         options = self.options
         if options.envs or is_here(options.url):
             return None
@@ -150,7 +150,7 @@ class Suite:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str) -> None:
-        """Remember of which check a worker died."""
+        """Remember during which check a worker died."""
         self.tally.died.append(crashitem.rpartition("::")[2])
 
     @pytest.hookimpl(tryfirst=True)

@@ -73,7 +73,7 @@ class Tally:
         )
 
     def so_far(self) -> Report:
-        """What was found, as if no other check were wanted: which are not is known only when all processes have ended."""
+        """What was found so far, without checks that have not run: which of them were deselected is known only at the end."""
         return replace(self, deselected={check.id for check in self.checks} - self.found.keys()).report("")
 
     @property
@@ -88,7 +88,7 @@ class Tally:
 
     @property
     def complete(self) -> list[Finding]:
-        """The findings, with one for each check that did not run, saying why."""
+        """The findings, plus one for each check that did not run, with the reason."""
         return [finding for check in self.checks for finding in self.found.get(check.id) or [self._not_run(check)]]
 
     def _not_run(self, check: Check) -> Finding:
@@ -142,7 +142,7 @@ def status(findings: Sequence[Finding]) -> tuple[str, str, Any] | None:
 
 
 def _write_warnings(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
-    """The violations that do not fail the run, and the notes; what does fail it stands among pytest's failures."""
+    """The violations that do not fail the run, and the notes; those that do fail it are among pytest's failures."""
     mild = (finding for finding in findings if finding.red and not finding.breaks(strict=tally.options.strict))
     for text in explain(mild):
         terminal.write_line(text + "\n", yellow=True)
@@ -233,7 +233,7 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
 
 
 def _what_to_mend(fatal: list[Finding]) -> str:
-    """Where to begin, given one finding of each check that fails the run: a violation, if any. A cause counts once."""
+    """Where to begin, given one finding for each check that fails the run: a violation if there is one. A cause counts once."""
     causes = {finding.cause or finding.check for finding in fatal}
     more = f" ({len(causes) - 1} more after it)" if len(causes) > 1 else ""
     first = next((finding for finding in fatal if finding.verdict is Verdict.FAIL), None)

@@ -1,4 +1,4 @@
-"""What is judged in one process: served when its first check runs, stopped after its last."""
+"""The target that is judged in one process: started for its first check, stopped after its last."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -34,13 +34,13 @@ from gym_conformance.trajectories.trajectory import Schedule
 _NOTHING = Effort(0, 0.0)
 _NO_ROWS = Dataset()
 
-#: Lines of a log in which the cause of a crash is looked for: nemo-gym prints a traceback twice.
+#: Lines of the log that are searched for the cause of a crash: nemo-gym prints a traceback twice.
 _SEEN = 400
 
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A target that answers, with its rows. `pid`, `judge_models`, `log` and `secrets` are known where we started it."""
+    """A target that answers, with its rows. `pid`, `judge_models`, `log` and `secrets` are known if we started it."""
 
     url: str
     dataset: Dataset
@@ -51,7 +51,7 @@ class RunningServer:
 
 
 class JudgedTarget(Protocol):
-    """What a check's item needs of the target that it is of."""
+    """What a check's item needs from its target."""
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class JudgedTarget(Protocol):
 
 @dataclass
 class Target:
-    """One target. Where it cannot be launched, its first check says so, and the others do not apply.
+    """One target. If it cannot be launched, its first check says so and the others do not apply.
 
     Attributes:
         name: in node ids; '' where none is needed.
@@ -147,7 +147,7 @@ class Target:
                 served = self._stack.enter_context(self.serve())
             except NotLaunched:
                 raise
-            except Exception:  # it is raised once: the other checks would only launch the server again
+            except Exception:  # raised once: the other checks would only launch the server again
                 self._refused = NotLaunched("a launch in which gym-conformance itself does not fail")
                 raise
             options = replace(self.options, pid=self.options.pid or served.pid)
@@ -201,7 +201,7 @@ class Target:
         return data if data.definitions else None
 
     def _reader(self, data: Dataset = _NO_ROWS) -> Judge:
-        """A judge of files, who knows no server."""
+        """A judge that only reads files, without a server."""
         endpoint = make_endpoint("http://127.0.0.1", self.options)
         gym = Gym(endpoint, Api(), ServerKind.OTHER, "nothing is sent", data.rows, declared=data.definitions)
         own = Interpreter(self.env, self.options) if self.env else str
@@ -220,7 +220,7 @@ class Target:
         return Effort(self._spent.requests + now.requests, self._spent.seconds + now.seconds)
 
     def close(self) -> None:
-        """Stop what was started; a further check would start it again."""
+        """Stop what was started; another check would start it again."""
         if self._run:
             self._found, self._spent = self._run.target(), self.effort()
             if self.options.lock_update:
@@ -311,7 +311,7 @@ class launched:  # noqa: N801 - a context manager
         self.server.close()
 
     def _rows(self, found: tuple[Path, ...]) -> Dataset:
-        """What the user gave, else what was found; of that, rollouts that cannot be read are env-rollouts' finding."""
+        """The data the user gave, else what was found; rollouts found but unreadable are a finding of env-rollouts."""
         given = self.options.data
         try:
             try:
@@ -348,7 +348,7 @@ def launched_target(name: str, options: Options, peers: "Mocks") -> Target:
 
 
 class Mocks(FakeModel, Protocol):
-    """What stands beside launched servers: a model, where it is, and whom to tell of a server's config."""
+    """What a launched server is given: a model, the addresses, and a head that is told its config."""
 
     @property
     def addresses(self) -> PeerAddresses:

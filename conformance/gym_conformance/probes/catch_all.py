@@ -1,6 +1,6 @@
 """A catch-all server says nothing of its tools: how it answers what it does not know is learned from it.
 
-Its answer to a tool, or to an argument, that nobody serves is compared with its answers to those that rows declare:
+Its answer to a tool or an argument that does not exist is compared with its answers to those that rows declare:
 the same words, but for the name, mean that it does not know these either.
 """
 
@@ -49,7 +49,7 @@ class Unknown:
 
 
 async def knows_tool(gym: Gym, channel: Channel, definition: Definition) -> bool:
-    """Whether some call of the tool is answered unlike a call of a tool that nobody serves.
+    """Whether some call of the tool is answered differently from a call of a tool that does not exist.
 
     Raises:
         NoSession: the server does not take the seed.

@@ -1,8 +1,8 @@
-"""Does the server refuse what a definition allows, where it says nothing of its arguments itself?
+"""Does the server refuse what a definition allows, if it publishes no schema of its arguments?
 
-How it says no is learned from it: by calls that are surely wrong, beside one that is surely right. An allowed value that
-is refused in the words that a wrong one gets, but for the value, is refused for its own sake; a refusal in other words
-may have other reasons, such as a state in which the call is not possible.
+How it refuses is learned from calls that are surely wrong, beside one that is surely right. If an allowed value is
+refused in the same words as a wrong one (apart from the value itself), then the value is the reason; other words may
+have other reasons, such as a state in which the call is not possible.
 """
 
 import json
@@ -37,14 +37,14 @@ _OTHER_REFUSALS: Final = UNROUTED | {
     HTTPStatus.TOO_MANY_REQUESTS,
 }
 
-#: A 2xx without such a word, or a sign at its start, is no refusal.
+#: A 2xx is a refusal only with such a word, or with such a sign at its start.
 _NO: Final = re.compile(
     r"error|invalid|unknown|unexpected|illegal|wrong|bad\b|fail|refus|reject|denied|missing|required|must|cannot|can't"
     r"|\bno\b|\bnot\b|n't\b|allowed|expected|usage|\A\W*[#!]",
     re.IGNORECASE,
 )
 
-#: Words of what is not there: a look-up says them of any value that it does not find.
+#: Words for something that does not exist: a look-up answers so to any value that it does not find.
 _ABSENT: Final = re.compile(
     r"not (?:be )?found|no such|n(?:o|')t exist|unknown|nothing|there (?:is|are) no\b|\bno \w+ (?:has|have|with|named|called|of|for)\b",
     re.IGNORECASE,
@@ -53,10 +53,10 @@ _ABSENT: Final = re.compile(
 #: Values of one argument, calls before a recorded one, and rows in which a suspicion is tried again.
 _VALUES, _BEFORE, _ROWS = 12, 24, 8
 
-#: Recorded calls that are made again, and values with which one that is refused may be taken.
+#: How many recorded calls are made again, and how many values are tried to get a refused one accepted.
 _PLACES, _MENDS = 4, 3
 
-#: Of each type of JSON one that hardly any definition allows.
+#: For each JSON type, a value that hardly any definition allows.
 _STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conformance", -987654321.5, True, None)
 
 
@@ -87,7 +87,7 @@ class _Place:
     output: Any = None
 
     async def ask(self, arguments: Any, row: Row | None = None) -> tuple[Any, Reply]:
-        """What the call is answered, in a session of its own; and its arguments as they were sent.
+        """The answer to the call in a session of its own, and the arguments as sent.
 
         Raises:
             NoSession: the server does not take the seed.
@@ -104,7 +104,7 @@ class _Place:
 async def refused_value(
     gym: Gym, channel: Channel, definition: Definition, *, recorded_only: bool = False
 ) -> RefusedCall | None:
-    """A call that the definition allows and the server refuses for its arguments, if one shows; perhaps a recorded one only.
+    """A call that the definition allows and the server refuses for its arguments, None if none is found.
 
     Raises:
         NoSession: the server does not take the seed.
@@ -144,7 +144,7 @@ def _recorded_places(gym: Gym, channel: Channel, definition: Definition) -> list
 
 
 def _plain(value: Any) -> Any:
-    """A whole number as most clients write it: 1000.0 is one by JSON Schema, and no int of Python's."""
+    """A whole number as most clients write it: JSON Schema takes 1000.0 for an integer, Python does not."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -156,7 +156,7 @@ def says_no(reply: Reply) -> bool:
 
 
 async def _refused_in_place(place: _Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedCall | None:
-    """The recorded call, in its own place: it was taken, and is refused now as wrong arguments are."""
+    """The recorded call in its own place, if it is now refused as wrong arguments are."""
     if not isinstance(place.output, str):
         return None
     call, reply = await place.ask(place.base)
@@ -212,7 +212,7 @@ def _parts(reply: Reply, name: str) -> list[Reply]:
 async def _surely_wrong(
     place: _Place, call: Mapping[str, Any], nodes: Mapping[str, Schema]
 ) -> AsyncIterator[tuple[str, Any, Reply, tuple[Any, ...], tuple[Any, ...]]]:
-    """Calls that no server can mean, each with the argument that is wrong, its answer, and what either is about."""
+    """Calls that no server can accept, each with the wrong argument, its answer, and the values it mentions."""
     for name in call:
         for strange in _STRANGE[:2]:
             if name in nodes and not Acceptance(nodes[name]).accepts(strange):
@@ -226,7 +226,7 @@ async def _surely_wrong(
 
 
 class _Argument:
-    """One argument of the call: what wrong values and allowed ones of it are answered."""
+    """One argument of the call, and the answers to wrong and to allowed values of it."""
 
     def __init__(self, place: _Place, name: str, node: Schema) -> None:
         self.place, self.name, self.node = place, name, node
@@ -278,7 +278,7 @@ class _Argument:
         return await self.place.ask({**self.place.base, self.name: value}, row)
 
     def _like(self, value: Any, reply: Reply) -> Any:
-        """The wrong value that is refused in the same words; None where none is, or the words may be of a look-up."""
+        """The wrong value that is refused in the same words; None if there is none, or if the words may be a look-up's."""
         for strange, wrongly in self.wrong if says_no(reply) else ():
             typed = not isinstance(strange, type(value)) or isinstance(strange, bool) is not isinstance(value, bool)
             if (self.closed or (typed and not _ABSENT.search(reply.text))) and alike(
@@ -288,7 +288,7 @@ class _Argument:
         return None
 
     async def _everywhere(self, value: Any) -> bool:
-        """Whether the value is refused so in other rows, too: in one of them it may only be absent."""
+        """Whether other rows refuse the value in the same way: in a single row it may just not exist."""
         place = self.place
         rows = [
             row for row in place.gym.rows if row is not place.row and any(one.name == place.tool for one in row.tools)

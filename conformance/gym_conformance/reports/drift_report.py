@@ -1,4 +1,4 @@
-"""The drift report alone, for whoever keeps rows and server in step: `--gym-drift FILE`."""
+"""The drift report on its own: `--gym-drift FILE`."""
 
 import json
 from collections.abc import Iterator, Mapping

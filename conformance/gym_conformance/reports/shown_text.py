@@ -9,7 +9,7 @@ from gym_conformance.printable import printable
 #: Characters of any one text.
 TEXT: Final = 500
 
-#: Characters of one reproduction; a longer one is left out, for half a command is none.
+#: Characters of one reproduction; a longer one is left out, because half a command is useless.
 SCRIPT: Final = 100_000
 
 #: Subjects, or places, that are named; more are counted.

@@ -97,7 +97,7 @@ class Reply:
 
     @cached_property
     def _parsed(self) -> tuple[Any, str]:
-        """The value, and why there is none: each body is parsed once, however often it is looked at."""
+        """The value, or why there is none; each body is parsed only once."""
         if too_much := bulk(self.body):
             return None, too_much
         try:

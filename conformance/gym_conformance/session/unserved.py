@@ -1,4 +1,4 @@
-"""Is a tool served at all? What the server answers is held against what it answers for a tool that nobody serves.
+"""Is a tool served at all? The server's answer is compared with its answer for a tool that does not exist.
 
 A status says little: a tool may answer 404 of its own, for an account that is not there.
 """
@@ -19,7 +19,7 @@ _NOR_THIS: Final = "nor_this_one_conformance"
 
 
 async def is_served(session: Session, tool: str, tried: Iterable[Any]) -> bool:
-    """Whether some request is answered unlike the same request for a tool that nobody serves.
+    """Whether some request is answered differently from the same request for a tool that does not exist.
 
     Tried are calls with each of these arguments, a body that is no call, and a GET, which a router refuses with another
     status where it knows the path.

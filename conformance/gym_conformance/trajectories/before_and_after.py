@@ -63,10 +63,10 @@ class FirstLook:
 
     Attributes:
         probes: what was run before and after.
-        before: what each probe came to, all its runs.
+        before: the outcomes of each probe, of all its runs.
         rewards: what the first recorded rollouts earned on it, by row; what is made up where none is recorded.
-        change: what changed for good; None where nothing did.
-        failures: the first errors that were answered on the untouched server: what it lacks, it may say only once.
+        change: what changed permanently; None if nothing did.
+        failures: the first errors of the untouched server: it may name a missing dependency only once.
     """
 
     probes: tuple[Trajectory, ...] = ()
@@ -186,5 +186,5 @@ def lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Dif
 
 
 def by_design(place: Place) -> bool:
-    """Whether a place in a reply is named like what sound servers share: ids that count on, caches, clocks."""
+    """Whether a place in a reply is named like something that sound servers share: running ids, caches, clocks."""
     return any(_SHARED.search(str(key)) for key in place)

@@ -61,7 +61,7 @@ COSTLY: Final = (
 
 
 class Decision(Enum):
-    """What a comparison came to."""
+    """The result of a comparison."""
 
     OPEN = "not decided yet"
     DIFFERENT = "the trials differ, and chance is excluded"

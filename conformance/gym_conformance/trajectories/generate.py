@@ -13,13 +13,13 @@ from gym_schemas import admits
 from gym_schemas.hostile import hostile_arguments
 from gym_schemas.strategies import near_misses, valid_arguments
 
-#: A rollout of this many calls reaches most states; longer ones only cost time.
+#: A rollout of this many calls reaches most states; longer ones mostly cost time.
 CALLS = 6
 
 #: Values of one form that are kept for an argument.
 _FORMED = 6
 
-#: Names that begin like this are taken for reads: only a weight, never a verdict.
+#: Names that begin like this are assumed to read; this weights choices and never decides a verdict.
 _READS = (
     *(
         "get",
@@ -51,7 +51,7 @@ class Knowledge:
         answers: what a policy may say at the end, by row: what one said in a recorded rollout, and texts of the row.
         meaningful: arguments that recorded rollouts called a tool with, else ones with words of a row that it knows, by tool.
         recorded_trajectories: what recorded rollouts did, the longest first.
-        session_seconds: what a session costs in which nothing is done.
+        session_seconds: how long a session takes in which nothing is done.
         returned: where in a tool's reply a string or an integer stands, by tool.
         mined: values seen in recorded arguments and in replies, by the name of the property they stood in: two calls
             that mean the same thing say it with the same word.
@@ -73,7 +73,7 @@ class Knowledge:
         return max(1, min(at_most, int(seconds / self.session_seconds) if self.session_seconds else at_most))
 
     def tools(self, row: Row) -> Mapping[str, "ToolCalls"]:
-        """The row's tools that a valid call can be made of, by name. Made once: strategies are dear to make."""
+        """The row's tools for which a valid call can be made, by name. Cached, because strategies are expensive to build."""
         if row not in self.by_row:
             made = [self._made(tool) for tool in row.tools]
             self.by_row[row] = {calls.tool.name: calls for calls in made if not calls.valid.is_empty}
@@ -151,7 +151,7 @@ def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most
     At least `min_calls`, at most `most` calls, and perhaps a read.
     """
     row, calls = draw(st.sampled_from(knowledge.rows)), list[Call]()
-    # What is known leads deep, what is new leads elsewhere: one in three knows nothing.
+    # known values reach deeper states, new ones reach other states: every third trajectory uses only new ones
     known, follow = draw(st.sampled_from([(True, False), (True, True), (False, False)]))
     if knowledge.recorded_trajectories and follow:
         followed = draw(st.sampled_from(knowledge.recorded_trajectories))
@@ -170,7 +170,7 @@ def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most
         calls.append(Call(name, _with_references(draw, arguments, tools[name].tool, calls, knowledge)))
     reads = [name for name in tools if is_read(name)]
     look: bool = draw(st.booleans())
-    if reads and look:  # what was written shows in what is read last
+    if reads and look:  # a final read shows what was written
         name = draw(st.sampled_from(reads))
         calls.append(Call(name, _repeating(draw, draw(tools[name].valid), tools[name].tool, calls)))
     return Trajectory(row, tuple(calls), answer=answer)
@@ -182,7 +182,7 @@ def _answers(known: Sequence[str]) -> st.SearchStrategy[str]:
 
 
 def _repeating(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call]) -> Any:
-    """Speak, most of the time, of what an earlier call spoke of, name for name: that is how state is reached."""
+    """Mostly reuse the values of an earlier call, argument by argument, so that calls meet the same state."""
     spoken = [dict(named_values(call.arguments)) for call in calls]
     topic: dict[str, Any] = draw(st.sampled_from([{}, *spoken, *spoken[-2:]])) if spoken else {}
 
@@ -206,13 +206,13 @@ _PLAIN = frozenset({"type", "description", "title", "default", "minimum", "maxim
 
 
 def _with_references(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call], knowledge: Knowledge) -> Any:
-    """Put, now and then, a value in an argument's place that an earlier call will have returned."""
+    """Sometimes replace an argument with a value that an earlier call will have returned."""
     if not isinstance(arguments, dict):
         return arguments
     chosen = dict(arguments)
     for key, value in arguments.items():
         fitting, named = references(key, value, tool, calls, knowledge)
-        if fitting and draw(st.integers(0, 3)) >= (1 if named else 3):  # one in four, and three where the name fits
+        if fitting and draw(st.integers(0, 3)) >= (1 if named else 3):  # one in four, or three in four if the name fits
             chosen[key] = draw(st.sampled_from(named or fitting)).as_json()
     return chosen
 
@@ -220,7 +220,7 @@ def _with_references(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequenc
 def references(
     key: str, value: Any, tool: Tool, calls: Sequence[Call], knowledge: Knowledge
 ) -> tuple[list[Reference], list[Reference]]:
-    """What earlier calls will have returned that an argument takes, and of it what has the argument's name, or nearly."""
+    """The earlier calls' results that an argument accepts, and those of them with the argument's name, or nearly."""
     properties = tool.parameters.get("properties")
     definition = properties.get(key) if isinstance(properties, dict) else None
     if not isinstance(definition, dict) or not definition.keys() <= _PLAIN:
@@ -242,7 +242,7 @@ def _alike(one: str, two: str) -> bool:
 
 @st.composite
 def disturbed(draw: st.DrawFn, knowledge: Knowledge) -> Trajectory:
-    """A trajectory with calls in its midst that are there to be refused."""
+    """A trajectory with calls in between that are meant to be refused."""
     plain = draw(trajectories(knowledge, min_calls=1))
     at = draw(st.integers(0, len(plain.calls)))
     tools = [calls for calls in knowledge.tools(plain.row).values() if not calls.wrong.is_empty]
@@ -254,7 +254,7 @@ def disturbed(draw: st.DrawFn, knowledge: Knowledge) -> Trajectory:
 def interleaved(draw: st.DrawFn, knowledge: Knowledge, *, concurrent: bool = False) -> Schedule:
     """Two or three trajectories, each in a session of its own, their steps mixed in any order.
 
-    Every other time they are one and the same, as the rollouts of one row are: what is shared then meets itself.
+    Half of the time they are identical, as rollouts of one row are, so that shared state collides.
     """
     several = draw(st.lists(trajectories(knowledge, min_calls=1), min_size=2, max_size=3))
     alike: bool = draw(st.booleans())
@@ -268,14 +268,14 @@ def interleaved(draw: st.DrawFn, knowledge: Knowledge, *, concurrent: bool = Fal
 
 @st.composite
 def crowded(draw: st.DrawFn, knowledge: Knowledge, most: int) -> Schedule:
-    """One trajectory that idles somewhere in its midst while up to `most` others come and go."""
+    """One trajectory that pauses somewhere in the middle while up to `most` others come and go."""
     patient = draw(trajectories(knowledge, min_calls=1))
-    passing = draw(trajectories(knowledge, most=1))  # short, for there are many of them
-    crowd = draw(st.sampled_from([*range(1, most + 1), *[most] * most]))  # every other time as many as there may be
+    passing = draw(trajectories(knowledge, most=1))  # short, because there are many of them
+    crowd = draw(st.sampled_from([*range(1, most + 1), *[most] * most]))  # half of the time as many as allowed
     return crowded_by(patient, passing, crowd, draw(st.integers(1, patient.steps - 1)))
 
 
 def crowded_by(patient: Trajectory, passing: Trajectory, crowd: int, begun: int) -> Schedule:
-    """A trajectory that takes so many steps, idles while so many others come and go, and takes the rest."""
+    """A trajectory that takes some steps, pauses while others come and go, and takes the rest."""
     order = (0,) * begun + tuple(turn for turn in range(1, crowd + 1) for _ in range(passing.steps))
     return Schedule((patient, *[passing] * crowd), order, passing=True)

@@ -1,4 +1,4 @@
-"""What a trajectory came to, and how two outcomes differ. Pure: nothing here talks to a server."""
+"""The outcome of a trajectory, and how two outcomes differ. Pure: nothing here talks to a server."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -46,7 +46,7 @@ class StepOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a trajectory came to, step by step; the verify's body is its reward alone."""
+    """The outcome of a trajectory, step by step; of verify's body only the reward is kept."""
 
     steps: tuple[StepOutcome, ...]
 

@@ -1,4 +1,4 @@
-"""The same trajectory under other names: what it speaks of is called by words that nobody has used before. Pure.
+"""The same trajectory under other names, which were never used before. Pure.
 
 A sound server answers alike whatever the names are, once they are read back. A server on which an earlier session
 leaves something knows the names that it used, and no others.
@@ -51,7 +51,7 @@ def takes_any_word(schema: Any) -> bool:
 
 
 def word(draw: Random) -> str:
-    """A word that nobody has used before."""
+    """A word that was never used before."""
     return "zq" + "".join(draw.choices(_LETTERS, k=_WORD - 2))
 
 

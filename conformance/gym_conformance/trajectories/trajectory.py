@@ -14,7 +14,7 @@ from gym_conformance.redaction import NO_SECRETS, Secrets
 
 SCHEMA: Final = "gym-conformance/schedule/1"
 
-#: What the policy says at the end of a trajectory that says nothing else: no environment pays for it.
+#: What the policy says last if nothing else is given: no environment rewards it.
 PLAIN_ANSWER: Final = "Done."
 
 #: The keys and indices that lead to a value in a reply.
@@ -82,7 +82,7 @@ class Trajectory:
         return replace(self, calls=(*moved[:at], call, *moved[at:]), noise=frozenset({at}))
 
     def told_of(self, session: int, places: Mapping[int, int]) -> "Trajectory":
-        """The same where the calls of another trajectory of the schedule have new numbers."""
+        """The same, after calls of another trajectory of the schedule were renumbered."""
         return replace(self, calls=tuple(_told_of(call, session, places) for call in self.calls))
 
     def without_noise(self) -> "Trajectory":
@@ -270,7 +270,7 @@ def resolve(arguments: Any, replies: list[Any], others: Sequence[list[Any]] = ()
 
 
 def has_surrogates(trajectory: Trajectory) -> bool:
-    """Whether a call holds half of a surrogate pair: no text, though JSON can write it."""
+    """Whether a call holds half of a surrogate pair, which JSON can write but no text contains."""
     return any(_replaced(call.arguments) != call.arguments for call in trajectory.calls)
 
 

@@ -1,4 +1,4 @@
-"""The default agent's loop (responses_api_agents/simple_agent/app.py of nemo-gym 0.4.0), to the letter."""
+"""The default agent's loop, reproduced exactly (responses_api_agents/simple_agent/app.py of nemo-gym 0.4.0)."""
 
 import json
 from collections.abc import Mapping

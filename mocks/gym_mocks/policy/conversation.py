@@ -14,7 +14,7 @@ MARK = "gm"  # in every id that we give out: tells our turns from those a row's 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What somebody else said: `role`: system (developer too), user, or assistant in a row's example."""
+    """A message that is not the policy's. `role` is system (developer too), user, or assistant in a row's example."""
 
     role: str
     text: str
@@ -220,7 +220,7 @@ def merged_turn(reasoning: str, text: str, refusal: str, calls: Sequence[ToolCal
 
 
 def sent_back(api: PolicyApi, turn: Turn) -> Turn:
-    """A turn as a client sends it back that keeps all it was sent: what an API merges or cannot carry is as it has it."""
+    """A turn as a client that keeps everything sends it back: merged or shortened where the API does so."""
     if api == "responses":
         return turn
     if api == "messages":
@@ -232,7 +232,7 @@ def sent_back(api: PolicyApi, turn: Turn) -> Turn:
 
 
 def block_arguments(call: ToolCall) -> Any:
-    """A call's arguments as the Messages API carries them, which knows no malformed ones."""
+    """A call's arguments as the Messages API carries them; it has no malformed ones."""
     try:
         return json.loads(call.arguments)
     except ValueError:

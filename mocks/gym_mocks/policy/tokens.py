@@ -50,7 +50,7 @@ class Tokenizer(Protocol):
     Attributes:
         end: ends a turn.
         opening: begins a turn.
-        closing: what a prompt has behind a turn's end.
+        closing: what a prompt has after a turn's end.
     """
 
     end: int

@@ -47,7 +47,7 @@ class LocalClient:
         if app is None:
             async with asyncio.timeout(DEADLINE):
                 return await self._over_socket(method, url, body, headers)
-        await asyncio.sleep(0)  # an agent and a policy that never wait would let nobody else run
+        await asyncio.sleep(0)  # an agent and a policy that never wait would starve all other tasks
         asked = HttpRequest(method, unquote(parts.path), {"host": parts.netloc, **headers}, body, query=parts.query)
         reply = await app.answer(asked) if isinstance(app, App) else await call_app(app, asked)
         return await whole(reply)
