@@ -391,10 +391,10 @@ def _refuse_same_file(options: Options) -> None:
 
 
 def ensure_lock(options: Options) -> None:
-    """See to it that the lock is there, or can be written if it is to be.
+    """Ensure that the lock exists, or can be written if it is to be updated.
 
     Raises:
-        BadOption: it is not, or cannot.
+        BadOption: it does not exist, or cannot be written.
     """
     if options.lock is None:
         return
@@ -405,7 +405,7 @@ def ensure_lock(options: Options) -> None:
 
 
 def is_here(url: str | None) -> bool:
-    """Whether the server is on this machine, and so nobody else's; None is the demo."""
+    """Whether the server is on this machine, so that no one else uses it; None is the demo."""
     host = urlsplit(url).hostname if url else "localhost"
     return host in ("localhost", "::1") or (host or "").startswith("127.")
 

@@ -31,12 +31,12 @@ def listen(host: str, port: int, *, at_once: bool = True) -> socket.socket:
     """A socket that listens, or that has a port and still refuses connections.
 
     Raises:
-        OSError: the port is taken, or the host is none of this machine; OverflowError where it is no port.
+        OSError: the port is taken, or the host is not this machine's; OverflowError if it is not a port.
     """
     if not is_loopback(host):
         warn(host)
     family, _, _, _, found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    # The protocol is named: asyncio turns Nagle's delay off only where it is.
+    # names the protocol: asyncio disables Nagle's algorithm only then
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix" and at_once:

@@ -66,7 +66,7 @@ def declared(config: Mapping[str, Any], kind: ServerType) -> Iterator[Declared]:
     """The servers of a kind that a configuration declares.
 
     Raises:
-        ValueError: what stands in a server's place is none.
+        ValueError: what is given for a server is not one.
     """
     for name, kinds in config.items():
         servers = kinds.get(kind) if isinstance(kinds, Mapping) else None

@@ -61,7 +61,7 @@ class RolloutFaults:
         self._left.append((fault, fault.times))
 
     def clear(self) -> None:
-        """Let nothing go wrong any more."""
+        """Remove all faults."""
         self._left.clear()
 
     def __bool__(self) -> bool:

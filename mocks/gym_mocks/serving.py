@@ -41,7 +41,7 @@ class Host:
             after: seconds during which connections are refused, and which are not waited for.
 
         Raises:
-            OSError: the port is taken, or the host is none of this machine.
+            OSError: the port is taken, or the host is not this machine's.
             RuntimeError: the application does not start.
         """
         listener = listen(host, port, at_once=not after)
@@ -58,7 +58,7 @@ class Host:
         return url
 
     async def end(self, url: str) -> None:
-        """End one server as a crash does, from within the event loop: what it was asked breaks off."""
+        """End one server as a crash would, from within the event loop: its open requests break off."""
         server, task = self._servers.pop(url)
         server.crash()
         await asyncio.wait({task})

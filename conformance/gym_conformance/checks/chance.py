@@ -11,10 +11,10 @@ from gym_conformance.trajectories.evidence import COSTLY, LOOKS, Comparison, Dec
 
 D = TypeVar("D")
 
-#: Makes a run over a channel of its own, and says how it differs from what is expected: None where it does not.
+#: Makes a run over a channel of its own, and returns how it differs from what is expected; None if it does not.
 Run = Callable[[Channel], Awaitable[D | None]]
 
-#: Seconds after which no further look is begun: generous, for the verdict is not to hang on the load of the machine.
+#: Seconds after which no further look is begun: generous, because the verdict must not depend on the machine's load.
 _DEADLINE = 180.0
 
 #: Runs at once, where other sessions are not what is being tested.

@@ -23,13 +23,13 @@ from gym_conformance.trajectories.profiles import PROFILES, Profile
 from gym_conformance.trajectories.reduce import smaller
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
-#: Schedules that are tried at once where the property allows it: what a tool waits for is waited for together.
+#: How many schedules are tried at once if the property allows it, so that slow tools are waited for together.
 _TOGETHER = 8
 
-#: No more at once than the server would score in so many seconds one after the other: it may hold up its own loop.
+#: No more at once than the server could score one by one in so many seconds: scoring may block its event loop.
 _BATCH_SECONDS = 1.0
 
-#: Seconds in which what broke a property is reduced to its last necessary call.
+#: Seconds for reducing a failing schedule to the calls that are needed.
 _REDUCING = 10.0
 
 #: Volatile places that are named in the report.
@@ -86,13 +86,13 @@ class _Attempts:
             if self.jammed or len(schedules) == 1:
                 self.certain = self.certain or found
                 raise found
-            # What breaks only among others is for isolation-concurrent to find.
+            # what breaks only beside others is left to isolation-concurrent
             if again := await self._try_one(found.schedule):
                 self.certain = self.certain or again
                 raise again
             if isinstance(found.cause, ServerFault):
                 self.jammed = True
-                self.trial.gym.endpoint.hangs.clear()  # it does answer, one at a time
+                self.trial.gym.endpoint.hangs.clear()  # it does answer if asked one at a time
 
     async def first(self, schedules: list[Schedule]) -> Broken | None:
         """Try these one by one, and say which broke the property."""
@@ -117,7 +117,7 @@ class _Attempts:
         except OutOfTime:
             if self.certain is None:
                 raise
-            # what was found is told, if not in its shortest form
+            # the finding stands, if not in its shortest form
         finally:
             self.volatile |= fresh.volatile
             self.dismissed += fresh.dismissed
@@ -133,11 +133,11 @@ class _Attempts:
                 broken, candidates = found, smaller(found.schedule)
         if self.certain is None or broken.schedule is self.certain.schedule:
             return broken
-        # Chance was excluded for the example as it was found: the short one must hold as well, or the long one is told.
+        # chance was excluded for the original example: the short one must pass the same test, or the original is reported
         return await self._try_one(broken.schedule, last=True) or self.certain
 
     def caution(self, profile: Profile, *, cut_short: bool) -> str:
-        """Why a pass says less than it seems to, '' where it does not."""
+        """Why a pass says less than it seems to; '' if it does not."""
         if self.cautions:
             return self.cautions[0]
         if not cut_short:
@@ -171,7 +171,7 @@ def alone(examples: SearchStrategy[Trajectory]) -> SearchStrategy[Schedule]:
 
 
 async def knowledge_of(trial: Trial) -> Knowledge:
-    """What was learned of the gym, once for each run."""
+    """What was learned of the gym; learned once for each run."""
     if trial.learned.knowledge is None:
         trial.learned.knowledge = await learn(trial.gym)
     return trial.learned.knowledge

@@ -75,7 +75,7 @@ class Trial:
 
     @property
     def asked_judge_model(self) -> bool:
-        """Whether our mock in the place of a judge was asked since the trial began: a reward may be its opinion."""
+        """Whether our mock judge model was asked since the trial began, so that a reward may be its opinion."""
         return self._times_asked() > self._asked
 
     def _times_asked(self) -> int:
@@ -133,20 +133,20 @@ class Trial:
 
 
 def expect_status(reply: Reply, statuses: Iterable[int], hint: str) -> None:
-    """Hold a reply to some statuses."""
+    """Require one of some statuses."""
     allowed = tuple(statuses)
     if reply.status not in allowed:
         raise Violation("status " + " or ".join(map(str, allowed)), describe(reply), hint)
 
 
 def expect_no_crash(reply: Reply, hint: str, given: str = "") -> None:
-    """Hold a reply, to what was given, to any status but a 5xx."""
+    """Require any status but a 5xx of the reply to what was given."""
     if is_crash(reply.status):
         raise Violation("any status below 500" + (f" to {given}" if given else ""), describe(reply), hint)
 
 
 def refuse_made_up(row: Row, reply: Reply) -> None:
-    """End the trial where the server wants more of a row than the one that we made up has.
+    """End the trial if the server wants more of a row than the bare one has that stands in for missing data.
 
     Raises:
         Untestable: it refused the made-up row, as it should.
@@ -156,7 +156,7 @@ def refuse_made_up(row: Row, reply: Reply) -> None:
 
 
 def expect_object(reply: Reply, hint: str) -> dict[str, Any]:
-    """Hold a reply to a JSON object as body."""
+    """Require a JSON object as the reply's body."""
     body = reply.json() if reply.is_json else None
     if not isinstance(body, dict):
         raise Violation("a JSON object", describe(reply), hint)

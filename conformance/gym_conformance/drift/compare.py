@@ -99,7 +99,7 @@ class _Comparison:
 
     @cached_property
     def agreed(self) -> list[Any]:
-        """Those of them that the server takes by its letter, and whole where there are such."""
+        """Those that the server's schema takes as written, with all arguments if there are any such."""
         by_name = Acceptance(self.by_name)
         whole = [value for value in self.values if by_name.accepts(value)]
         return whole or [value for value in self.values if self.strictly.accepts(value)]
@@ -114,7 +114,7 @@ class _Comparison:
         return [*found, *self._more({drift.path for drift in found}), *self._unnamed(), *self._descriptions()]
 
     def _refused(self, one: RefusedValue, certainty: Certainty = Certainty.SHOWN) -> Drift:
-        # The letter of the schema says best why; the lax reading is full of alternatives.
+        # The schema as written gives the best reason; the lax reading is full of alternatives.
         letter = (refusal for refusal in self.strictly.refusals(one.value) if refusal.way == one.way)
         why = why_refused(one, next(letter, one.refusal), self.ours, self.theirs)
         maybe = "" if certainty is Certainty.SHOWN else ", unless it converts the value, as pydantic's lax mode may"
@@ -127,7 +127,7 @@ class _Comparison:
         )
 
     def _unproven(self, shown: set[str]) -> Iterator[Drift]:
-        """What a conversion might fix, and then what could not be told at all."""
+        """What a conversion might fix, and then what remains undecided."""
         maybe = refused(self.values, self.offered, self.ours, self.strictly.refusals)
         maybe = {path: one for path, one in maybe.items() if not _touches(path, shown)}
         yield from (self._refused(one, Certainty.UNKNOWN) for one in maybe.values())
@@ -234,7 +234,7 @@ class _Comparison:
 
 
 def _elsewhere(definition: Definition, served: ServedTool) -> Iterator[Drift]:
-    """What the server wants, and no agent sends: every call is refused."""
+    """What the server requires and no agent sends, so that every call is refused."""
     call = first_call(definition)
     for name, where in served.elsewhere:
         message = f"the server reads {name} from the {where}; agents send arguments as a JSON body, so declare a model"
@@ -247,7 +247,7 @@ def _elsewhere(definition: Definition, served: ServedTool) -> Iterator[Drift]:
 
 
 def _no_body(definition: Definition, served: ServedTool) -> Iterator[Drift]:
-    """The document knows of no body: the handler ignores it, or reads the request itself."""
+    """The document declares no body: the handler ignores it, or reads the request itself."""
     places = Places(offered(definition))
     values = list(boundary_values(offered(definition)))
     for name in places.arguments():

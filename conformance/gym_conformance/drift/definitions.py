@@ -11,7 +11,7 @@ from typing import Any
 from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.tool_drift import SOURCES
 
-#: How many different lists of tools, and different definitions, are kept apart; what comes after is only counted.
+#: How many different lists of tools, and different definitions, are kept; further ones are only counted.
 BOUND = 10_000
 
 
@@ -62,7 +62,7 @@ class Definitions:
         self._sources: defaultdict[bytes, list[Source]] = defaultdict(list)
 
     def add(self, tools: object, source: Source) -> int:
-        """Take the `responses_create_params.tools` of one row; anything but a list is no tools.
+        """Take the `responses_create_params.tools` of one row; anything but a list counts as no tools.
 
         Returns:
             A number that stands for this list, to be given to `again` where the caller knows that it came back;
@@ -140,7 +140,7 @@ class Definitions:
 
 
 def read_definition(entry: object) -> Definition | None:
-    """One entry of a tools list, flat or nested; None for a hosted tool, and for what is no object."""
+    """One entry of a tools list, flat or nested; None for a hosted tool, or if it is not an object."""
     if not isinstance(entry, dict) or entry.get("type", "function") != "function":
         return None
     inner = entry.get("function")

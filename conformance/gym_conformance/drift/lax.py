@@ -1,4 +1,4 @@
-"""Two readings of a schema that are not its letter: what pydantic's lax mode may take, and what is offered by name.
+"""Two readings of a schema beside the literal one: what pydantic's lax mode may accept, and what is offered by name.
 
 Source: pydantic's conversion table (https://docs.pydantic.dev/latest/concepts/conversion_table/), Python input, since
 FastAPI parses the JSON body first. `lax` goes further than pydantic wherever its rules are intricate: it exists so

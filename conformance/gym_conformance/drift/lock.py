@@ -44,7 +44,7 @@ class Lock:
         return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=True) + "\n"
 
     def outdated(self, now: "Lock") -> tuple[Drift, ...]:
-        """Where the tools of now are not those of the lock, side by side; a side that either does not know is left out."""
+        """Where today's tools differ from the lock's, side by side; a side that is unknown to either is left out."""
         found: list[Drift] = []
         for side, locked, current in (("rows", self.rows, now.rows), ("server", self.server, now.server)):
             if locked is not None and current is not None:

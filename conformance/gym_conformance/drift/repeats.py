@@ -1,8 +1,8 @@
-"""Rows whose tools came before, read without parsing them again: in most datasets all rows show the same tools.
+"""Reads rows without parsing a list of tools that was seen before: in most datasets all rows show the same tools.
 
-The text of a tools list that was seen is recognised in the line, and a mark is parsed in its place. Only if the mark
-then stands at `responses_create_params.tools` was that the list; otherwise the line is parsed whole. So the answer
-never hangs on where the text was found.
+If the text of a known list occurs in the line, a mark is parsed in its place. Only if the mark then stands at
+`responses_create_params.tools` was that the list; otherwise the whole line is parsed. So the result does not depend on
+where the text was found.
 """
 
 import json
@@ -50,7 +50,7 @@ class Repeats:
         self._counts = counts
         self._seen: dict[bytes, list[_Seen]] = {}
         self._learnt = self._used = self._size = 0
-        self._mark = uuid4().hex  # in no dataset
+        self._mark = uuid4().hex  # occurs in no dataset
         self._mark_text = f'"{self._mark}"'.encode()
 
     def read(self, line: bytes, source: Source) -> Any:
@@ -86,7 +86,7 @@ class Repeats:
         return row
 
     def _learn(self, rest: bytes, tools: Any, number: int) -> None:
-        """Keep the text of the list, newest first; not for ever where lists hardly ever come back."""
+        """Keep the text of the list, newest first, and give up if lists hardly ever recur."""
         if self._learnt > IN_VAIN + self._used:
             return
         try:

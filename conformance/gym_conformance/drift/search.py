@@ -8,7 +8,7 @@ from typing import Any
 from gym_conformance.drift.argument_places import Places
 from gym_schemas import Acceptance, Schema, SchemaRefusal, Way, boundary_values, constants, distance, identity, subtract
 
-#: What is against a value; nothing where it is taken.
+#: The objections to a value; none if it is accepted.
 Refusals = Callable[[Any], list[SchemaRefusal]]
 
 
@@ -27,7 +27,7 @@ def candidates(source: Schema, targets: Iterable[Schema]) -> list[Any]:
     allowed = Acceptance(source)
     targets = list(targets)
     gaps = [gap for target in targets if (gap := subtract(source, target)) is not None]
-    hints = constants(targets[-1])  # where the two part, it is at these
+    hints = constants(targets[-1])  # the two schemas are most likely to differ at these
     found: dict[str, Any] = {}
     for schema in (*gaps, source):
         for value in boundary_values(schema, hints):
@@ -78,7 +78,7 @@ def _smaller(one: RefusedValue, places: Places, allowed: Acceptance, refusals_of
 
 
 def _shorter(value: Any) -> Iterator[Any]:
-    """The value with one property or one item less, anywhere in it."""
+    """The value with one property or item removed, anywhere in it."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield {name: kept for name, kept in value.items() if name != key}

@@ -15,7 +15,7 @@ from gym_schemas import MOST_NODES, Document, Schema, depth, rewrite, too_large,
 
 
 class TooLarge(Exception):
-    """A schema is too large to be compared; the message says in what."""
+    """A schema is too large to be compared; the message says in what respect."""
 
 
 _COMPONENTS = "#/components/schemas/"

@@ -6,7 +6,7 @@ from typing import Any
 
 from gym_conformance.contract.dataset_rows import Source
 
-#: How many places a drift or a definition remembers; the rest is counted.
+#: How many places a drift or a definition keeps; the others are only counted.
 SOURCES = 3
 
 
@@ -19,10 +19,10 @@ class Weight(StrEnum):
 
 
 class Certainty(StrEnum):
-    """Whether both schemas, read by a validator, bear the drift out; a live trial is a further step.
+    """Whether both schemas, read by a validator, confirm the drift; asking the live server is a further step.
 
     SHOWN: the witness satisfies one schema and not the other, even after every conversion that pydantic's lax mode
-    might make. UNKNOWN: it could be neither shown nor ruled out; no gate should turn red for it untried.
+    might make. UNKNOWN: it could be neither shown nor ruled out; no gate should fail because of it before it was tried.
     """
 
     SHOWN = "shown"
@@ -62,7 +62,7 @@ class DriftKind(StrEnum):
 
 @dataclass(frozen=True)
 class Witness:
-    """A JSON value in a box, because a JSON value may itself be None."""
+    """A JSON value, wrapped because it may itself be None."""
 
     value: Any
 
@@ -84,7 +84,7 @@ class Drift:
         count: how many rows declare it.
         definition: the declared schema at `path`, None where there is none.
         served: the server's schema at `path`, None where there is none.
-        witness: a call's arguments. RefusedValue: the definition allows them, the server refuses them. Ignored: they carry
+        witness: a call's arguments. Refused: the definition allows them, the server refuses them. Ignored: they carry
             the argument. Widened, unoffered: the server takes them, the definition does not allow them. None if none.
         counterpart: arguments that both sides take and that differ as little as can be; for an ignored argument only
             in it.

@@ -68,7 +68,7 @@ def _fleet(config: pytest.Config, options: Options) -> "Fleet":
 
 
 def _ignore(output: dict[str, Any]) -> None:
-    """Of one target, the process that began the run writes the lock."""
+    """With one target, the process that began the run writes the lock."""
 
 
 def _ensure_named(baseline: Baseline) -> None:
@@ -104,7 +104,7 @@ class Fleet:
         if self.config.option.collectonly:
             return
         if self.worker is None:
-            with suppress(OSError):  # then nothing can be resumed, and all else works
+            with suppress(OSError):  # then nothing can be resumed, but everything else works
                 self.ledger.begin(resume=self.options.resume)
         for name, target in self.targets.items():
             prepare(target, self.config)

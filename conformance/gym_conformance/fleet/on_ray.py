@@ -26,7 +26,7 @@ _CONNECT: Final = 5.0
 _LOOK: Final = 1.0
 _STOP: Final = 20.0
 
-#: How a pytest run ends that came to its end: all passed, or some failed.
+#: The exit statuses of a pytest run that finished: all passed, or some failed.
 _WELL: Final = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
@@ -189,7 +189,7 @@ def _ensure_there(address: str) -> None:
     """Try an address that names a host, since Ray itself waits for a minute.
 
     Raises:
-        NoCluster: nobody takes the connection.
+        NoCluster: nothing accepts the connection.
     """
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon:

@@ -72,7 +72,7 @@ class CheckItem(pytest.Item):
             raise pytest.skip.Exception(self.findings[0].reason, _use_item_location=True)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What is shown of a failure: the findings, or our own traceback where the fault is ours."""
+        """What is shown of a failure: the findings, or our own traceback if the fault is ours."""
         if isinstance(excinfo.value, Fails):
             stale = [f"stale: {entry}" for entry in self.stale]
             return "\n\n".join([*explain(finding for finding in self.findings if not finding.accepted), *stale])
@@ -94,7 +94,7 @@ class CheckItem(pytest.Item):
         return secrets_of(self.target.options).redact(text)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the check stands: no file, but its section."""
+        """Where the check is: its section, not a file."""
         return self.config.rootpath / self.nodeid.partition("::")[0], 0, self.name
 
 

@@ -1,4 +1,4 @@
-"""The command line as pytest gives it: our options, the ini file's where it is silent, and which arguments are ours."""
+"""The command line as pytest gives it: our options, with the ini file's as defaults, and which arguments are ours."""
 
 import os
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _SILENT: Final[tuple[Any, ...]] = (None, False, [])
 
 
 def options_of(config: pytest.Config) -> Options:
-    """The command line's options, and the ini file's where it is silent.
+    """The options of the command line, and for the others those of the ini file.
 
     Raises:
         BadOption: a value cannot be used.
@@ -60,7 +60,7 @@ def write_junit(config: pytest.Config, options: Options) -> None:
 
 
 def choose_paths(config: pytest.Config, targets: Iterable[str] = ("",)) -> None:
-    """Asked for a gym and given no path, collect no tests but ours; node ids of ours are no paths.
+    """If a gym is asked for and no path is given, collect only our checks; our node ids are not paths.
 
     `targets` are the names that stand in node ids.
     """

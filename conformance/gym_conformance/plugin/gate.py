@@ -1,4 +1,4 @@
-"""The gate inside pytest: the baseline at hand for the checks, and its entries for checks that there are not."""
+"""The gate inside pytest: the baseline for the checks, and its entries for checks that do not exist."""
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
@@ -15,7 +15,7 @@ BASELINE = pytest.StashKey[Baseline]()
 
 
 def load_baseline(path: Path | None) -> Baseline:
-    """The baseline that was asked for; one without entries where none was.
+    """The baseline that was asked for, else an empty one.
 
     Raises:
         pytest.UsageError: it cannot be used.
@@ -36,7 +36,7 @@ class IsStale(Exception):
 
 
 class StaleItem(pytest.Item):
-    """An entry for a check that there is not: it fails."""
+    """An entry for a check that does not exist: it fails."""
 
     def __init__(self, *, stale: Stale, **arguments: Any) -> None:
         super().__init__(**arguments)

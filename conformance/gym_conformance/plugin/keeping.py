@@ -1,4 +1,4 @@
-"""What findings leave behind as files, in a folder where pytest was started."""
+"""Files that belong to findings, in a folder where pytest was started."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from gym_conformance.session.curl import bodies_of, with_bodies_at
 
 FOLDER: Final = ".gym-conformance"
 
-#: So many commands, and characters of them, fit on a screen.
+#: How many commands, and characters of them, fit on a screen.
 _COMMANDS: Final = 12
 _CHARACTERS: Final = 2_000
 

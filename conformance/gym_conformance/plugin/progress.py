@@ -1,6 +1,6 @@
-"""What is said while the suite works.
+"""What is shown while the suite works.
 
-The live line shows which check runs, how many examples it has tried, and how fast; on a terminal only. It stands behind what pytest has written on the line, and goes when the check ends: nothing of it stays.
+The live line shows which check runs, how many examples it has tried, and how fast; on a terminal only. It follows what pytest has written on the line, and is erased when the check ends.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import pytest
 
 T = TypeVar("T")
 
-#: Seconds before a check shows, and between two updates: a quick check shows nothing.
+#: Seconds before a check is shown, and between updates: quick checks are never shown.
 _FIRST: Final = 0.5
 _NEXT: Final = 0.2
 
@@ -87,14 +87,14 @@ def line(check: str, trials: int, requests: int, seconds: float) -> str:
 
 
 def progress_of(config: pytest.Config) -> Progress | None:
-    """The line for this run; None with -q, in CI, in a worker, and where nobody looks: no terminal, or a dumb one."""
+    """The line for this run; None with -q, in CI, in a worker, and without a terminal or on a dumb one."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not reporter.isatty or config.get_verbosity() < 0:
         return None
     if os.environ.get("CI") or os.environ.get("TERM", "dumb") == "dumb" or getattr(config.option, "numprocesses", None):
         return None
     writer = reporter._tw  # noqa: SLF001 - pytest gives its terminal no other name
-    try:  # pytest takes the descriptor away while a test runs: this is another one of the same terminal
+    try:  # pytest redirects the descriptor while a test runs, so this is a duplicate of it
         file = os.fdopen(os.dup(writer._file.fileno()), "w", encoding="utf-8", errors="replace")  # noqa: SLF001
     except (OSError, ValueError):
         return None
@@ -102,7 +102,7 @@ def progress_of(config: pytest.Config) -> Progress | None:
 
 
 def tell(config: pytest.Config, text: str) -> None:
-    """Write a line that stays, from whatever process this is; nothing with -q."""
+    """Write a permanent line, from any process; nothing with -q."""
     if config.get_verbosity() < 0:
         return
     reporter, capture = map(config.pluginmanager.get_plugin, ("terminalreporter", "capturemanager"))

@@ -32,12 +32,12 @@ from gym_conformance.trajectories.trajectory import Schedule
 
 T = TypeVar("T")
 
-#: Seconds within which a server that is there takes a connection.
+#: Seconds within which a running server accepts a connection.
 _CONNECT = 5.0
 
 
 class Unreachable(Refusal):
-    """Nobody that can be judged answers at the URL; the message says what, where and how to fix it."""
+    """No server that can be judged answers at the URL; the message says what, where and how to fix it."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def make_endpoint(url: str, options: Options, secrets: Secrets = NO_SECRETS) -> 
 
 
 def secrets_of(options: Options) -> Secrets:
-    """What this run knows to be secret before a server says anything: headers, settings, and our own environment."""
+    """What is known to be secret before a server says anything: headers, settings, and our own environment."""
     settings = [(key, value) for key, _, value in (setting.partition("=") for setting in options.settings)]
     return Secrets.of_headers(options.headers) | Secrets.of_named([*os.environ.items(), *settings])
 
@@ -176,7 +176,7 @@ def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> 
     `deadline` is in seconds; only a server that we launched must have answered by then.
 
     Raises:
-        Unreachable: nobody takes the connection, or TLS fails.
+        Unreachable: no server accepts the connection, or TLS fails.
     """
     launched = deadline > _CONNECT
     seconds = deadline if launched else min(options.timeout, _CONNECT)

@@ -6,7 +6,7 @@ the form of a run had no influence, every assignment of the forms to the runs wo
 that was drawn: how many of them give the trials at least as many differences is an exact test, whatever the server's
 noise is made of, and however it drifts.
 
-A run of the suite is wrong about chance once in a million times at most. Its comparison number i may use 1 / (i (i + 1))
+A run of the suite mistakes noise for a fault at most once in a million times. Its comparison number i may use 1 / (i (i + 1))
 of that, which adds up to 1 however many there are; and each look at the numbers has its share of what the comparison
 may use. docs/evidence.md has the arithmetic.
 """
@@ -27,10 +27,10 @@ class Look:
     """One look at the numbers.
 
     Attributes:
-        trials: so many are added before it.
-        controls: so many are.
-        share: of what the comparison may use of CHANCE.
-        hopeless: where chance is still likelier than this, nothing more is tried.
+        trials: how many are added before it.
+        controls: how many are added before it.
+        share: its share of the part of CHANCE that the comparison may use.
+        hopeless: nothing more is tried if chance is still likelier than this.
     """
 
     trials: int
@@ -50,7 +50,7 @@ LOOKS: Final = (
     Look(136, 136, 1 / 16, 0),
 )
 
-#: The same where a trial costs many times what a control does: nine trials that differ each time are enough.
+#: The same if a trial costs many times as much as a control: nine trials that differ each time are enough.
 COSTLY: Final = (
     Look(4, 20, 0, 0.8),
     Look(5, 20, 1 / 2, 0.4),
@@ -75,7 +75,7 @@ class Comparison:
     Attributes:
         number: which comparison of the run this is, from 1.
         looks: when to look.
-        answer: what it has come to.
+        decision: what it has come to.
         trials: of each look, how many trials differed.
         controls: of each look, how many controls did.
         draw: draws the order.
@@ -96,7 +96,7 @@ class Comparison:
         return forms
 
     def record(self, forms: Sequence[bool], differed: Sequence[bool]) -> None:
-        """Take in what came of the runs of `order`, and look."""
+        """Take in the results of the runs of `order`, and look."""
         look = self.looks[len(self.trials)]
         self.trials.append(sum(came for form, came in zip(forms, differed, strict=True) if form))
         self.controls.append(sum(came for form, came in zip(forms, differed, strict=True) if not form))

@@ -24,7 +24,7 @@ from gym_conformance.trajectories.profiles import PATIENCE, Search
 E = TypeVar("E")
 
 
-#: An example that breaks a property is worth this many seconds of shrinking, however short the search.
+#: Seconds of shrinking that an example is worth, however short the search.
 _SHRINKING = 3.0
 
 
@@ -76,7 +76,7 @@ async def explore(
     def try_one(example: E) -> None:
         nonlocal end
         now = time.monotonic()
-        if end == math.inf:  # making the strategies is no part of the search
+        if end == math.inf:  # building the strategies is not part of the search
             end = now + search.profile.seconds
         short = found.failure is None and found.tried < search.profile.floor
         if stopped or fault or now > end + short * (PATIENCE - 1) * search.profile.seconds:
@@ -98,7 +98,7 @@ async def explore(
         found.statistics = await asyncio.to_thread(_search, name, examples, try_one, search)
     except Exception:
         if found.failure is None and not fault:
-            raise  # a fault of ours, in the making of examples
+            raise  # a fault of ours while making examples
     finally:
         stopped = True
         found.seconds = time.monotonic() - started
@@ -125,7 +125,7 @@ def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None]
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
         print_blob=False,
-        verbosity=Verbosity.quiet,  # what was found is told by the finding
+        verbosity=Verbosity.quiet,  # the finding shows what was found
         phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     )(hypothesis.given(examples)(holds))
     if search.seed is not None:
@@ -138,6 +138,6 @@ def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None]
 
 
 def _database(search: Search) -> ExampleDatabase | None:
-    """Hypothesis's own, where what was found before may come first; not where the examples are to be the same."""
+    """Hypothesis's own database, so that earlier failures come first; None if every run must try the same examples."""
     chosen = settings.default
     return None if chosen is None or search.seed is not None or search.profile.derandomize else chosen.database

@@ -1,6 +1,6 @@
-"""Words that only one session was ever told: where another session gets one back, the two are not apart. Pure.
+"""Words that only one session was ever sent: if another session gets one back, the two are not isolated. Pure.
 
-No statistics are needed: a word is drawn from 26^10, and a session is held only to those that it did not send itself.
+No statistics are needed: a word is drawn from 26^10, and only words that a session did not send itself count against it.
 """
 
 import json
@@ -19,14 +19,14 @@ from gym_conformance.trajectories.renaming import own, takes_any_word, word
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_session
 
 _MARKER = re.compile(r"zq[a-z]{10}")
-#: Texts of a row that are marked at most, and how long one may be: rows of megabytes are not the rule.
+#: How many texts of a row are marked, and how long they may be: a row may have megabytes.
 _MARKED, _LONG = 40, 2000
 
 _WORD = re.compile(r"[A-Za-z]{3,20}")
 
 
 def markers(text: str) -> frozenset[str]:
-    """All markers in a text, whatever became of their case."""
+    """All markers in a text, in any case."""
     return frozenset(_MARKER.findall(text.lower()))
 
 
@@ -140,12 +140,12 @@ def _seeds_first(one: Trajectory, two: Trajectory) -> Schedule:
     return Schedule((one, two), (0, 1, *[0] * (one.steps - 2), *[1] * (two.steps - 1), 0))
 
 
-#: What a reply's value is to be like that goes into an optional argument.
+#: The form of a reply's value that is put into an optional argument.
 _SAMPLE = {"string": "", "integer": 0}
 
 
 def asking(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Trajectory:
-    """A session on the second's row that asks for what the first was given: its reads, with its ids and cursors."""
+    """A session on the second's row that reads what the first was given, with the first's ids and cursors."""
     told = [call for call in first.calls if not markers(json.dumps(call.arguments))]
     reads = [Call(call.name, of_session(call.arguments, 0)) for call in told if is_read(call.name)]
     others = [Call(call.name, of_session(call.arguments, 0)) for call in told if not is_read(call.name)]
@@ -178,7 +178,7 @@ def _followed(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Se
 
 
 def renewed(schedule: Schedule, draw: Random) -> Schedule:
-    """The schedule with new markers for the old ones: what an earlier try has left is not taken for this one's."""
+    """The schedule with new markers, so that remains of an earlier try are not mistaken for this one's."""
     new: dict[str, str] = {}
 
     def renew(value: Any) -> Any:

@@ -64,7 +64,7 @@ class Faults:
         self._left.append((fault, fault.times))
 
     def clear(self) -> None:
-        """Let nothing go wrong any more."""
+        """Remove all faults."""
         self._left.clear()
 
     def strike(self, request: PolicyRequest) -> list[PolicyFault]:

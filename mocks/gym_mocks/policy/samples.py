@@ -11,7 +11,7 @@ def sample(schema: Mapping[str, Any] | bool, random: Random) -> Any:
     """A value that a schema allows.
 
     Raises:
-        LookupError: none was found, or the schema is none.
+        LookupError: none was found, or the schema is not valid.
     """
     from gym_schemas import NoValue, sampled  # noqa: PLC0415 - only where a policy generates
 

@@ -149,7 +149,7 @@ class ResourcesServer(App):
         """A fresh state for a row.
 
         Raises:
-            Refused: 422 where the row is not what the state factory takes.
+            HttpRefusal: 422 if the state factory does not accept the row.
         """
         if self._seed_model is None:
             return self._make_state()
@@ -186,7 +186,7 @@ class ResourcesServer(App):
         ]
 
     async def _openapi(self, _: HttpRequest) -> HttpReply:
-        made = await asyncio.to_thread(lambda: self.openapi)  # the first one takes a while, and others wait for none
+        made = await asyncio.to_thread(lambda: self.openapi)  # the first one takes a while, and other requests go on
         return HttpReply.json(made)
 
     async def _seed_session(self, request: HttpRequest) -> HttpReply:
