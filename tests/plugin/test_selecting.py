@@ -1,5 +1,6 @@
 """What runs: pytest's own ways to choose work on checks, and a user's project does not get in their way."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,6 +134,13 @@ def pytest_runtest_makereport(item, call):
     report.extra = []
     return report
 """
+
+
+def test_a_check_alone_sends_little(pytester: pytest.Pytester, gym: str) -> None:
+    """What an untouched server answers is found out only for those who ask."""
+    run = pytester.runpytest_inprocess("gym/seed::seed-replies-object", "--gym-url", gym, f"--gym-data={DATA}")
+    (requests,) = re.findall(r"1 of \d+ checks, (\d+) requests", run.stdout.str())
+    assert int(requests) < 20
 
 
 def test_a_project_of_strict_habits_does_not_get_in_the_way(pytester: pytest.Pytester, gym: str) -> None:

@@ -12,10 +12,17 @@ from gym_conformance.trajectories.profiles import USUAL, Search
 
 @dataclass(frozen=True)
 class Settings:
-    """How to try a gym: how much to search, and the server's process (`pid`), if it is known and on this machine."""
+    """How to try a gym.
+
+    Attributes:
+        search: how much to search.
+        pid: the server's process, if it is known and on this machine.
+        first_look: whether a check of this run wants to know what the untouched server answers.
+    """
 
     search: Search = USUAL
     pid: int | None = None
+    first_look: bool = True
 
 
 @dataclass

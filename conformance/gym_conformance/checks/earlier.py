@@ -13,7 +13,7 @@ from typing import Any, Final
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.needs import FIRST_LOOK, RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
 from gym_conformance.findings import Cause
@@ -46,7 +46,7 @@ _STORE: Final = (
     Level.MUST,
     "A session MUST know nothing of earlier ones",
     why="rollouts build on what others left: the same actions earn another reward each time, and training goes on.",
-    needs=[RESOURCES_SERVER, SCORE],
+    needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
     """Looks for what a session leaves to later ones, in four ways.

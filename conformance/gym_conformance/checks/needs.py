@@ -23,7 +23,11 @@ async def _resources_server(trial: Trial) -> None:
         raise NotApplicable(f"{phrase(trial.gym.kind)} ({trial.gym.evidence}): it follows another contract")
     if trial.gym.kind is ServerKind.OTHER:
         raise Untestable(f"a resources server: {trial.gym.evidence}")
-    # Asked before anything is sent to the server that might leave something behind
+    if trial.settings.first_look:  # before anything is sent to the server that might leave something behind
+        await _first_look(trial)
+
+
+async def _first_look(trial: Trial) -> None:
     if trial.learned.first_look is None:
         trial.learned.first_look = await look(trial.gym)
         for failure in trial.learned.first_look.failures:
@@ -112,6 +116,7 @@ async def _stateless(trial: Trial) -> None:
 
 
 RESOURCES_SERVER: Final = Need("resources server", _resources_server)
+FIRST_LOOK: Final = Need("first look", _first_look)
 GYMNASIUM: Final = Need("gymnasium-style server", _gymnasium)
 ENVIRONMENT: Final = Need("environment server", _environment)
 RESETS: Final = Need("an episode", _resets)

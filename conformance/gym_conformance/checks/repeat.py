@@ -12,6 +12,7 @@ from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import (
+    FIRST_LOOK,
     RECORDED_CALLS,
     RESOURCES_SERVER,
     ROLLOUTS,
@@ -246,7 +247,7 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     Level.SHOULD,
     "Recorded rollouts SHOULD still be reproducible",
     why="the examples that newcomers trust, and the rewards that baselines were measured with, no longer hold.",
-    needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
+    needs=[RESOURCES_SERVER, ROLLOUTS, FIRST_LOOK, SCORE],
     subjects=lambda trial: list(trial.gym.recorded),
 )
 async def repeat_recorded(trial: Trial, row: Row) -> None:

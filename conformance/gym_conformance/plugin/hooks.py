@@ -10,6 +10,7 @@ import pytest
 
 from gym_conformance.baseline import Stale
 from gym_conformance.checks.check import Check
+from gym_conformance.checks.needs import FIRST_LOOK
 from gym_conformance.checks.registry import FILES, JUDGE_MODELS, all_checks
 from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.findings import Finding, Verdict
@@ -62,6 +63,14 @@ class Checking:
     def __init__(self, config: pytest.Config) -> None:
         worker = worker_of(config)
         self.process: str = worker["workerid"] if worker else ""
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Spare each target the first look where no check of it that was chosen asks for it."""
+        items = [item for item in session.items if isinstance(item, CheckItem)]
+        asking = {id(item.target) for item in items if FIRST_LOOK in item.check.needs}
+        for item in items:
+            if isinstance(item.target, Target):
+                item.target.first_look = id(item.target) in asking
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:

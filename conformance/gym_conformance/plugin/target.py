@@ -93,6 +93,7 @@ class Target:
         progress: shows what is under way.
         keeper: keeps what belongs to findings as files.
         interpreter: what the env runs in.
+        first_look: whether a check that was chosen asks what the untouched server answers.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Target:
     progress: Progress | None = None
     keeper: Keeper | None = None
     interpreter: "Interpreter | None" = None
+    first_look: bool = True
     _stack: ExitStack = field(default_factory=ExitStack)
     _run: Run | None = None
     _refused: NotLaunched | None = None
@@ -159,6 +161,7 @@ class Target:
                 judge_models=served.judge_models,
                 log=served.log,
                 secrets=served.secrets,
+                first_look=self.first_look,
             )
             self._run.progress = self.progress
         return self._run

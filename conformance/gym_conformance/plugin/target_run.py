@@ -61,6 +61,7 @@ class Run:
         judge_models: JudgeModels | None = None,
         log: Callable[[], Sequence[str]] = tuple,
         secrets: Secrets = NO_SECRETS,
+        first_look: bool = True,
     ) -> None:
         self.url = url
         self.lock = lock
@@ -71,6 +72,7 @@ class Run:
         self._judge_models = judge_models
         self._log = log
         self._secrets = secrets
+        self._first_look = first_look
         self._judge: Judge | None = None
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
@@ -140,7 +142,7 @@ class Run:
             data = self.dataset
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
             gym = await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known)
-            settings = Settings(self.options.search, self.options.pid)
+            settings = Settings(self.options.search, self.options.pid, self._first_look)
             launched = Launched(judge_models=self._judge_models, log=self._log)
             self._judge = Judge(Bench(gym, settings, launched))
         return self._judge
