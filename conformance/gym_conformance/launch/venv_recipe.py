@@ -100,10 +100,7 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
     if texts.keys() >= {"requirements.txt", "pyproject.toml"}:
         raise BadRequirements("requirements.txt and pyproject.toml are both there, and NeMo Gym takes only one of them")
     project = _project(texts.get("pyproject.toml", ""))
-    if "requirements.txt" in texts:
-        lines = list(_lines(env.folder / "requirements.txt"))
-    else:
-        lines = [_Line(each) for each in _strings(project.get("dependencies"))]
+    lines = [*_lines_of(env, "requirements.txt"), *map(_Line, _strings(project.get("dependencies")))]
     wanted = _Wanted(env, nemo)
     requirements = [one for line in lines if not line.constrains for one in wanted.read(line.text)]
     if env.application:
@@ -116,7 +113,7 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
         python or _pinned(env) or chosen,
         tuple(requirements),
         tuple(line.text for line in lines if line.constrains),
-        tuple(line.text for line in _lines(env.folder / "overrides.txt")) if "overrides.txt" in texts else (),
+        tuple(line.text for line in _lines_of(env, "overrides.txt")),
         settings,
         ignores_patch,
     )
@@ -219,6 +216,12 @@ def _is_local(requirement: "Requirement | None", wanted: str) -> bool:
         return False
     place = (requirement.url or "") if requirement else wanted
     return place.lower().startswith("file:") or not _FOREIGN.match(place)
+
+
+def _lines_of(env: Env, name: str) -> Iterator[_Line]:
+    """The lines of a requirements file of the env; none where it has no such file."""
+    path = env.folder / name
+    return _lines(path) if _text(path) else iter(())
 
 
 def _lines(path: Path, depth: int = 0) -> Iterator[_Line]:

@@ -82,11 +82,15 @@ def probe(gym: Gym, row: Row) -> Trajectory:
     others = (call for other in gym.recorded if other is not row for call in _recorded_reads(gym, other))
     own = {tool.name for tool in row.tools}
     strange = [call for call in others if call.name in own and call not in reads]
-    bare = [Call(tool.name, {}) for tool in row.tools if is_read(tool.name) or not tool.parameters.get("properties")]
-    bare = [call for call in bare if not _required(row, call.name)]
     named = {call.name for call in reads}
-    bare = [call for call in bare[:_READS] if call.name not in named]
+    bare = [call for call in _bare_calls(row)[:_READS] if call.name not in named]
     return Trajectory(row, (*reads[:_READS], *bare, *strange[:_STRANGE]))
+
+
+def _bare_calls(row: Row) -> list[Call]:
+    """Calls without arguments of the tools that require none, if they read or take none at all."""
+    tools = [tool for tool in row.tools if is_read(tool.name) or not tool.parameters.get("properties")]
+    return [Call(tool.name, {}) for tool in tools if not _required(row, tool.name)]
 
 
 def _recorded_reads(gym: Gym, row: Row) -> list[Call]:
