@@ -1,17 +1,23 @@
 """What is missing only where the server scores is named as missing, and is no violation."""
 
 import json
+from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from gym_conformance.checks.registry import CHECKS
 from gym_conformance.diagnoses.diagnosis import Missing
 from gym_conformance.diagnoses.missing_dependency import missing
 from gym_conformance.findings import Verdict
+from gym_conformance.options import Options
+from gym_conformance.plugin.target_run import Run
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
+from gym_mocks.wire.bodies import HttpRefusal
 from tests.twins.judging import judge
 from tests.twins.twin import dataset
 
@@ -178,6 +184,29 @@ def test_a_traceback_in_the_log_names_it_where_the_reply_says_nothing() -> None:
     assert missing([exchange], lambda: log) == Missing("the module jiwer, which is not installed where the server runs")
     taken = Exchange(1, Request("POST", "/verify", b"{}"), Reply(422, (), b"{}", 0.1))
     assert missing([taken], lambda: log) is None
+
+
+def test_a_traceback_of_an_earlier_trial_excuses_nothing() -> None:
+    """Verify lacks a module for an empty output and prints that, and crashes at a refusal without a word."""
+    printed: list[str] = []
+
+    class Silent(ReferenceServer):
+        async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+            if not response["output"]:
+                printed.extend(["Traceback (most recent call last):", "ModuleNotFoundError: No module named 'jiwer'"])
+            if not response["output"] or '"refusal"' in json.dumps(response):
+                raise HttpRefusal(500, "")
+            return await super().score(session_id, row, response)
+
+    def listen() -> Callable[[], list[str]]:
+        since = len(printed)
+        return lambda: printed[since:]
+
+    (check,) = (one for one in CHECKS if one.id == "verify-degenerate")
+    with serve(Silent()) as url, closing(Run(url, Options(url=url), dataset(), listen=listen)) as run:
+        told = {finding.subject: finding.verdict for finding in run.judge(check)}
+    assert told["empty output"] is Verdict.UNTESTABLE
+    assert told["refusal"] is Verdict.FAIL
 
 
 def test_a_policy_s_words_in_a_crash_stay_a_violation() -> None:

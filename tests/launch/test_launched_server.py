@@ -116,6 +116,27 @@ def test_what_it_prints_is_bounded_and_safe(tmp_path: Path, monkeypatch: pytest.
     assert "\\x1b[31m[redacted]" in log[-1] or any("[redacted]" in line for line in log)
 
 
+def test_whoever_listens_hears_only_what_comes_after(tmp_path: Path) -> None:
+    """Also where the file that was current then is the older one now, or is gone."""
+    with application(tmp_path, "") as server:
+        folder = server.log_folder
+        assert folder is not None
+        log = folder / "log"
+        log.write_text("one\n")
+        after_one = server.listen()
+        log.write_text("one\ntwo\n")
+        assert after_one() == ("two",)
+        log.replace(folder / "log.before")
+        log.write_text("three\n")
+        assert after_one() == ("two", "three")
+        after_three = server.listen()
+        log.replace(folder / "log.before")
+        log.write_text("four\n")
+        assert after_three() == ("four",)
+        assert server.log() == ("three", "four")
+    assert after_one() == server.listen()() == ()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives us the children of the dead")
 def test_children_that_ignore_every_signal_end_too(tmp_path: Path) -> None:
     """One in the group that ignores SIGTERM, as the server does itself; one that left for a session of its own."""

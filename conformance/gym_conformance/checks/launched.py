@@ -40,6 +40,14 @@ class JudgeModels:
     model: FakeModel
 
 
+#: Begins to listen to a log, and returns what gives the last lines that were printed since.
+Listen = Callable[[], Callable[[], Sequence[str]]]
+
+
+def _nothing_printed() -> Callable[[], Sequence[str]]:
+    return tuple
+
+
 @dataclass(frozen=True)
 class Launched:
     """What is known of a server that the suite launched; nothing of one that was there before.
@@ -48,13 +56,18 @@ class Launched:
         env: its files.
         interpreter: its interpreter; raises `NotLaunched` where that cannot be had.
         judge_models: what answers in the place of the model servers that it asks.
-        log: the last lines that it printed.
+        listen: begins to listen to what it prints, for one trial, and returns what gives the last lines since.
     """
 
     env: Env | None = None
     interpreter: Callable[[], str] = str
     judge_models: JudgeModels | None = None
-    log: Callable[[], Sequence[str]] = tuple
+    listen: Listen = _nothing_printed
+
+    @property
+    def has_log(self) -> bool:
+        """Whether what it prints can be read."""
+        return self.listen is not _nothing_printed
 
 
 NOT_LAUNCHED: Final = Launched()

@@ -42,6 +42,8 @@ class Trial:
         self.drift: list[DriftRow] = []
         self.readings: list[ProcessReading] = []
         self._asked = self._times_asked()
+        #: The last lines that a launched server printed since the trial began.
+        self.log = self.launched.listen()
 
     @property
     def gym(self) -> Gym:

@@ -1,6 +1,6 @@
 """What a diagnosis is: a pure look at the record of a trial, and at most one probe of the server."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +21,7 @@ class Case:
         fault: what ended the trial, where no whole reply came.
         asked_judge_model: whether the server asked our mock judge model meanwhile.
         repeated: whether the trial is already a second try of the same.
+        log: the last lines that a launched server printed since the trial began: older ones say nothing of it.
     """
 
     bench: Bench
@@ -28,6 +29,7 @@ class Case:
     fault: ServerFault | None = None
     asked_judge_model: bool = False
     repeated: bool = False
+    log: Callable[[], Sequence[str]] = tuple
 
     @property
     def verified(self) -> bool:

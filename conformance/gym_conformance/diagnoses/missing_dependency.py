@@ -57,11 +57,10 @@ class MissingDependency:
 
     async def confirm(self, case: Case) -> Missing | None:
         """Read replies and log; where a traceback may not be printed yet, once more after a moment."""
-        log = case.bench.launched.log
-        found = missing(case.exchanges, log)
-        if found is None and case.crashed and log():
+        found = missing(case.exchanges, case.log)
+        if found is None and case.crashed and case.bench.launched.has_log:
             await asyncio.sleep(_WRITTEN)
-            found = missing(case.exchanges, log)
+            found = missing(case.exchanges, case.log)
         return found
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -178,18 +178,30 @@ class LaunchedServer:
         """Where its log is, until it is closed."""
         return Path(self._folder.name) if self._folder else None
 
-    def log(self, lines: int = LOG_LINES) -> tuple[str, ...]:
-        """The last lines that it printed, safe to show."""
-        if self.log_folder is None:
-            return ()
-        log = self.log_folder / "log"
+    def log(self, lines: int = LOG_LINES, since: tuple[int, int] = (0, 0)) -> tuple[str, ...]:
+        """The last lines that it printed, safe to show; `since` a file's inode and a place in it, none older."""
         said = b""
-        for path in (log.with_name("log.before"), log):
-            with suppress(OSError):
-                said += path.read_bytes()
+        for path in self._logs():
+            with suppress(OSError), path.open("rb") as file:
+                if os.fstat(file.fileno()).st_ino == since[0]:
+                    said = b""
+                    file.seek(since[1])
+                said += file.read()
         printed = [line.strip() for line in said.decode(errors="replace").splitlines()]
         last = "\n".join([one for one in printed if one.strip("^~")][-lines:])
         return tuple(map(printable, self.secrets.redact(last).splitlines()))
+
+    def listen(self, lines: int = LOG_LINES) -> Callable[[], tuple[str, ...]]:
+        """Begin to listen: what is returned gives the last lines that it printed from now on."""
+        since = (0, 0)
+        with suppress(OSError, IndexError):
+            now = self._logs()[-1].stat()
+            since = (now.st_ino, now.st_size)
+        return lambda: self.log(lines, since)
+
+    def _logs(self) -> list[Path]:
+        """The files that hold the end of what it printed, the older one first."""
+        return [self.log_folder / name for name in ("log.before", "log")] if self.log_folder else []
 
     @property
     def secrets(self) -> Secrets:

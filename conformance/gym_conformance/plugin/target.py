@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.drift import drift_definition_unsound
-from gym_conformance.checks.launched import FakeModel, JudgeModels, Launched
+from gym_conformance.checks.launched import NOT_LAUNCHED, FakeModel, JudgeModels, Launched, Listen
 from gym_conformance.checks.registry import FILES
 from gym_conformance.contract.openapi import Api, ServerKind
 from gym_conformance.dataset import BadData, Dataset, load
@@ -46,7 +46,7 @@ class RunningServer:
     dataset: Dataset
     pid: int | None = None
     judge_models: JudgeModels | None = None
-    log: Callable[[], Sequence[str]] = tuple
+    listen: Listen = NOT_LAUNCHED.listen
     secrets: Secrets = NO_SECRETS
 
 
@@ -159,7 +159,7 @@ class Target:
                 served.dataset,
                 self.lock,
                 judge_models=served.judge_models,
-                log=served.log,
+                listen=served.listen,
                 secrets=served.secrets,
                 first_look=self.first_look,
             )
@@ -306,7 +306,7 @@ class launched:  # noqa: N801 - a context manager
             dataset,
             self.server.pid,
             judge_models,
-            partial(self.server.log, _SEEN),
+            partial(self.server.listen, _SEEN),
             self.server.secrets,
         )
 

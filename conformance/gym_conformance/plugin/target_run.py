@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ import httpx
 from gym_conformance.agents import executing_agents
 from gym_conformance.checks.bench import Bench, Settings
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.launched import JudgeModels, Launched
+from gym_conformance.checks.launched import NOT_LAUNCHED, JudgeModels, Launched, Listen
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
@@ -59,7 +59,7 @@ class Run:
         lock: Lock | None = None,
         *,
         judge_models: JudgeModels | None = None,
-        log: Callable[[], Sequence[str]] = tuple,
+        listen: Listen = NOT_LAUNCHED.listen,
         secrets: Secrets = NO_SECRETS,
         first_look: bool = True,
     ) -> None:
@@ -70,7 +70,7 @@ class Run:
         self.dataset = dataset
         self._runner = asyncio.Runner()
         self._judge_models = judge_models
-        self._log = log
+        self._listen = listen
         self._secrets = secrets
         self._first_look = first_look
         self._judge: Judge | None = None
@@ -143,7 +143,7 @@ class Run:
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
             gym = await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known)
             settings = Settings(self.options.search, self.options.pid, self._first_look)
-            launched = Launched(judge_models=self._judge_models, log=self._log)
+            launched = Launched(judge_models=self._judge_models, listen=self._listen)
             self._judge = Judge(Bench(gym, settings, launched))
         return self._judge
 
