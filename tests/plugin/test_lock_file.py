@@ -1,8 +1,10 @@
 """The lock file on the command line: written, held to, and one clear line for anything else."""
 
+import base64
 import json
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -13,6 +15,9 @@ from gym_mocks.wire.client import ASGIApp
 from tests.plugin.apps import no_trace, read_report
 
 pytest_plugins = ["pytester"]
+
+SECRET = "hunter2/with+odd=signs"  # noqa: S105 - nobody's
+SPELT = [SECRET, SECRET.upper(), quote(SECRET, safe=""), base64.b64encode(SECRET.encode()).decode()]
 
 
 class _Grown(ReferenceServer):
@@ -129,3 +134,32 @@ def test_the_drift_report_alone(
     assert latency["POST /seed_session"]["count"] > 10
     assert 0 < latency["POST /seed_session"]["median_ms"] <= latency["POST /seed_session"]["max_ms"]
     assert not list(pytester.path.glob("*.part"))
+
+
+@pytest.mark.parametrize("spelt", SPELT, ids=["plain", "upper case", "percent-encoded", "base64"])
+def test_it_holds_no_secret_however_it_is_spelt(
+    pytester: pytest.Pytester, serving: Callable[[ASGIApp], str], spelt: str
+) -> None:
+    """In names, descriptions and values of the rows' schemas and of the server's."""
+    schema = {
+        "type": "object",
+        "properties": {spelt: {"type": "string", "default": spelt, "description": f"<{spelt}>"}},
+    }
+
+    class Telling(ReferenceServer):
+        def __init__(self) -> None:
+            super().__init__()
+            body = {"content": {"application/json": {"schema": schema}}}
+            self.openapi["paths"]["/tell"] = {"post": {"requestBody": body, "responses": {}}}
+
+    row = json.loads(DATA.read_text("utf-8").splitlines()[0])
+    row["responses_create_params"]["tools"].append({"type": "function", "name": "tell", "parameters": schema})
+    pytester.path.joinpath("rows.jsonl").write_text(json.dumps(row))
+    header = f"Authorization: Bearer {SECRET}"
+    run = _run(pytester, serving(Telling()), "--gym-lock-update", "-k", "drift-lock", "--gym-header", header)
+    assert run.ret == pytest.ExitCode.OK
+    lock = pytester.path.joinpath("gym.lock").read_text()
+    assert "tell" in json.loads(lock)["rows"]
+    assert "tell" in json.loads(lock)["server"]
+    assert spelt.lower() not in lock.lower()
+    assert SECRET.lower() not in lock.lower()

@@ -1,6 +1,7 @@
 """The JSON report: true to its schema, with every check in it, however the run ends."""
 
 import json
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from importlib.resources import files
@@ -135,3 +136,29 @@ def test_junit_xml_has_ids_levels_and_findings(pytester: pytest.Pytester, servin
     (failure,) = case.iter("failure")
     text = failure.text or ""
     assert all(word in text for word in ("expected:", "actual:", "Why it matters:", "likely:", "reproduce (bash):"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="only POSIX has limits of files")
+def test_a_full_disk_leaves_old_reports_whole_and_nothing_beside_them(pytester: pytest.Pytester, gym: str) -> None:
+    """Each that cannot be written is one line; a link where the JUnit file is to be is not followed either."""
+    pytester.makeconftest("import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))")
+    names = ["r.json", "r.html", "r.sarif", "r.xml", "gym.lock"]
+    (precious := pytester.path / "precious").write_text("old")
+    (pytester.path / "r.xml").symlink_to(precious)
+    for name in names[:-1]:
+        (pytester.path / name).write_text("old")
+    rows = pytester.path / "rows.jsonl"
+    rows.write_bytes(DATA.read_bytes())
+    before = {path.name for path in pytester.path.iterdir()}
+    reports = [f"--gym-report={name}" for name in names[:-1]]
+    run = pytester.runpytest_subprocess(
+        *("--gym-url", gym, f"--gym-data={rows}", "-k", "live", *reports),
+        *("--gym-lock", "gym.lock", "--gym-lock-update", "-p", "no:cacheprovider"),
+        timeout=60,
+    )
+    for name in names:
+        run.stdout.fnmatch_lines([f"--gym-* '*{name}': *too large; it was not written"])
+    assert all((pytester.path / name).read_text() == "old" for name in [*names[:-1], "precious"])
+    after = {path.name for path in pytester.path.iterdir()} - {".hypothesis", "__pycache__"}
+    assert after == before
+    no_trace(run)

@@ -1,6 +1,7 @@
 """The suite inside pytest, for several targets; and the choice between one and several."""
 
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,10 +18,11 @@ from gym_conformance.fleet.table import write_table
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import Options, ensure_lock
 from gym_conformance.plugin.check_items import CheckItem, collect_checks, is_chosen
-from gym_conformance.plugin.command_line import choose_paths, options_of, write_junit
+from gym_conformance.plugin.command_line import choose_paths, options_of
 from gym_conformance.plugin.gate import BASELINE, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.hooks import Checking, Suite, checks_of, prepare, worker_of
+from gym_conformance.plugin.junit_file import ask_for_junit, take_junit, write_junit
 from gym_conformance.plugin.locking import write_lock
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.replays import read_replay
@@ -41,7 +43,7 @@ def start(config: pytest.Config) -> None:
         suite = _fleet(config, options) if len(options.envs) > 1 else _suite(config, options)
     except (BadCheck, BadOption) as bad:
         raise pytest.UsageError(str(bad)) from None
-    write_junit(config, options)
+    ask_for_junit(config, options)
     config.pluginmanager.register(Checking(config), "gym-conformance-checks")
     config.pluginmanager.register(suite, "gym-conformance-suite")
     if options.ray:
@@ -101,6 +103,7 @@ class Fleet:
 
     def pytest_sessionstart(self) -> None:
         """Make the targets ready; each is launched by its first check."""
+        take_junit(self.config, self.options)
         if self.config.option.collectonly:
             return
         if self.worker is None:
@@ -207,7 +210,9 @@ class Fleet:
             self.config.workeroutput.update(gym_deselected=left_out, gym_locks=locks)  # type: ignore[attr-defined]
         elif not self.config.option.collectonly:
             first = next(iter(self.tallies.values()))
-            first.unwritten += write_outputs(self.options, self.tallies, self.config.stash[BASELINE].file)
+            first.unwritten += write_outputs(
+                self.options, self.tallies, self.config.stash[BASELINE].file, partial(write_junit, self.config)
+            )
             session.exitstatus = exit_status(self.tallies.values(), session.exitstatus)
 
     def _write_lock(self, name: str) -> None:

@@ -46,19 +46,6 @@ def _ini_value(config: pytest.Config, row: Option) -> Any:
     return value[0] if value else None
 
 
-def write_junit(config: pytest.Config, options: Options) -> None:
-    """`--gym-report FILE.xml` is `--junitxml FILE.xml`, whose plugin is configured after ours.
-
-    Raises:
-        pytest.UsageError: pytest is to write another file already.
-    """
-    for path in options.reports:
-        if path.suffix == ".xml":
-            if getattr(config.option, "xmlpath", None) not in (None, str(path)):
-                raise pytest.UsageError(f"--gym-report '{path}': pytest writes one JUnit file; give one .xml")
-            config.option.xmlpath = str(path)
-
-
 def choose_paths(config: pytest.Config, targets: Iterable[str] = ("",)) -> None:
     """If a gym is asked for and no path is given, collect only our checks; our node ids are not paths.
 

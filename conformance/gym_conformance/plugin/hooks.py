@@ -19,6 +19,7 @@ from gym_conformance.options import FIXED_REQUESTS, Options, is_here
 from gym_conformance.plugin.check_items import CheckItem, collect_checks, is_chosen
 from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown
 from gym_conformance.plugin.github import tell_github
+from gym_conformance.plugin.junit_file import take_junit, write_junit
 from gym_conformance.plugin.keeping import Keeper
 from gym_conformance.plugin.locking import load_lock, write_lock
 from gym_conformance.plugin.mocks import MockPeers, demo_data, serve_demo
@@ -120,6 +121,7 @@ class Suite:
 
     def pytest_sessionstart(self) -> None:
         """Read the data and see whether the server is there, before anything is judged; an env is launched later."""
+        take_junit(self.config, self.options)
         if self.config.option.collectonly:
             return
         if not self.options.envs:
@@ -205,7 +207,9 @@ class Suite:
         if self.worker is not None:
             self.config.workeroutput["gym_deselected"] = sorted(self.tally.deselected)  # type: ignore[attr-defined]
         elif not self.config.option.collectonly:
-            self.tally.unwritten += write_outputs(self.options, {"": self.tally}, self.config.stash[BASELINE].file)
+            self.tally.unwritten += write_outputs(
+                self.options, {"": self.tally}, self.config.stash[BASELINE].file, partial(write_junit, self.config)
+            )
             session.exitstatus = exit_status([self.tally], session.exitstatus)
 
     def _write_lock(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 
 from gym_conformance.baseline_toml import write_baseline
 from gym_conformance.options import Options
@@ -10,8 +11,12 @@ from gym_conformance.plugin.target_run import Unreachable
 from gym_conformance.reports.report_files import write_drifts, write_reports
 
 
-def write_outputs(options: Options, tallies: Mapping[str, Tally], baseline: str) -> list[str]:
+def write_outputs(
+    options: Options, tallies: Mapping[str, Tally], baseline: str, junit: Callable[[Path], None]
+) -> list[str]:
     """Write the reports, and a first baseline unless the suite itself failed; `baseline` is the file of the given one.
+
+    `junit` writes pytest's own report to a path.
 
     Returns:
         For each that could not be written, a line that says why.
@@ -19,8 +24,8 @@ def write_outputs(options: Options, tallies: Mapping[str, Tally], baseline: str)
     reports = {name: tally.report(baseline) for name, tally in tallies.items()}
     work: dict[str, Callable[[], None]] = {}
     for path in options.reports:
-        if path.suffix != ".xml":
-            work[f"--gym-report {str(path)!r}"] = partial(write_reports, path, reports)
+        write = partial(junit, path) if path.suffix == ".xml" else partial(write_reports, path, reports)
+        work[f"--gym-report {str(path)!r}"] = write
     for path in options.drift:
         work[f"--gym-drift {str(path)!r}"] = partial(write_drifts, path, reports)
     if (new := options.baseline_write) and not any(tally.own_fault for tally in tallies.values()):
