@@ -156,3 +156,26 @@ def many(count: int) -> Report:
         replace(FAILED, subject=f"train.jsonl:{n}", actual=f"status 500, number {n}", line=n + 1) for n in range(count)
     )
     return replace(FULL, findings=(PASSED, *findings))
+
+
+def _lacking(check: str, reason: str) -> Report:
+    return Report(TARGET, (PASSED, replace(UNTESTABLE, check=check, reason=reason)))
+
+
+#: Several servers with all that the page of many groups: outcomes, what is missing, what several share.
+FLEET = {
+    "calendar": FULL,
+    "library": Report(TARGET, (PASSED, FAILED, WARNED, KEPT, FRAMEWORK)),
+    "fine": FIT,
+    "careful": Report(TARGET, (PASSED, CAUTIOUS, FRAMEWORK, SKIPPED)),
+    "first box": _lacking("live-root", "sandbox in the config that it is started with"),
+    "second box": _lacking("live-root", "sandbox in the config that it is started with"),
+    "search": _lacking("live-root", "the module tavily: python -m pip install tavily"),
+    "empty": Report(TARGET, (SKIPPED,)),
+}
+
+
+def fleet(count: int) -> dict[str, Report]:
+    """So many servers, of all outcomes."""
+    reports = list(FLEET.values())
+    return {f"server-{number:04}": reports[number % len(reports)] for number in range(count)}

@@ -8,6 +8,7 @@ from typing import Final
 
 from gym_conformance.findings import Verdict
 from gym_conformance.reports.report import Conclusion, Report
+from gym_conformance.reports.shown_text import shown
 
 _SHORT: Final = {
     Conclusion.UNFIT: "not fit",
@@ -17,6 +18,10 @@ _SHORT: Final = {
     Conclusion.PARTLY: "no rule broken",
     Conclusion.FIT: "fit",
 }
+
+
+#: Characters of what to fix first: the whole of it stands in the server's own report.
+_FIRST: Final = 160
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,8 @@ class FleetRow:
         if group is None:
             return ""
         first = group.first
-        return f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else f"{first.check}: {first.actual}"
+        said = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else f"{first.check}: {first.actual}"
+        return shown(said, _FIRST)
 
 
 def ordered(reports: Mapping[str, Report]) -> list[FleetRow]:

@@ -10,11 +10,13 @@ from urllib.parse import quote
 from gym_conformance import HOME, __version__
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import Verdict
+from gym_conformance.reports.fleet_needs import needs, shared_violations
 from gym_conformance.reports.fleet_table import ordered
 from gym_conformance.reports.page.check_matrix import counts, matrix
 from gym_conformance.reports.page.client_table import clients
 from gym_conformance.reports.page.drift_section import drift
 from gym_conformance.reports.page.finding_list import findings
+from gym_conformance.reports.page.fleet_sections import bar, missing, outcome_counts, servers, shared
 from gym_conformance.reports.page.latency_plots import latency
 from gym_conformance.reports.page.markup import Markup, element, join, text
 from gym_conformance.reports.page.memory_plot import memory
@@ -51,11 +53,33 @@ def html_report(report: Report) -> str:
 
 def html_reports(reports: Mapping[str, Report], folder: str) -> str:
     """Several targets as one page, which links to each one's own, `folder/NAME.html`."""
-    rows = [
-        (line.name, (line.said, line.kind, line.counts, line.first), _CLASSES[line.report.conclusion])
-        for line in ordered(reports)
-    ]
-    return table_page("gym conformance", ("", "kind", "violations", "fix first"), rows, folder)
+    rows = ordered(reports)
+    counts = outcome_counts(rows)
+    fit = sum(count for (_, word), count in counts.items() if word == "fit")
+    title = f"{fit:,} of {len(rows):,} servers are fit to train on"
+    parts = {
+        "Missing": missing(needs(rows), folder),
+        "Shared": shared(shared_violations(rows), folder),
+        "Servers": servers(rows, folder),
+    }
+    links = [element("a", name, href=f"#{name.lower()}") for name, part in parts.items() if part]
+    header = element(
+        "header",
+        element("p", "gym conformance", class_="kicker"),
+        element("h1", title),
+        bar(counts),
+        _own_of_all(reports),
+        class_="fit" if fit == len(rows) else "neutral",
+    )
+    skip = element("a", "Skip to the servers", href="#servers", class_="skip")
+    navigation = element("nav", join(links), aria_label="Parts of the report")
+    return document(title, skip, header, element("main", navigation, *parts.values()))
+
+
+def _own_of_all(reports: Mapping[str, Report]) -> Markup | None:
+    """What is NeMo Gym's own, once for all of them."""
+    own = framework_line({check: 1 for report in reports.values() for check in report.framework})
+    return element("p", own, class_="aside") if own else None
 
 
 def table_page(

@@ -14,6 +14,7 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.finding_groups import Group
+from gym_conformance.reports.fleet_needs import needs
 from gym_conformance.reports.fleet_table import ordered
 from gym_conformance.reports.known_clients import Compatibility
 from gym_conformance.reports.markdown_escapes import code, fenced, prose
@@ -66,7 +67,12 @@ def markdown_reports(reports: Mapping[str, Report]) -> str:
         f"| {prose(line.first)} |"
         for line in lines
     ]
-    text = "\n".join(["| server | | kind | violations | fix first |", "|---|---|---|---|---|", *rows]) + "\n"
+    missing = "".join(f"- {prose(str(need))}: {prose(need.mend)}\n" for need in needs(lines))
+    text = (
+        (f"{missing}\n" if missing else "")
+        + "\n".join(["| server | | kind | violations | fix first |", "|---|---|---|---|---|", *rows])
+        + "\n"
+    )
     for line in lines:
         whole = f"\n# {prose(line.name)}\n\n{markdown_report(line.report)}"
         if any(line.report.breaks(group) for group in line.report.groups) and len(text) + len(whole) < LIMIT:

@@ -8,7 +8,8 @@ from gym_conformance.findings import Verdict
 from gym_conformance.reports.page.markup import Markup, element, join
 from gym_conformance.reports.report import Judged
 
-_SIGNS: Final = {
+#: A sign for each state of a check, and its words.
+SIGNS: Final = {
     "pass": "✓",
     "must": "✗",
     "should": "!",
@@ -19,7 +20,7 @@ _SIGNS: Final = {
     "caution": "⚠",
     "none": "-",
 }
-_WORDS: Final = {
+WORDS: Final = {
     "pass": "pass",
     "caution": "pass, with caution",
     "must": "MUST violated",
@@ -67,7 +68,7 @@ def matrix(checks: tuple[Judged, ...]) -> Markup:
 def _chip(check: Judged) -> Markup:
     name = check.check.partition("-")[2] or check.check
     how = state(check)
-    label = f"{check.check}: {_WORDS[how]}"
+    label = f"{check.check}: {WORDS[how]}"
     return element(
         "li",
         element("a", _sign(how), name, href=f"#{check.check}", class_=how, aria_label=label, title=check.first.title),
@@ -75,7 +76,7 @@ def _chip(check: Judged) -> Markup:
 
 
 def _sign(name: str) -> Markup:
-    return element("span", _SIGNS[name], class_="sign", aria_hidden="true")
+    return element("span", SIGNS[name], class_="sign", aria_hidden="true")
 
 
 def _all(checks: tuple[Judged, ...]) -> Markup:
@@ -108,7 +109,7 @@ def _row(check: Judged) -> Markup:
         element("td", element("a", check.check, href=check.first.docs)),
         element("td", check.first.title),
         element("td", check.first.level),
-        element("td", _sign(how), _WORDS[how], reason, class_=how),
+        element("td", _sign(how), WORDS[how], reason, class_=how),
         element("td", str(len(check.findings)), class_="number"),
         id=None if failed else check.check,
     )
@@ -119,6 +120,6 @@ def counts(checks: tuple[Judged, ...]) -> Markup:
     present = Counter(map(state, checks))
     return join(
         element("li", _sign(name), element("b", str(present[name])), f" {word}", class_=name)
-        for name, word in _WORDS.items()
+        for name, word in WORDS.items()
         if present[name]
     )

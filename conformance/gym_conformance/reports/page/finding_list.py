@@ -75,6 +75,7 @@ def _filter(groups: tuple[Group, ...]) -> Markup:
         id="filter",
         role="search",
         hidden=True,
+        data_noun="findings",
     )
 
 

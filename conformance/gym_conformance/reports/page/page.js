@@ -34,7 +34,8 @@
       shown += fits;
     }
     const all = findings.length.toLocaleString("en");
-    byId("count").textContent = shown === findings.length ? `${all} findings` : `${shown.toLocaleString("en")} of ${all} findings`;
+    const noun = form.dataset.noun;
+    byId("count").textContent = shown === findings.length ? `${all} ${noun}` : `${shown.toLocaleString("en")} of ${all} ${noun}`;
     byId("nothing").hidden = shown > 0;
   };
   if (form) {
@@ -43,7 +44,7 @@
     form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filter, 80); });
     form.addEventListener("submit", (event) => event.preventDefault());
     const all = byId("open");
-    all.addEventListener("click", () => {
+    if (all) all.addEventListener("click", () => {
       const open = all.textContent === "Open all";
       for (const finding of findings) if (!finding.hidden) finding.open = open;
       all.textContent = open ? "Close all" : "Open all";
@@ -55,6 +56,34 @@
         byId("search").focus();
       }
     });
+  }
+
+  // A head of the servers' table sorts its lines, the gravest, highest or first on top; again, the other way round.
+  const gravity = ["must", "untestable", "should", "caution", "note", "accepted", "framework", "pass", "none"];
+  const valueOf = (row, column) => {
+    const cell = row.children[column];
+    const place = cell.querySelector("a[title]") ? gravity.indexOf(cell.className) : -1;
+    const said = cell.textContent.trim();
+    return place >= 0 ? place : cell.classList.contains("number") ? -Number(said || 0) : said.toLowerCase();
+  };
+  const compare = (one, other) => (typeof one === typeof other ? (one < other ? -1 : Number(one > other)) : typeof one === "number" ? -1 : 1);
+  const sortBy = (head, column, heads) => {
+    const down = head.getAttribute("aria-sort") === "ascending";
+    for (const each of heads) each.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const body = byId("list");
+    const rows = [...body.children].map((row) => [valueOf(row, column), row]);
+    rows.sort(([one], [other]) => (down ? compare(other, one) : compare(one, other)));
+    body.append(...rows.map(([, row]) => row));
+    say(`Sorted by ${head.textContent}`);
+  };
+  const heads = [...document.querySelectorAll(".fleet thead th")];
+  for (const [column, head] of heads.entries()) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    button.addEventListener("click", () => sortBy(head, column, heads));
+    head.append(button);
   }
 
   const copy = async (button) => {

@@ -1,0 +1,83 @@
+"""What several targets lack, by kind, with what would mend it; and the violations that several of them share."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from gym_conformance.findings import Finding, Verdict
+from gym_conformance.reports.fleet_table import FleetRow
+from gym_conformance.reports.report import Conclusion
+
+
+@dataclass(frozen=True)
+class Need:
+    """A kind of thing that is missing.
+
+    Attributes:
+        what: stands after "need".
+        mend: what to do about it.
+        servers: who lacks it, and what exactly.
+    """
+
+    what: str
+    mend: str
+    servers: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The kind, with how many lack it."""
+        return f"{len(self.servers):,} need{'s' if len(self.servers) == 1 else ''} {self.what}"
+
+
+#: By what a reason says; the first that matches counts.
+_KINDS: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), Need(what, mend))
+    for pattern, what, mend in (
+        (r"requirements that", "requirements that can be installed", "the reason is uv's; mend them, or give --gym-python"),
+        (r"sandbox", "a sandbox", "give its config a sandbox provider, with --gym-env-set"),
+        (r"\bRay\b", "Ray", "--gym-launch real"),
+        (r"\bmodule\b|pip install", "Python modules", "--gym-install installs what an env requires"),
+        (r"config keys? ", "settings", "--gym-env-set KEY=VALUE"),
+        (r"environment variable", "environment variables", "set them where pytest runs"),
+        (r"network|download", "the network, or files from there", "fetch the files first, or let the machine reach them"),
+        (r"^the program|program that", "a program", "install it on the machine"),
+        (r"rollouts? ", "the other rollouts of a prompt", "only nemo-gym's own rollout collection sends them together"),
+        (r"\brows\b", "rows", "data/example.jsonl beside it, or --gym-data"),
+        (r"^the file ", "files", "fetch or make them, as its README says"),
+        (r"config", "another config", "see what its page says of the config"),
+        (r"^to (start|answer)|within", "to start, and to answer in time", "see its log on its page; --gym-launch-timeout"),
+    )
+)  # fmt: skip
+_OTHER: Final = Need("something else", "see its page")
+
+
+def needs(rows: Iterable[FleetRow]) -> list[Need]:
+    """What the targets that could not be tested lack, the kind that most lack first."""
+    found: dict[str, tuple[Need, dict[str, str]]] = {}
+    for row in rows:
+        if row.report.conclusion is Conclusion.UNTESTABLE:
+            first = next(group.first for group in row.report.groups if row.report.breaks(group))
+            kind = next((kind for pattern, kind in _KINDS if pattern.search(first.reason)), _OTHER)
+            found.setdefault(kind.what, (kind, {}))[1][row.name] = first.reason
+    kinds = [Need(kind.what, kind.mend, servers) for kind, servers in found.values()]
+    return sorted(kinds, key=lambda kind: -len(kind.servers))
+
+
+@dataclass(frozen=True)
+class SharedViolation:
+    """What several targets violate in the same way: a finding of one of them, and their names."""
+
+    first: Finding
+    servers: tuple[str, ...]
+
+
+def shared_violations(rows: Iterable[FleetRow]) -> list[SharedViolation]:
+    """The violations with one likely cause on several targets, MUST first, then what most of them have."""
+    found: dict[tuple[str, str], tuple[Finding, dict[str, None]]] = {}
+    for row in rows:
+        for group in row.report.groups:
+            first = group.first
+            if first.verdict is Verdict.FAIL and not first.accepted:
+                found.setdefault((first.check, first.hint), (first, {}))[1][row.name] = None
+    shared = [SharedViolation(first, tuple(names)) for first, names in found.values() if len(names) > 1]
+    return sorted(shared, key=lambda one: (one.first.level != "MUST", -len(one.servers)))
