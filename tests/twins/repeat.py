@@ -57,7 +57,7 @@ class SaysUnsupported(ReferenceServer):
 
 
 TWINS: tuple[Twin, ...] = (
-    twin("state lost after each call", "repeat-recorded seed-reads-row", StateForEachCall),
+    twin("state lost after each call", "repeat-recorded", StateForEachCall),
     twin("state shared by all sessions", "repeat-recorded", StateOfTheLastSeed),
     twin("calls that count", "repeat-recorded repeat-tool-calls drift-result", NumbersCalls),
     twin("stateless and does not say so", "repeat-declares-stateless", SaysUnsupported),

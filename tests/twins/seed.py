@@ -6,6 +6,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from gym_mocks.reference import ReferenceServer, SignedCookie
+from gym_mocks.reference.stockroom import StockRow
 from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest
 from tests.twins.twin import Twin, changed, crashing, edited, twin
 
@@ -98,15 +99,18 @@ def cookie(**fields: str) -> Any:
     return lambda: ReferenceServer(cookie=SignedCookie(NAME, **fields))
 
 
-class PaysAlways(ReferenceServer):
-    """Every session plays the same game, and earns the same."""
+class KeepsFirstRow(ReferenceServer):
+    """Every session plays the task of the first, whatever its row."""
+
+    first: dict[str, Any] | None = None
 
     async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
-        return await super().seed(session_id, {**row, "stock": []})
+        if self.first is None and "expected_answer" in row:
+            self.first = row
+        return await super().seed(session_id, self.first or row)
 
     async def score(self, session_id: str, row: Any, response: dict[str, Any]) -> Any:
-        score = await super().score(session_id, row, response)
-        return type(score)(0.0, {})
+        return await super().score(session_id, StockRow.model_validate(self.first or row), response)
 
 
 def to_result_page(_: HttpRequest, reply: HttpReply) -> HttpReply:
@@ -146,6 +150,6 @@ TWINS: tuple[Twin, ...] = (
     twin("second seed opens another session", "seed-repeat-harmless", NewSessionForEachSeed),
     twin("second seed damages the state", "seed-repeat-harmless", SecondSeedDamages),
     twin("a tool redirects", "seed-no-redirects repeat-recorded", changed("/add_stock", to_result_page)),
-    twin("seed ignores the row", "seed-reads-row repeat-recorded", PaysAlways),
+    twin("seed ignores the row", "seed-reads-row repeat-recorded", KeepsFirstRow),
     twin("seed reads the raw body", "seed-survives-odd-rows", crashing("/seed_session", raw_row)),
 )

@@ -144,12 +144,5 @@ ZOO: Mapping[str, tuple[Planted, ...]] = MappingProxyType(
     }
 )
 
-#: What is true of a server and no fault of its author's: JSONResponse of Starlette cannot encode a lone surrogate, and
-#: msgspec refuses it; a reward with noise is not the same twice.
-ACCEPTED: Mapping[str, frozenset[str]] = MappingProxyType(
-    dict.fromkeys(
-        ("calendar_litestar", "orders_workers", "smarthome_starlette", "retail_fastapi"),
-        frozenset({"verify-raw-surrogate"}),
-    )
-    | {"flights_quart": frozenset({"repeat-deterministic"})}
-)
+#: What is true of a server and no fault of its author's: a reward with noise is not the same twice.
+ACCEPTED: Mapping[str, frozenset[str]] = MappingProxyType({"flights_quart": frozenset({"repeat-deterministic"})})

@@ -5,6 +5,7 @@ simple_agent/app.py replaces them after each reply, Verifiers takes them once, a
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import itsdangerous
@@ -135,7 +136,6 @@ _FORGERIES: dict[str, Callable[[str], str]] = {
     "a truncated value": lambda value: value[: len(value) // 2],
     "an empty value": lambda value: value[:0],
     "no signed value at all": lambda _: "not-a-session",
-    "bytes that are not ASCII": lambda _: "\xff\xfe",
     "a value of 4,000 characters": lambda _: "A" * 4000,
 }
 
@@ -170,6 +170,10 @@ async def cookie_tampered(trial: Trial, forgery: str) -> None:
     requests.append(post(VERIFY, {**trial.gym.row.data, "response": DO_NOTHING.response}, forged))
     for request in requests:
         exchange = await trial.channel.send(request)
+        if is_crash(reply_of(exchange).status):
+            sound = await trial.channel.send(replace(request, cookies=await _opened(trial)))
+            if is_crash(reply_of(sound).status):
+                continue  # with its own cookie, too
         _refuse_crash(reply_of(exchange))
         if victim.session_id is not None and exchange.received.session_id == victim.session_id:
             if (await _opened(trial)).session_id == victim.session_id:
@@ -185,16 +189,17 @@ def _refuse_crash(reply: Reply) -> None:
 
 @check(
     "cookie-unsigned-id",
-    Level.MUST,
-    "An id that the server did not sign MUST NOT be adopted as a session",
+    Level.SHOULD,
+    "An id that the server did not sign SHOULD NOT be adopted as a session",
     why="any client could name any session, and two that pick the same name would share one.",
-    needs=[RESOURCES_SERVER, COOKIES],
+    needs=[RESOURCES_SERVER, COOKIES, SERVED_TOOLS],
 )
 async def cookie_unsigned_id(trial: Trial, _: object) -> None:
     """Seeds with a cookie naming a session of our choice, bare and in Starlette's format with a wrong signature.
 
-    The cookie that comes back must not name it.
-    Source: starlette/middleware/sessions.py verifies the signature and drops whatever it did not sign.
+    The cookie that comes back does not name it. Not on a server without tools, which keeps no state to share.
+    Our inference: starlette/middleware/sessions.py verifies the signature and drops whatever it did not sign; but no
+    client makes up names.
     """
     cookies = await _opened(trial)
     chosen = "chosen-by-the-client"

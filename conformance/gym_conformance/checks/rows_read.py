@@ -1,5 +1,6 @@
 """Whether the row that is seeded matters."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,13 +15,17 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import probe
 from gym_conformance.trajectories.execute import run
-from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.first import made_up
+from gym_conformance.trajectories.generate import is_read, named_values
 from gym_conformance.trajectories.outcome import Outcome, differences
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
 
-#: Rows that are compared, and last words that are tried on each.
+#: Rows that are compared, and last words of each that are tried.
 _ROWS, _ANSWERS = 4, 3
+
+#: A text of so many characters is not in a reply by accident.
+_TELLING = 4
 
 
 @check(
@@ -33,9 +38,11 @@ _ROWS, _ANSWERS = 4, 3
 async def seed_reads_row(trial: Trial, _: object) -> None:
     """Makes the same reads, and has the same outputs scored, on up to four rows whose own fields differ.
 
-    Something differs: a reply, or a reward. Outputs are recorded rollouts, and short texts of the rows, one of which
-    may be the answer. Not where no read is answered, nor where a judge, which is our mock, gives the rewards. Where
-    nothing is recorded, only reads without arguments count.
+    Every reply and reward is the same for all rows, though some outputs earn more than others, or replies of one row's
+    session hold a text that only another row has. Outputs are recorded rollouts, calls that are made up, and short
+    texts of the rows, one of which may be the answer. Where all of them earn the same and no reply holds a text of a
+    row, nothing can be said: what a row asks for may matter to verify alone. Nor where no read is answered, or a judge,
+    which is our mock, gives the rewards. Where nothing is recorded, only reads without arguments count.
 
     Our inference: `SimpleAgent.run` posts the whole row to /seed_session (0.4.0), and it would not if nobody read it.
     """
@@ -48,17 +55,32 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
         raise NotApplicable("no read is answered")
     if any(_differ(outcomes[0], other) for other in outcomes[1:]):
         return
-    rewards = [reward for row in rows for reward in await _rewards(trial, row, rows)]
+    rewards = await _rewards(trial, rows)
     if trial.asked_judge_model:
         raise NotApplicable("its rewards are a judge's opinion, and the judge here is a mock")
-    if any(reward != rewards[0] for reward in rewards):
+    if any(reward != several[0] for several in rewards for reward in several):
         return
+    earned = list(dict.fromkeys(repr(several[0]) for several in rewards))
+    shown = _text_of_another(rows, outcomes)
+    if len(earned) == 1 and shown is None:
+        raise NotApplicable(f"all that was tried earns {earned[0]}, and no reply holds a text of a row")
     raise Violation(
         f"replies or rewards that differ between {rows[0]} and {', '.join(map(str, rows[1:]))}",
         f"the same replies to {', '.join(dict.fromkeys(call.name for call in reads))}, and a reward of "
-        f"{rewards[0]} throughout",
+        f"{' or '.join(earned)} for the same output" + (f"; all hold {shown!r}, which is one row's" if shown else ""),
         "seed_session ignores the row, keeps that of the first session, or reads a field that no row has.",
     )
+
+
+def _text_of_another(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> str | None:
+    """A text that one row alone has, in the replies of a session that was seeded with another."""
+    has = [{value for _, value in named_values(own(row)) if isinstance(value, str)} for row in rows]
+    for at, outcome in enumerate(outcomes):
+        said = json.dumps([step.body for step in outcome.calls], ensure_ascii=False)
+        others = set[str]().union(*has[:at], *has[at + 1 :]) - has[at]
+        if found := next((text for text in sorted(others) if len(text) >= _TELLING and text in said), None):
+            return found
+    return None
 
 
 def _different(rows: Sequence[Row]) -> list[Row]:
@@ -82,11 +104,16 @@ def _differ(one: Outcome, two: Outcome) -> bool:
     return next(differences(one, two), None) is not None
 
 
-async def _rewards(trial: Trial, row: Row, rows: Sequence[Row]) -> list[Any]:
-    """What outputs earn on a row: nothing done, recorded rollouts of all rows, and last words that may be the answer."""
+async def _rewards(trial: Trial, rows: Sequence[Row]) -> list[list[Any]]:
+    """What each output earns, on each of the rows: nothing done, recorded rollouts, made-up calls, and last words."""
     knowledge = await knowledge_of(trial)
     recorded = [each for each in knowledge.recorded_trajectories if each.row in rows][:_ROWS]
-    tried = [(tuple[Call, ...](), PLAIN_ANSWER), *((each.calls, each.answer) for each in recorded)]
-    tried += [(tuple[Call, ...](), answer) for answer in knowledge.answers.get(row, ())[:_ANSWERS]]
-    runs = [Trajectory(row, calls, answer=answer) for calls, answer in tried]
-    return [(await run(trial.gym, Channel(trial.gym.endpoint), each)).reward for each in runs]
+    made = [made_up(knowledge, rows[0])] if not recorded else []
+    tried = [(tuple[Call, ...](), PLAIN_ANSWER), *((each.calls, each.answer) for each in [*recorded, *made])]
+    answers = dict.fromkeys(answer for row in rows for answer in knowledge.answers.get(row, ())[:_ANSWERS])
+    tried += [(tuple[Call, ...](), answer) for answer in answers]
+    endpoint = trial.gym.endpoint
+    return [
+        [(await run(trial.gym, Channel(endpoint), Trajectory(row, calls, answer=answer))).reward for row in rows]
+        for calls, answer in tried
+    ]

@@ -169,18 +169,20 @@ async def seed_cookie_usable(trial: Trial, _: object) -> None:
 async def seed_opens_own_session(trial: Trial, _: object) -> None:
     """Seeds the first row twice, each time without a cookie, and compares the ids in the two cookies.
 
-    Where the id cannot be read (the cookie is not Starlette's), the cookies themselves are compared.
+    Where no id can be read (the cookie is not Starlette's), cookies that are alike may hold the state itself, or
+    belong to a server that keeps none: whether the sessions share anything is for the checks of section isolation.
     Source: `add_session_id` in nemo_gym/server_utils.py draws a uuid4 for each client without a cookie.
     """
     first, second = trial.session(), trial.session()
     replies = [reply_of(await session.seed()) for session in (first, second)]
     if not (replies[0].set_cookies and replies[1].set_cookies) and first.id is None:
         raise NotApplicable("the seeds set no cookie; see seed-sets-cookie")
-    names = [first.id or replies[0].set_cookies, second.id or replies[1].set_cookies]
-    if names[0] == names[1]:
+    if first.id is None and replies[0].set_cookies == replies[1].set_cookies:
+        raise NotApplicable("both cookies are alike, and hold no id that can be read; section isolation tells more")
+    if first.id is not None and first.id == second.id:
         raise Violation(
             "two different sessions",
-            f"the same one twice: {names[0]}",
+            f"the same one twice: {first.id}",
             "The session id is a constant, or is derived from the row instead of being generated.",
             Cause.SHARED_STATE,
         )

@@ -140,6 +140,9 @@ SLIPS: Final = {
 #: JSON may hold it (an escape), Python may hold it, UTF-8 cannot: what nemo-gym's own echo fails on.
 RAW_SURROGATE: Final = Degenerate("text with a raw lone surrogate", (message("before\ud800after"),))
 
+#: The same as anybody can encode it.
+REPLACED_SURROGATE: Final = Degenerate("text with U+FFFD", (message("before\ufffdafter"),))
+
 
 def with_tokens(item: Item) -> Item:
     """The item as a training policy returns it."""
