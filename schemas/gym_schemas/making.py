@@ -66,7 +66,7 @@ def minimal(schema: Parameters) -> Json:
     """A smallest value that the schema admits: the same one each time, as a new object.
 
     Raises:
-        NoValue: none is known; `unsupported` says why.
+        NoValue: none is known.
     """
     reading = read(schema)
     value = smallest(reading, reading.root)

@@ -1,16 +1,18 @@
-"""Reading schemas as validators in the field do: what is not sound JSON Schema is fixed or left out, and named."""
+"""Reading schemas as validators in the field do: what is not sound JSON Schema is fixed or left out."""
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 import jsonschema_rs
 
-from gym_schemas.json_values import TYPES, Json, pointer, shown
+from gym_schemas.json_values import TYPES, Json
 from gym_schemas.tree import Schema, lookup, walk
 from gym_schemas.upgrade import old_arrays, old_bounds
 
 _MOST_REPAIRS = 200
+
+#: Keywords that may make a whole document unreadable.
+_OF_THE_WHOLE = ("$schema", "$id", "$ref", "$dynamicRef", "$recursiveRef", "$vocabulary")
 
 #: Names of types that people write, and what they mean. "any" means no limit at all.
 _TYPE_NAMES = {
@@ -31,70 +33,60 @@ _TYPE_NAMES = {
 }
 
 
-def sound(schema: Json) -> tuple[Schema, tuple[str, ...]]:
-    """A schema that every validator takes, and one remark for each part that was changed: where, what, and what became of it.
-
-    A schema that is sound comes back equal, with no remarks.
-    """
-    if not isinstance(schema, dict | bool):
-        return {}, (f"#: {shown(schema)} is no schema: anything is taken to be valid",)
+def sound(schema: Json) -> Schema:
+    """A schema that every validator takes, equal to the given one if that is sound; {} if too much of it is not."""
     if isinstance(schema, bool):
-        return schema, ()
+        return schema
+    if not isinstance(schema, dict):
+        return {}
     fixed: dict[str, Any] = copy.deepcopy(schema)
-    remarks = [*_without_lost_references(fixed)]
+    _remove_lost_references(fixed)
     for _ in range(_MOST_REPAIRS):
-        fault = _first_fault(fixed)
-        if fault is None:
-            return fixed, tuple(remarks)
-        path, message = fault
-        remarks.append(_repair(fixed, path, message))
-    return {}, (*remarks, "#: too much is unsound: anything is taken to be valid")
+        path = _first_fault(fixed)
+        if path is None:
+            return fixed
+        _repair(fixed, path)
+    return {}
 
 
-def _without_lost_references(schema: dict[str, Any]) -> Iterator[str]:
+def _remove_lost_references(schema: dict[str, Any]) -> None:
     """Take away every `$ref` that leads nowhere within the document: nothing is fetched."""
     identified = any("$id" in inner or "$anchor" in inner for _, inner in walk(schema))
-    for way, inner in list(walk(schema)):
+    for _, inner in list(walk(schema)):
         reference = inner.get("$ref")
         if reference is None:
             continue
         within = isinstance(reference, str) and reference.startswith("#") and lookup(schema, reference) is not None
         if not isinstance(reference, str) or not (identified or within):
             del inner["$ref"]
-            yield f"#{pointer(way)}/$ref: {shown(reference)} leads nowhere in this document: ignored"
 
 
-def _first_fault(schema: dict[str, Any]) -> tuple[list[str | int], str] | None:
-    """Where the schema is not sound, as a path into it, and why."""
+def _first_fault(schema: dict[str, Any]) -> list[str | int] | None:
+    """Where the schema is not sound, as a path into it."""
     try:
         jsonschema_rs.validator_for(schema, validate_formats=True, offline=True)
     except jsonschema_rs.ValidationError as error:
-        return list(error.instance_path), error.message
-    except (ValueError, RecursionError) as error:
-        return [], str(error)
+        return list(error.instance_path)
+    except (ValueError, RecursionError):
+        return []
     return None
 
 
-def _repair(schema: dict[str, Any], path: list[str | int], message: str) -> str:
-    """Fix the innermost keyword on the path, or take it away; the remark."""
+def _repair(schema: dict[str, Any], path: list[str | int]) -> None:
+    """Fix the innermost keyword on the path, or take it away."""
     holder, keyword = _keyword_at(schema, path)
-    where = f"#{pointer(tuple(path))}"
     if keyword is None:
-        lost = [
-            name for name in ("$schema", "$id", "$ref", "$dynamicRef", "$recursiveRef", "$vocabulary") if name in schema
-        ]
-        if not lost:
+        lost = next((name for name in _OF_THE_WHOLE if name in schema), None)
+        if lost is None:
             schema.clear()
-            return f"#: {message}: anything is taken to be valid"
-        value = schema.pop(lost[0])
-        return f"#/{lost[0]}: {shown(value)}: {message}: ignored"
+        else:
+            del schema[lost]
+        return
     value = holder.pop(keyword)
-    became = (
-        _required_of_parent(schema, path)
-        if value is True and keyword == "required"
-        else _mended(holder, keyword, value)
-    )
-    return f"{where}: {shown(value)} is not sound ({message[:80]}): {became}"
+    if value is True and keyword == "required":
+        _require_in_parent(schema, path)
+    else:
+        _mend(holder, keyword, value)
 
 
 def _keyword_at(schema: dict[str, Any], path: list[str | int]) -> tuple[dict[str, Any], str | None]:
@@ -111,39 +103,33 @@ def _keyword_at(schema: dict[str, Any], path: list[str | int]) -> tuple[dict[str
     return holder, keyword
 
 
-def _required_of_parent(schema: dict[str, Any], path: list[str | int]) -> str:
-    """Draft 3 says `required: true` in the property itself."""
+def _require_in_parent(schema: dict[str, Any], path: list[str | int]) -> None:
+    """Read `required: true` in a property as draft 3 does: its object requires the property."""
     if len(path) < 3 or path[-3] != "properties":  # noqa: PLR2004 (.../properties/NAME/required)
-        return "ignored"
+        return
     parent: Any = schema
     for part in path[:-3]:
         parent = parent[part]
     names = parent.setdefault("required", [])
     if isinstance(names, list) and path[-2] not in names:
         names.append(path[-2])
-    return "read as draft 3: the property is required"
 
 
-def _mended(holder: dict[str, Any], keyword: str, value: Json) -> str:
-    """Put what the keyword was meant to say into its holder, where that is known; what became of it."""
+def _mend(holder: dict[str, Any], keyword: str, value: Json) -> None:
+    """Put what the keyword was meant to say into its holder, if that is known."""
     match keyword, value:
         case "type", str() | list() if meant := _types_meant(value):
             holder["type"] = meant
-            return f"read as {shown(meant)}"
         case "required", list() if named := list(dict.fromkeys(name for name in value if isinstance(name, str))):
             holder["required"] = named
-            return f"read as {shown(named)}"
         case (("exclusiveMinimum" | "exclusiveMaximum"), True):
             bound = "minimum" if keyword == "exclusiveMinimum" else "maximum"
             if bound in holder:
                 holder[keyword] = True
                 old_bounds(holder)
-                return f"read as draft 4: {bound} is exclusive"
         case "items", list():
             holder["items"] = value
             old_arrays(holder)
-            return "read as prefixItems"
-    return "ignored"
 
 
 def _types_meant(value: str | list[Json]) -> str | list[str]:

@@ -249,11 +249,6 @@ def _read(pattern: str) -> _Part | None:
         return None
 
 
-def readable(pattern: str) -> bool:
-    """Whether texts can be made of the pattern."""
-    return _read(pattern) is not None
-
-
 def text_of(patterns: Sequence[str], choices: Choices, low: int = 0, high: int | None = None) -> str | None:
     """A text in which all patterns are found, or nearly; None where one of them cannot be read."""
     ordered = sorted(dict.fromkeys(patterns), key=lambda one: (not one.startswith("^"), one.endswith("$")))

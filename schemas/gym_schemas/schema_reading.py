@@ -1,4 +1,4 @@
-"""A schema, read once: its canonical form, its validator, and remarks on what was not taken as written."""
+"""A schema, read once: its canonical form and its validator."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from jsonschema_rs import CanonicalSchema, Validator
 from jsonschema_rs import canonical as views
 
 from gym_schemas.acceptance import accepted
-from gym_schemas.json_values import TYPES, Json, identity, shown, simplicity, type_of
+from gym_schemas.json_values import TYPES, Json, identity, simplicity, type_of
 from gym_schemas.mending import sound
 from gym_schemas.size import too_large, tractable
 from gym_schemas.tree import ANNOTATIONS, Document, Schema, rewrite, walk
@@ -45,7 +45,6 @@ class SchemaReading:
     root: CanonicalSchema
     validator: Validator
     """Of `source`; it asserts formats, and ignores those that it does not know."""
-    remarks: tuple[str, ...]
     found: dict[CanonicalSchema, Json] = field(default_factory=dict, repr=False)
     """The smallest values that are known, for `making.smallest`."""
     shapes: dict[CanonicalSchema, Any] = field(default_factory=dict, repr=False)
@@ -150,31 +149,20 @@ def read(schema: Parameters) -> SchemaReading:
 @lru_cache(_KEPT)
 def _read(text: str) -> SchemaReading:
     given = json.loads(text)
-    if why := too_large(given):
-        nothing = jsonschema_rs.canonicalize(False)
-        return SchemaReading(False, nothing, jsonschema_rs.validator_for(False), (f"#: {why}: no value is made",))
-    source, remarks = sound(given)
+    source: Schema = False if too_large(given) else sound(given)
     validator = jsonschema_rs.validator_for(source, validate_formats=True, offline=True)
-    root, more = _canonical(source)
-    return SchemaReading(source, root, validator, (*remarks, *more))
+    return SchemaReading(source, _canonical(source), validator)
 
 
-def _canonical(source: Schema) -> tuple[CanonicalSchema, tuple[str, ...]]:
-    """The canonical form; what it cannot express is left out of it (values are then drawn, and held to the validator)."""
+def _canonical(source: Schema) -> CanonicalSchema:
+    """The canonical form; what it cannot express is left out of it, and values are then only tried on the validator."""
     if not tractable(Document(upgrade(source))):
-        return jsonschema_rs.canonicalize(_types_only(source)), ("#: too many cases: values are not built, only tried",)
+        return jsonschema_rs.canonicalize(_types_only(source))
     try:
         root = jsonschema_rs.canonicalize(source, validate_formats=True, offline=True)
-    except ValueError as error:
-        return jsonschema_rs.canonicalize(True), (f"#: {error}: values are not built, only tried",)
-    view = root.view()
-    if isinstance(view, views.RawView):
-        where = view.pointer or "#"
-        remark = (
-            f"{where}: {shown(view.schema)} has no canonical form ({view.reason}): values are not built, only tried"
-        )
-        return jsonschema_rs.canonicalize(_types_only(source)), (remark,)
-    return root, ()
+    except ValueError:
+        return jsonschema_rs.canonicalize(True)
+    return jsonschema_rs.canonicalize(_types_only(source)) if isinstance(root.view(), views.RawView) else root
 
 
 def _types_only(source: Schema) -> Schema:

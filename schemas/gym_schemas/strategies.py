@@ -6,15 +6,11 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
-from jsonschema_rs import canonical as views
 
 from gym_schemas.choices import Choices
-from gym_schemas.formats import PATTERNS
 from gym_schemas.json_values import Json
-from gym_schemas.making import Maker, Mined, NoValue, minimal, possible
+from gym_schemas.making import Maker, Mined, possible
 from gym_schemas.near_misses import NearMiss, faults, near_miss
-from gym_schemas.patterns import readable
-from gym_schemas.places import SchemaPlace, places
 from gym_schemas.schema_reading import Parameters, SchemaReading, read
 
 #: Characters of valid strings: control characters and lone surrogates are for hostile ones.
@@ -60,7 +56,7 @@ def valid_arguments(schema: Parameters, mined: Mined = _NOTHING_MINED) -> Search
     `mined` are known good values by the name of a property, at any depth (recorded arguments, what the server
     returned): where the schema admits them, they are drawn three times out of four. A property without a word on its
     values is given too; one that the schema does not name only where it speaks of others, or of none.
-    Empty (`is_empty`) where no value can be made: `unsupported` says why.
+    Empty (`is_empty`) if no value can be made.
     """
     reading = read(schema)
     return (
@@ -78,12 +74,6 @@ def _values(draw: DrawFn, reading: SchemaReading, mined: Mined) -> Json:
     return drawn_maker(draw, reading, mined).value()
 
 
-@st.composite
-def made_at_once(draw: DrawFn, reading: SchemaReading) -> Json:
-    """Values as they are first made, before they are held to the schema's validator."""
-    return drawn_maker(draw, reading).make(reading.root)
-
-
 def near_misses(schema: Parameters, mined: Mined = _NOTHING_MINED) -> SearchStrategy[NearMiss]:
     """Values that the schema refuses: valid ones with one thing wrong at one place, each fault as likely as any other.
 
@@ -98,43 +88,4 @@ def _misses(draw: DrawFn, reading: SchemaReading, mined: Mined) -> NearMiss:
     found = near_miss(drawn_maker(draw, reading, mined))
     assume(found is not None)
     assert found is not None  # noqa: S101 (for the type checker)
-    return found
-
-
-def unsupported(schema: Parameters) -> tuple[str, ...]:
-    """What of the schema is not taken as written, or cannot be made: one line each, with where and why; mostly none.
-
-    Values are valid all the same: what is named here is ignored (it is not sound), left out (an optional property
-    whose values cannot be made), without meaning (a format that is not JSON Schema's), or leaves no value at all.
-    """
-    return _unsupported(read(schema))
-
-
-@lru_cache(512)
-def _unsupported(reading: SchemaReading) -> tuple[str, ...]:
-    remarks = [*reading.remarks]
-    for place in places(reading):
-        remarks += _not_made(reading, place)
-    if not possible(reading, reading.root):
-        remarks.append("#: no valid value is known")
-    else:
-        try:
-            minimal(reading.source)
-        except NoValue:
-            remarks.append("#: no smallest value is known")
-    return tuple(dict.fromkeys(remarks))
-
-
-def _not_made(reading: SchemaReading, place: SchemaPlace) -> list[str]:
-    path, view = place.path or "#", place.node.view()
-    found = []
-    if isinstance(view, views.StringView):
-        unknown = [name for name in view.formats if name not in PATTERNS]
-        found += [f"{path}: format {name!r} is not JSON Schema's: any string is given" for name in unknown]
-        beyond = [pattern for pattern in view.patterns if not readable(pattern)]
-        found += [
-            f"{path}: pattern {pattern!r} is beyond what is read here: no text of it is made" for pattern in beyond
-        ]
-    if place.steps and not possible(reading, place.node):
-        found.append(f"{path}: no valid value is known")
     return found
