@@ -8,7 +8,7 @@ from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
-from gym_conformance.trajectories.profiles import Profile
+from gym_conformance.trajectories.profiles import QUICK, Profile
 from gym_mocks.reference import reference_app
 from gym_mocks.serving import serve
 from tests.twins.properties import TWINS, PropertyTwin
@@ -29,7 +29,7 @@ def judge(url: str, seed: int, profile: Profile, checks: frozenset[str]) -> dict
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name.replace(" ", "-"))
 def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
     with serve(twin.make()) as url:
-        findings = judge(url, 1, Profile("tests", 1000, 8.0), twin.fails)
+        findings = judge(url, 1, Profile("tests", 1000, 8.0, quiet=QUICK.quiet), twin.fails)
     for check in twin.fails:
         (finding,) = findings[check]
         assert finding.verdict in (Verdict.FAIL, Verdict.NOTE), f"{check}: {finding.verdict} {finding.reason}"
@@ -40,6 +40,14 @@ def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
         assert finding.actual
         assert finding.hint
         assert finding.reproduce
+
+
+def test_a_search_ends_where_nothing_new_comes() -> None:
+    """Long before its time is over; not one whose faults lie deep."""
+    with serve(reference_app()) as url:
+        findings = judge(url, 1, Profile("tests", 60, 60.0, quiet=6), frozenset({"repeat-verify", "calls-invalid"}))
+    assert "with nothing new" in findings["repeat-verify"][0].reason
+    assert "with nothing new" not in findings["calls-invalid"][0].reason
 
 
 def test_typed_sessions_are_judged_by_the_same_properties() -> None:

@@ -35,6 +35,7 @@ _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
     why="the policy does what the definition says and is punished for it; a 5xx also costs it the session.",
     needs=_NEEDS,
     examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
+    deep=True,
 )
 async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     """Runs trajectories of calls whose arguments the rows' JSON Schemas allow; none may answer a 5xx or a 422.
@@ -83,6 +84,7 @@ async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepO
     needs=_NEEDS,
     examples=lambda knowledge: alone(disturbed(knowledge)),
     first=known_disturbed,
+    deep=True,
 )
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
     """Puts a call with one thing wrong, or with hostile values, into a trajectory; it must not cause a 5xx.
@@ -116,6 +118,7 @@ async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
     needs=[*_NEEDS, SCORE],
     examples=lambda knowledge: alone(disturbed(knowledge)),
     first=known_disturbed,
+    deep=True,
 )
 async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory with and without a refused call (4xx) in the middle; everything else must be the same.

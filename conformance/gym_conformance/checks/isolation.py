@@ -128,6 +128,7 @@ async def _comes_again(trial: Trial, together: Callable[[Channel], Awaitable[obj
     examples=interleaved,
     first=side_by_side,
     together=False,
+    deep=True,
 )
 async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then with their steps interleaved, each in its own session.

@@ -19,6 +19,7 @@ from gym_conformance.trajectories.explore import explore
 from gym_conformance.trajectories.first import known_alone
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.learn import learn
+from gym_conformance.trajectories.novelty import Novelty
 from gym_conformance.trajectories.profiles import PROFILES, Profile
 from gym_conformance.trajectories.reduce import smaller
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
@@ -60,6 +61,8 @@ class _Attempts:
         volatile: what was left out as volatile.
         dismissed: differences that chance may explain.
         cautions: what a pass says less for.
+        settled: the search ended early, since nothing new came.
+        novelty: what was met, and for how long nothing new was.
     """
 
     attempt: Attempt
@@ -71,6 +74,8 @@ class _Attempts:
     volatile: set[str] = field(default_factory=set)
     dismissed: list[str] = field(default_factory=list)
     cautions: list[str] = field(default_factory=list)
+    settled: bool = False
+    novelty: Novelty = field(default_factory=Novelty)
 
     async def try_batch(self, schedules: list[Schedule]) -> None:
         """Try some at once.
@@ -119,6 +124,7 @@ class _Attempts:
                 raise
             # the finding stands, if not in its shortest form
         finally:
+            self.novelty.take(fresh.channel.exchanges)
             self.volatile |= fresh.volatile
             self.dismissed += fresh.dismissed
             self.cautions += [fresh.caution] if fresh.caution else []
@@ -151,6 +157,8 @@ class _Attempts:
     def note(self, seconds: float) -> str:
         """What a pass rests on."""
         text = f"{self.tried} trajectories in {seconds:.1f} s"
+        if self.settled:
+            text += f", the last {self.novelty.quiet} with nothing new"
         if excused := self.excuses.total():
             text += f", {excused} of them with nothing to compare"
         if self.jammed:
@@ -187,12 +195,14 @@ def property_check(
     first: Callable[[Knowledge], list[Schedule]] = known_alone,
     needs: Iterable[Need] = (),
     together: bool = True,
+    deep: bool = False,
     url: str = "",
 ) -> Callable[[Attempt], Check]:
     """Make the decorated function, which tries one schedule, a check over many of them.
 
     `first` makes the examples that are tried before any is drawn, whatever they cost. `together` says that several may
-    be tried at once: not where other sessions are what is being tested.
+    be tried at once: not where other sessions are what is being tested. `deep` says that its faults may take many examples
+    to reach: its search then takes all its time, and does not end where nothing new has come for long.
     """
 
     def declare(attempt: Attempt) -> Check:
@@ -206,13 +216,20 @@ def property_check(
             failure = await attempts.first(first(knowledge))
             cut_short = False
             if failure is None:
-                found = await explore(check_id, batches, attempts.try_batch, search, Broken)
+                quiet = 0 if deep else search.profile.quiet
+
+                def enough() -> bool:
+                    return 0 < quiet <= attempts.novelty.quiet
+
+                found = await explore(check_id, batches, attempts.try_batch, search, Broken, enough=enough)
                 failure = found.failure if isinstance(found.failure, Broken) else None
                 trial.tried.statistics[check_id] = found.statistics
                 cut_short = found.cut_short
+                attempts.settled = enough()
             trial.note = attempts.note(time.monotonic() - began)
             trial.caution = attempts.caution(trial.settings.search.profile, cut_short=cut_short)
-            own = f"{check_id}:\n\n  - {trial.note}\n  - Stopped because the profile's time was over\n"
+            end = "nothing new came" if attempts.settled else "the profile's time was over"
+            own = f"{check_id}:\n\n  - {trial.note}\n  - Stopped because {end}\n"
             trial.tried.statistics[check_id] = trial.tried.statistics.get(check_id) or own
             if failure:
                 broken = await attempts.reduce(failure)

@@ -53,6 +53,8 @@ async def explore(
     attempt: Callable[[E], Awaitable[None]],
     search: Search,
     broken: type[Exception],
+    *,
+    enough: Callable[[], bool] = lambda: False,
 ) -> Found[E]:
     """Try examples until one breaks the property, and shrink it.
 
@@ -62,6 +64,7 @@ async def explore(
         attempt: tries one; raises `broken` where the property does not hold.
         search: how much to try.
         broken: what a broken property raises; any other exception of `attempt` ends the search and is raised.
+        enough: whether the search may end where it has reached its floor and found nothing.
 
     Raises:
         Exception: what `attempt` raised that is not `broken`.
@@ -79,7 +82,8 @@ async def explore(
         if end == math.inf:  # building the strategies is not part of the search
             end = now + search.profile.seconds
         short = found.failure is None and found.tried < search.profile.floor
-        if stopped or fault or now > end + short * (PATIENCE - 1) * search.profile.seconds:
+        settled = found.failure is None and not short and enough()
+        if settled or stopped or fault or now > end + short * (PATIENCE - 1) * search.profile.seconds:
             found.cut_short = short
             raise _Enough
         found.tried += 1

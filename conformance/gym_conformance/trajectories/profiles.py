@@ -14,6 +14,7 @@ class Profile:
         seconds: no new example is begun after so long, and none to shrink one that was found after as long again.
         floor: so many are tried however long they take, up to PATIENCE times as many seconds.
         derandomize: the same examples each time.
+        quiet: a search whose faults show early ends once so many examples in a row brought nothing new; 0 for never.
     """
 
     name: str
@@ -21,9 +22,12 @@ class Profile:
     seconds: float
     floor: int = 0
     derandomize: bool = False
+    quiet: int = 0
 
 
-QUICK: Final = Profile("quick", 200, 1.0, floor=8)
+#: Of the faults of tests/twins, those of searches that end early show in the first seven examples
+#: (benchmarks/until_found.py).
+QUICK: Final = Profile("quick", 200, 1.0, floor=8, quiet=16)
 
 PROFILES: Final = {
     profile.name: profile

@@ -1,0 +1,41 @@
+"""Whether a search still meets anything new: a status, a form of reply, or a reward. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gym_conformance.session.exchange import Exchange
+
+#: So deep, and so many members, a reply's form is looked at.
+_DEPTH, _MEMBERS = 4, 20
+
+
+@dataclass
+class Novelty:
+    """What a search has met so far; `quiet` is how many trials in a row brought nothing new."""
+
+    quiet: int = 0
+    _met: set[Any] = field(default_factory=set)
+
+    def take(self, exchanges: Iterable[Exchange]) -> None:
+        """Take in what one trial was answered."""
+        fresh = {_trait(exchange) for exchange in exchanges} - self._met
+        self._met |= fresh
+        self.quiet = 0 if fresh else self.quiet + 1
+
+
+def _trait(exchange: Exchange) -> Any:
+    reply = exchange.reply
+    if reply is None:
+        return exchange.request.path, None
+    body = reply.json() if reply.is_json else None
+    reward = repr(body["reward"]) if isinstance(body, dict) and "reward" in body else ""
+    return exchange.request.path, reply.status, _form(body), reward
+
+
+def _form(value: Any, depth: int = 0) -> Any:
+    if depth < _DEPTH and isinstance(value, dict):
+        return tuple((key, _form(inner, depth + 1)) for key, inner in sorted(value.items())[:_MEMBERS])
+    if depth < _DEPTH and isinstance(value, list):
+        return frozenset(_form(inner, depth + 1) for inner in value[:_MEMBERS])
+    return type(value).__name__
