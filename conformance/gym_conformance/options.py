@@ -293,6 +293,13 @@ class Options:
     baseline_write: Path | None = _option(
         "--gym-baseline-write FILE", "write what fails the run to a new baseline", read_new_file, ini=False
     )
+    before: Path | None = _option(
+        "--gym-before FILE",
+        "an earlier JSON report: say what is new, mended and changed since",
+        read_path,
+        more="in the summary and every report ([docs/gate.md](docs/gate.md#since-an-earlier-report))",
+        paths=True,
+    )
     drift: tuple[Path, ...] = _option(
         "--gym-drift FILE",
         "write only the drift report: how rows and server describe each tool; .json, .md or .html (repeatable)",

@@ -170,3 +170,17 @@ def test_a_fault_of_the_suite_costs_one_server_its_verdict(pytester: pytest.Pyte
         consecutive=False,
     )
     assert {server["name"] for server in json.loads(Path("r.json").read_text())["servers"]} == {"fine.app", "bad.app"}
+
+
+def test_what_is_new_is_said_of_each(pytester: pytest.Pytester) -> None:
+    _run(pytester, *_FEW, "--gym-report", "before.json")
+    before = json.loads(Path("before.json").read_text())
+    for server in before["servers"]:
+        findings = server["report"]["findings"]
+        server["report"]["findings"] = [one for one in findings if one["verdict"] != "fail"]
+    Path("before.json").write_text(json.dumps(before))
+    run = _run(pytester, *_FEW, "--gym-before", "before.json")
+    run.stdout.fnmatch_lines(
+        ["Since before.json:", "bad.app: 1 new", "  new: seed-replies-object: *"], consecutive=True
+    )
+    assert "fine.app: no difference" not in run.stdout.str()

@@ -19,7 +19,7 @@ from gym_conformance.option_readers import BadOption
 from gym_conformance.options import Options, ensure_lock
 from gym_conformance.plugin.check_items import CheckItem, collect_checks, is_chosen
 from gym_conformance.plugin.command_line import choose_paths, options_of
-from gym_conformance.plugin.gate import BASELINE, collect_unknown, load_baseline
+from gym_conformance.plugin.gate import BASELINE, BEFORE, collect_unknown, load_baseline
 from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.hooks import Checking, Suite, checks_of, prepare, worker_of
 from gym_conformance.plugin.junit_file import ask_for_junit, take_junit, write_junit
@@ -29,6 +29,7 @@ from gym_conformance.plugin.replays import read_replay
 from gym_conformance.plugin.run_outputs import unwritten, write_outputs
 from gym_conformance.plugin.summary import Tally, exit_status
 from gym_conformance.plugin.target import launched_target
+from gym_conformance.reports.earlier_report import BadReport, read_earlier
 
 
 def start(config: pytest.Config) -> None:
@@ -40,8 +41,9 @@ def start(config: pytest.Config) -> None:
     try:
         options = options_of(config)
         ensure_several(options)
+        config.stash[BEFORE] = read_earlier(options.before, several=len(options.envs) > 1)
         suite = _fleet(config, options) if len(options.envs) > 1 else _suite(config, options)
-    except (BadCheck, BadOption) as bad:
+    except (BadCheck, BadOption, BadReport) as bad:
         raise pytest.UsageError(str(bad)) from None
     ask_for_junit(config, options)
     config.pluginmanager.register(Checking(config), "gym-conformance-checks")
@@ -95,7 +97,11 @@ class Fleet:
         self._started = ExitStack()
         peers = MockPeers(self._started)
         self.targets = {one.envs[0].name: launched_target(one.envs[0].name, one, peers) for one in each}
-        self.tallies = {one.envs[0].name: Tally(one, self.checks) for one in each}
+        before = config.stash[BEFORE]
+        names = {one.envs[0].name: one for one in each}
+        self.tallies = {
+            name: Tally(one, self.checks, before=before.file, earlier=before.of(name)) for name, one in names.items()
+        }
         self.ledger = Ledger(config.invocation_params.dir, options)
         self.course = Course(self.tallies)
         self.resumed: set[str] = set()

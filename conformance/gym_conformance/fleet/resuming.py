@@ -145,7 +145,16 @@ def _check(line: Mapping[str, Any]) -> str:
 def _mark(env: Env, options: Options) -> str:
     """Changes with whatever would change what is found: our version, the options, the env's own files."""
     shown = replace(
-        options, envs=(), reports=(), drift=(), baseline=None, baseline_write=None, strict=False, resume=False, ray=None
+        options,
+        envs=(),
+        reports=(),
+        drift=(),
+        baseline=None,
+        baseline_write=None,
+        before=None,
+        strict=False,
+        resume=False,
+        ray=None,
     )
     files = sorted(
         {

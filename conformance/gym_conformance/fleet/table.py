@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from gym_conformance.plugin.summary import Tally, write_baseline_end
+from gym_conformance.plugin.summary import Tally, write_baseline_end, write_changes
 from gym_conformance.reports.fleet_table import FleetRow, ordered
 from gym_conformance.reports.report import Conclusion
 
@@ -33,12 +33,24 @@ def write_table(terminal: Any, tallies: Mapping[str, Tally], *, resumed: int) ->
         if resumed:
             terminal.write_line(f"{resumed} of them as an earlier run found them (--gym-resume).")
         terminal.write_line(f"{len(ran)} of {len(tallies)} servers, {_effort(tallies.values())}.")
+        _write_changes(terminal, lines)
         _write_verdict(terminal, lines, ran)
     if locked := [tally.locked for tally in tallies.values() if tally.locked]:
         terminal.write_line(f"{len(locked)} lock{'s are' if len(locked) > 1 else ' is'} written.")
     for tally in tallies.values():
         for message in tally.unwritten:
             terminal.write_line(message, red=True, bold=True)
+
+
+def _write_changes(terminal: Any, lines: list[FleetRow]) -> None:
+    """What changed since an earlier report, on each target where anything did."""
+    since = [(line.name, line.report.since) for line in lines if line.report.since]
+    if since:
+        none = "" if any(each.all for _, each in since) else " no difference"
+        terminal.write_line(f"Since {since[0][1].file}:{none}", bold=True)
+    for name, changes in since:
+        if changes.all:
+            write_changes(terminal, changes, name)
 
 
 def _effort(tallies: Collection[Tally]) -> str:

@@ -9,10 +9,11 @@ import pytest
 from gym_conformance.baseline import Stale
 from gym_conformance.checks.check import Check
 from gym_conformance.findings import Finding, Verdict, worst
-from gym_conformance.plugin.gate import BASELINE, today
+from gym_conformance.plugin.gate import BASELINE, BEFORE, today
 from gym_conformance.plugin.target import JudgedTarget
 from gym_conformance.plugin.target_run import secrets_of
 from gym_conformance.printable import printable_lines
+from gym_conformance.reports.changes import compare
 from gym_conformance.reports.terminal_text import explain
 from gym_conformance.trajectories.trajectory import Schedule
 
@@ -66,10 +67,19 @@ class CheckItem(pytest.Item):
         self.stale = baseline.stale(self.check.id, self.findings, today())
         reasons = dict.fromkeys(finding.accepted for finding in self.findings if finding.accepted)
         self.user_properties += [("gym_accepted", reason) for reason in reasons]
+        self.user_properties += [("gym_since", word) for word in self._changes()]
         if self.stale or any(finding.breaks(strict=target.options.strict) for finding in self.findings):
             raise Fails
         if worst(self.findings) is Verdict.NOT_APPLICABLE:
             raise pytest.skip.Exception(self.findings[0].reason, _use_item_location=True)
+
+    def _changes(self) -> list[str]:
+        """Whether anything is new, mended or changed since an earlier report."""
+        earlier = self.config.stash[BEFORE].of(self.target.server)
+        if earlier is None:
+            return []
+        before = [finding for finding in earlier if finding.check == self.check.id]
+        return list(dict.fromkeys(change.word for change in compare("", before, self.findings).all))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What is shown of a failure: the findings, or our own traceback if the fault is ours."""

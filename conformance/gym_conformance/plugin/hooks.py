@@ -17,7 +17,7 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import FIXED_REQUESTS, Options, is_here
 from gym_conformance.plugin.check_items import CheckItem, collect_checks, is_chosen
-from gym_conformance.plugin.gate import BASELINE, StaleItem, collect_unknown
+from gym_conformance.plugin.gate import BASELINE, BEFORE, StaleItem, collect_unknown
 from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.junit_file import take_junit, write_junit
 from gym_conformance.plugin.keeping import Keeper
@@ -111,7 +111,9 @@ class Suite:
         self.replays = replays
         self.worker = worker_of(config)
         self.checks = checks_of(options)
-        self.tally = Tally(options, self.checks)
+        server = options.envs[0].name if options.envs else ""
+        before = config.stash[BEFORE]
+        self.tally = Tally(options, self.checks, before=before.file, earlier=before.of(server))
         self.url = options.url or ""
         self._started = ExitStack()
         if options.envs:

@@ -11,6 +11,7 @@ from gym_conformance.checks.check import Check
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import NOT_SELECTED, Finding, Verdict
 from gym_conformance.options import Options
+from gym_conformance.reports.changes import MENDED, NEW, Changes, compare
 from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.finding_groups import alike, shared_causes
 from gym_conformance.reports.known_clients import Compatibility, Works, compatibilities
@@ -32,7 +33,8 @@ class Tally:
     """Findings by check, and what the run cost: (requests, seconds inside HTTP) by process.
 
     `checks` are all there are, run or not, in their order; `unwritten` says of each report that could not be written why,
-    and `locked` what was written into the lock; `died` are the checks that an xdist worker died of.
+    and `locked` what was written into the lock; `died` are the checks that an xdist worker died of. `earlier` is what the
+    report `before` has of this target.
     """
 
     options: Options
@@ -47,6 +49,8 @@ class Tally:
     unwritten: list[str] = field(default_factory=list)
     locked: str = ""
     stale: list[Stale] = field(default_factory=list)
+    before: str = ""
+    earlier: tuple[Finding, ...] | None = None
 
     def add(self, report: dict[str, Any]) -> None:
         """Take in what one item found, as it travelled with pytest's report."""
@@ -70,6 +74,7 @@ class Tally:
             tuple(self.stale),
             drift=drift_of(found),
             latency=tuple(Latency.of(name, samples) for name, samples in sorted(self.latencies.of.items())) or None,
+            since=None if self.earlier is None else compare(self.before, self.earlier, found),
         )
 
     def so_far(self) -> Report:
@@ -119,6 +124,8 @@ def write_summary(terminal: Any, tally: Tally) -> None:
         _write_warnings(terminal, tally, [finding for finding in findings if not finding.accepted])
         _write_gate(terminal, tally, findings)
         _write_target(terminal, tally, findings)
+        if tally.earlier is not None:
+            write_changes(terminal, compare(tally.before, tally.earlier, tally.complete))
         verdict, colour = _verdict(tally, findings)
         terminal.write_line(verdict, bold=True, **{colour: True})
     if tally.locked:
@@ -181,6 +188,14 @@ def write_baseline_end(terminal: Any, tallies: Collection[Tally]) -> None:
     new = next(iter(tallies)).options.baseline_write
     if new and new.exists() and not any(tally.own_fault for tally in tallies):
         terminal.write_line(f"{new} was written; fill in each reason, then give it as --gym-baseline.")
+
+
+def write_changes(terminal: Any, changes: Changes, server: str = "") -> None:
+    """What is new, mended and changed since an earlier report."""
+    terminal.write_line(f"{server or f'Since {changes.file}'}: {changes}", bold=True)
+    colours: dict[str, dict[str, bool]] = {NEW: {"red": True}, MENDED: {"green": True}}
+    for word, check, what in changes.lines:
+        terminal.write_line(f"  {word}: {check}{f': {what}' if what else ''}", **colours.get(word, {}))
 
 
 def _write_clients(terminal: Any, clients: Iterable[Compatibility]) -> None:

@@ -10,13 +10,14 @@ from urllib.parse import quote
 from gym_conformance import HOME, __version__
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import Verdict
+from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.fleet_needs import needs, shared_violations
 from gym_conformance.reports.fleet_table import ordered
 from gym_conformance.reports.page.check_matrix import counts, matrix
 from gym_conformance.reports.page.client_table import clients
 from gym_conformance.reports.page.drift_section import drift
 from gym_conformance.reports.page.finding_list import findings
-from gym_conformance.reports.page.fleet_sections import bar, missing, outcome_counts, servers, shared
+from gym_conformance.reports.page.fleet_sections import bar, changed, missing, outcome_counts, servers, shared
 from gym_conformance.reports.page.latency_plots import latency
 from gym_conformance.reports.page.markup import Markup, element, join, text
 from gym_conformance.reports.page.memory_plot import memory
@@ -58,6 +59,7 @@ def html_reports(reports: Mapping[str, Report], folder: str) -> str:
     fit = sum(count for (_, word), count in counts.items() if word == "fit")
     title = f"{fit:,} of {len(rows):,} servers are fit to train on"
     parts = {
+        "Changes": changed(rows, folder),
         "Missing": missing(needs(rows), folder),
         "Shared": shared(shared_violations(rows), folder),
         "Servers": servers(rows, folder),
@@ -150,6 +152,7 @@ def _verdict(report: Report) -> Markup:
         element("h1", report.conclusion),
         element("p", element("code", str(target["url"])), *map(str, what), rows),
         element("ul", counts(report.checks), class_="counts", aria_label="Checks by outcome"),
+        _since(report.since),
         _mend_first(report),
         _cautions(report),
         _stale(report),
@@ -173,6 +176,18 @@ def _mend_first(report: Report) -> Markup | None:
     more = len(breaking) - len(first)
     after = element("p", f"and {more} more checks below", class_="more") if more else None
     return element("div", element("h2", "Fix first"), element("ol", *items), after, class_="first") if items else None
+
+
+def _since(changes: Changes | None) -> Markup | None:
+    """What is new, mended and changed since an earlier report."""
+    if changes is None:
+        return None
+    items = [
+        element("li", f"{word}: ", element("a", check, href=f"#{check}"), element("span", what))
+        for word, check, what in changes.lines
+    ]
+    heading = element("h2", f"Since {changes.file}: {changes}")
+    return element("div", heading, element("ul", *items), class_="first since")
 
 
 def _cautions(report: Report) -> Markup | None:

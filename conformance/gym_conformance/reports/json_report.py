@@ -31,6 +31,8 @@ def as_report(report: Report) -> dict[str, Any]:
     found["clients"] = [client.as_json() for client in report.clients]
     if report.baseline:
         found["baseline"] = {"file": report.baseline, "stale": [asdict(stale) for stale in report.stale]}
+    if report.since is not None:
+        found["since"] = report.since.as_json()
     if report.drift is not None:
         found["drift"] = [row.as_json() for row in report.drift]
     if report.latency is not None:

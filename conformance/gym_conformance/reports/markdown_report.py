@@ -12,10 +12,11 @@ from typing import Final
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.probes.drift_row import DriftRow
+from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.finding_groups import Group
 from gym_conformance.reports.fleet_needs import needs
-from gym_conformance.reports.fleet_table import ordered
+from gym_conformance.reports.fleet_table import FleetRow, ordered
 from gym_conformance.reports.known_clients import Compatibility
 from gym_conformance.reports.markdown_escapes import code, fenced, prose
 from gym_conformance.reports.report import Conclusion, Report
@@ -69,7 +70,8 @@ def markdown_reports(reports: Mapping[str, Report]) -> str:
     ]
     missing = "".join(f"- {prose(str(need))}: {prose(need.mend)}\n" for need in needs(lines))
     text = (
-        (f"{missing}\n" if missing else "")
+        "".join(map(_since, lines))
+        + (f"{missing}\n" if missing else "")
         + "\n".join(["| server | | kind | violations | fix first |", "|---|---|---|---|---|", *rows])
         + "\n"
     )
@@ -78,6 +80,14 @@ def markdown_reports(reports: Mapping[str, Report]) -> str:
         if any(line.report.breaks(group) for group in line.report.groups) and len(text) + len(whole) < LIMIT:
             text += whole
     return text[:LIMIT]
+
+
+def _since(row: FleetRow) -> str:
+    """What changed on one of several servers."""
+    since = row.report.since
+    if since is None or not since.all:
+        return ""
+    return f"**{prose(row.name)}** since {code(since.file)}: {since}\n\n" + "\n".join(_changes(since)) + "\n\n"
 
 
 def _blocks(report: Report) -> Iterator[str]:
@@ -89,6 +99,9 @@ def _blocks(report: Report) -> Iterator[str]:
         first = breaking[0].first
         what = f"needs {first.reason}" if first.verdict is Verdict.UNTESTABLE else first.hint or first.title
         yield f"**Fix first:** [`{first.check}`]({first.docs}): {prose(what)}"
+    if report.since is not None:
+        yield f"### Since {code(report.since.file)}: {report.since}"
+        yield from _changes(report.since)
     yield from _asides(report)
     if report.stale:
         yield "### The baseline"
@@ -121,6 +134,12 @@ def _findings(report: Report) -> Iterator[str]:
         yield first
         folded = "\n\n".join(others)
         yield f"<details><summary>{len(others)} more of this cause</summary>\n\n{folded}\n\n</details>"
+
+
+def _changes(changes: Changes) -> Iterator[str]:
+    lines = (f"- **{word}**: `{check}`{f': {prose(what)}' if what else ''}" for word, check, what in changes.lines)
+    if text := "\n".join(lines):
+        yield text
 
 
 def _asides(report: Report) -> Iterator[str]:

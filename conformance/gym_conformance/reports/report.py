@@ -11,6 +11,7 @@ from gym_conformance.baseline import Stale
 from gym_conformance.drift.tool_drift import Weight
 from gym_conformance.findings import NOT_SELECTED, Cause, Finding, ProcessReading, Verdict, worst
 from gym_conformance.probes.drift_row import DriftRow
+from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.finding_groups import Group, alike, shared_causes, together
 from gym_conformance.reports.known_clients import Compatibility, compatibilities
@@ -72,6 +73,7 @@ class Report:
         drift: differences between schemas, the gravest first; None where they were not compared. What is to fix among
             them is a finding, too.
         latency: by endpoint; None where it was not measured.
+        since: what is new, mended and changed; None where no earlier report was given.
     """
 
     target: Mapping[str, Any]
@@ -81,6 +83,7 @@ class Report:
     stale: tuple[Stale, ...] = ()
     drift: tuple[DriftRow, ...] | None = None
     latency: tuple[Latency, ...] | None = None
+    since: Changes | None = None
 
     @cached_property
     def checks(self) -> tuple[Judged, ...]:

@@ -9,12 +9,14 @@ from urllib.parse import quote
 
 from gym_conformance import HOME, __version__
 from gym_conformance.findings import Finding, Verdict
+from gym_conformance.reports.changes import CHANGED, MENDED, NEW
 from gym_conformance.reports.repo_paths import relative
 from gym_conformance.reports.report import Report
 from gym_conformance.reports.shown_text import script, shown
 from gym_conformance.reports.terminal_text import framework_line, not_examined_lines
 
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_STATES: Final = {NEW: "new", CHANGED: "updated"}
 _LEVELS: Final = {"MUST": "error", "SHOULD": "warning", "NOTE": "note"}
 
 
@@ -31,7 +33,8 @@ def sarif_reports(reports: Mapping[str, Report]) -> str:
 
 def _run(name: str, report: Report) -> dict[str, Any]:
     app = str(report.target.get("app", ""))
-    findings = [_finding(finding, app) for finding in report.findings if finding.told and not finding.framework]
+    told = [finding for finding in report.findings if finding.told and not finding.framework]
+    findings = [_finding(finding, app) | _state(finding, report) for finding in told]
     driver = {
         "name": "gym-conformance",
         "semanticVersion": __version__,
@@ -55,6 +58,9 @@ def _notifications(report: Report) -> Iterator[dict[str, Any]]:
         yield _notification("note", own)
     for line in not_examined_lines(report.not_examined):
         yield _notification("note", line)
+    for word, check, what in report.since.lines if report.since else ():
+        if word == MENDED:  # no result: code scanning would show it
+            yield _notification("note", f"mended: {check}{f': {what}' if what else ''}", check)
 
 
 def _notification(level: str, text: str, check: str = "") -> dict[str, Any]:
@@ -94,6 +100,13 @@ def _finding(finding: Finding, app: str) -> dict[str, Any]:
     if finding.accepted:
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": shown(finding.accepted)}]
     return result | _place(finding.file, finding.line, finding.subject, app)
+
+
+def _state(finding: Finding, report: Report) -> dict[str, str]:
+    """How it stands beside an earlier report."""
+    if report.since is None:
+        return {}
+    return {"baselineState": _STATES.get(report.since.word_of(finding), "unchanged")}
 
 
 def _place(file: str, line: int, subject: str, app: str) -> dict[str, Any]:

@@ -57,6 +57,25 @@ def bar(counts: Mapping[tuple[str, str], int]) -> Markup:
     return join([drawn, element("ul", *words, class_="counts", aria_label="Servers by outcome")])
 
 
+def changed(rows: Sequence[FleetRow], folder: str) -> Markup | None:
+    """What is new, mended and changed since an earlier report, server by server; None where none was given."""
+    since = {row.name: row.report.since for row in rows if row.report.since}
+    if not since:
+        return None
+    items = [
+        _told(
+            f"{name}: {changes}",
+            "; ".join(f"{word}: {check}" for word, check, _ in changes.lines),
+            [_link(name, folder)],
+            "should",
+        )
+        for name, changes in since.items()
+        if changes.all
+    ]
+    none = element("p", "No difference.")
+    return _section("changes", f"Since {next(iter(since.values())).file}", items or [none])
+
+
 def missing(needs: Sequence[Need], folder: str) -> Markup | None:
     """What is missing, by kind, and what would mend it."""
     items = [

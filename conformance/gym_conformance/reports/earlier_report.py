@@ -1,0 +1,64 @@
+"""A JSON report that an earlier run wrote, read again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from gym_conformance.documents import parse_json, read_text
+from gym_conformance.findings import Finding
+from gym_conformance.printable import Refusal
+from gym_conformance.reports.json_report import FLEET_SCHEMA, SCHEMA
+
+#: Bytes: a report of some thousand servers.
+_LARGEST: Final = 512 << 20
+
+
+class BadReport(Refusal):
+    """A file is no report that can be compared with; the message says why."""
+
+
+@dataclass(frozen=True)
+class EarlierReport:
+    """What an earlier run found, by server; of one server alone under ''. `file` is '' where none was given."""
+
+    file: str = ""
+    servers: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
+
+    def of(self, server: str) -> tuple[Finding, ...] | None:
+        """What was found on a server, nothing on one that was not there; None where no report was given."""
+        if not self.file:
+            return None
+        return self.servers.get("", ()) if "" in self.servers else self.servers.get(server, ())
+
+
+def read_earlier(path: Path | None, *, several: bool) -> EarlierReport:
+    """Read a report; None for none. `several` says whether several servers are judged now.
+
+    Raises:
+        BadReport: it cannot be read, or is of something else.
+    """
+    if path is None:
+        return EarlierReport()
+    try:
+        report = parse_json(read_text(path, _LARGEST))
+    except OSError as error:
+        raise BadReport(f"--gym-before {str(path)!r}: {error.strerror}; give a .json that --gym-report wrote") from None
+    except ValueError as error:
+        raise BadReport(f"--gym-before {str(path)!r}: {error}; give a .json that --gym-report wrote") from None
+    schema = report.get("schema") if isinstance(report, dict) else None
+    if schema == SCHEMA and several:
+        raise BadReport(f"--gym-before {str(path)!r}: that is of one server, and several are judged; judge it alone")
+    try:
+        if schema == SCHEMA:
+            return EarlierReport(str(path), {"": _findings(report)})
+        if schema == FLEET_SCHEMA:
+            servers = {str(each["name"]): _findings(each["report"]) for each in report["servers"]}
+            return EarlierReport(str(path), servers)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadReport(f"--gym-before {str(path)!r}: it is no whole report ({error!r})") from None
+    raise BadReport(f"--gym-before {str(path)!r}: its schema is not {SCHEMA} or {FLEET_SCHEMA}; write it anew")
+
+
+def _findings(report: Mapping[str, Any]) -> tuple[Finding, ...]:
+    return tuple(Finding.from_json(finding) for finding in report["findings"])
