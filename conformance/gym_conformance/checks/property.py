@@ -33,6 +33,9 @@ _BATCH_SECONDS = 1.0
 #: Seconds for reducing a failing schedule to the calls that are needed.
 _REDUCING = 10.0
 
+#: Where more than this share of the values is left out, a pass says little.
+_NEARLY_ALL = 0.8
+
 #: Volatile places that are named in the report.
 _NAMED = 5
 
@@ -63,6 +66,9 @@ class _Attempts:
         cautions: what a pass says less for.
         settled: the search ended early, since nothing new came.
         novelty: what was met, and for how long nothing new was.
+        hidden: so many values of replies were left out.
+        values: of so many, where a difference was suspected.
+        drawn: how many were tried that are no first examples.
     """
 
     attempt: Attempt
@@ -76,6 +82,9 @@ class _Attempts:
     cautions: list[str] = field(default_factory=list)
     settled: bool = False
     novelty: Novelty = field(default_factory=Novelty)
+    hidden: int = 0
+    values: int = 0
+    drawn: int = 0
 
     async def try_batch(self, schedules: list[Schedule]) -> None:
         """Try some at once.
@@ -128,6 +137,7 @@ class _Attempts:
             self.volatile |= fresh.volatile
             self.dismissed += fresh.dismissed
             self.cautions += [fresh.caution] if fresh.caution else []
+            self.hidden, self.values = self.hidden + fresh.hidden[0], self.values + fresh.hidden[1]
         return None
 
     async def reduce(self, broken: Broken) -> Broken:
@@ -146,13 +156,16 @@ class _Attempts:
         """Why a pass says less than it seems to; '' if it does not."""
         if self.cautions:
             return self.cautions[0]
+        if self.hidden > _NEARLY_ALL * self.values:
+            return (
+                f"nearly nothing was compared: {self.hidden} of {self.values} values differ between runs alone, where "
+                "something may hide that sessions leave to each other"
+            )
         if not cut_short:
             return ""
         longer = next((one.name for one in PROFILES.values() if one.seconds > profile.seconds), profile.name)
         enough = f"--gym-profile {longer}" if longer != profile.name else "a faster server"
-        return (
-            f"only {self.tried} of at least {profile.floor} trajectories were tried: the server is slow; use {enough}"
-        )
+        return f"only {self.drawn} of at least {profile.floor} drawn trajectories were tried: the server is slow; use {enough}"
 
     def note(self, seconds: float) -> str:
         """What a pass rests on."""
@@ -224,7 +237,7 @@ def property_check(
                 found = await explore(check_id, batches, attempts.try_batch, search, Broken, enough=enough)
                 failure = found.failure if isinstance(found.failure, Broken) else None
                 trial.tried.statistics[check_id] = found.statistics
-                cut_short = found.cut_short
+                cut_short, attempts.drawn = found.cut_short, found.tried * size
                 attempts.settled = enough()
             trial.note = attempts.note(time.monotonic() - began)
             trial.caution = attempts.caution(trial.settings.search.profile, cut_short=cut_short)

@@ -52,7 +52,9 @@ class Solo:
         while self._runs < (_SHORTENING if self._trial.shrinking else _RUNS):
             await self._run()
         self._trial.volatile |= named(self._mask, outcome)
-        if not compared(outcome, self._mask):
+        left, values = compared(outcome, self._mask), compared(outcome, frozenset())
+        self._trial.hidden = (self._trial.hidden[0] + values - left, self._trial.hidden[1] + values)
+        if not left:
             raise NotApplicable("not reproducible alone: no two runs of a trajectory agree anywhere")
 
     def told_from(self, tried: Outcome) -> Difference | None:
