@@ -19,7 +19,11 @@ NEED_COOKIE = "cookie-sent-again cookie-tampered cookie-unsigned-id cookie-signi
 
 
 class CrashingLiveness(ReferenceServer):
-    async def _live(self, _: HttpRequest) -> HttpReply:
+    def __init__(self) -> None:
+        super().__init__()
+        self.handlers["GET", "/"] = self._fails
+
+    async def _fails(self, _: HttpRequest) -> HttpReply:
         raise RuntimeError("the database is not there")
 
 
