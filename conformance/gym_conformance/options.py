@@ -213,6 +213,11 @@ class Options:
     resume: bool = _option(
         "--gym-resume", "with several servers, judge only those that the last run did not finish", ini=False
     )
+    watch: bool = _option(
+        "--gym-watch",
+        "judge again whenever a file of the env changes, the checks that failed first, until Ctrl-C",
+        ini=False,
+    )
     data: tuple[Path, ...] = _option(
         "--gym-data PATH",
         # pytest takes the value for a test path where it looks for the ini file: it does not know the option by then
@@ -350,6 +355,7 @@ _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
         "--gym-install: there is no folder to install from; give --gym-env DIR too",
     ),
     (lambda it: it.nemo and not it.install, "--gym-nemo: nothing is installed; give --gym-install too"),
+    (lambda it: it.watch and not it.envs, "--gym-watch: there are no files to watch; give --gym-env DIR"),
     (lambda it: it.demo and it.data, "--gym-data: --gym-demo has data of its own; leave out one of them"),
     (
         lambda it: it.lock_update and not it.lock,

@@ -4,6 +4,8 @@ Every pytest run on the user's machine loads this module, so it imports nothing 
 else is loaded when an option asks for it.
 """
 
+import os
+
 import pytest
 
 from gym_conformance.options import TABLE, Option
@@ -28,6 +30,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         "gym_github", "under GitHub Actions, write annotations and the step summary", type="bool", default=True
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """With --gym-watch this process judges nothing: it runs pytest at each change."""
+    if not config.option.gym_watch or "GYM_CONFORMANCE_WATCHED" in os.environ:
+        return None
+    from gym_conformance.fleet.watching import watch  # noqa: PLC0415 - heavy, and only needed here
+
+    return watch(config)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,0 +1,178 @@
+"""`--gym-watch`: judge again when a file of the env changes, the checks that failed first, until Ctrl-C.
+
+Each verdict is a pytest run of its own, with the same arguments; this process only looks at files in between.
+"""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from gym_conformance.option_readers import BadOption
+from gym_conformance.options import Options
+from gym_conformance.plugin.command_line import options_of
+from gym_conformance.printable import printable
+
+#: Set for the runs within, which watch nothing themselves, whatever the ini file's addopts say.
+WITHIN: Final = "GYM_CONFORMANCE_WATCHED"
+
+#: Seconds between two looks; files must then stay as they are for as long: an editor saves several, one by one.
+_EVERY: Final = 0.3
+
+#: What an env is made of. Other files are what it writes: logs, databases, caches.
+_SOURCES: Final = frozenset(
+    {".py", ".yaml", ".yml", ".json", ".jsonl", ".toml", ".txt", ".md", ".cfg", ".ini", ".csv", ".sql", ".sh"}
+)
+
+#: Folders of no sources: environments and what tools leave behind; hidden ones are left out, too.
+_ASIDE: Final = frozenset({"__pycache__", "node_modules", "venv", "results", "outputs", "logs"})
+
+#: More files than an env has, in a folder that holds something else; and one that is larger is held to its time alone.
+_MOST, _LARGE = 5_000, 4 << 20
+
+#: Seconds that a run is given to end after Ctrl-C.
+_PATIENCE: Final = 20.0
+
+_Stamp = tuple[int, int]
+Files = Mapping[Path, _Stamp]
+
+
+class Watched:
+    """The files that an env is made of, and what they were like when they were last judged."""
+
+    def __init__(self, roots: Collection[Path], written: Collection[Path]) -> None:
+        """Take them as they are now; `written` are files that the runs write themselves."""
+        self.roots = tuple(roots)
+        self.written = {path.resolve() for path in written}
+        self.files = self._now()
+        self._contents = {path: _digest(path) for path in self.files}
+
+    def changed(self) -> tuple[Path, ...]:
+        """Files that were saved, made or removed since the last call, once they keep still."""
+        now = self._now()
+        if now == self.files:
+            return ()
+        while (later := self._after_a_while()) != now:
+            now = later
+        changed = tuple(path for path in now.keys() | self.files.keys() if now.get(path) != self.files.get(path))
+        self.files = now
+        return tuple(sorted(changed))
+
+    def differing(self, changed: Collection[Path]) -> tuple[Path, ...]:
+        """Those whose contents are no longer what they were."""
+        found = []
+        for path in changed:
+            before, now = self._contents.get(path), _digest(path)
+            if before != now:
+                found.append(path)
+            self._contents[path] = now
+        return tuple(found)
+
+    def _after_a_while(self) -> Files:
+        time.sleep(_EVERY)
+        return self._now()
+
+    def _now(self) -> Files:
+        found: dict[Path, _Stamp] = {}
+        for path in (each for root in self.roots for each in _sources(root)):
+            if len(found) >= _MOST:
+                break
+            try:
+                status = path.stat()
+            except OSError:
+                continue  # it is being replaced
+            found[path] = status.st_mtime_ns, status.st_size
+        return {path: stamp for path, stamp in found.items() if path not in self.written}
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    if root.is_file():
+        yield root
+        return
+    for folder, inside, names in os.walk(root):
+        inside[:] = sorted(name for name in inside if name not in _ASIDE and not name.startswith("."))
+        yield from (Path(folder, name) for name in sorted(names) if Path(name).suffix in _SOURCES)
+
+
+def _digest(path: Path) -> bytes | None:
+    """Of its contents; None where it is not there."""
+    try:
+        if (status := path.stat()).st_size > _LARGE:
+            return str(status.st_mtime_ns).encode()
+        return hashlib.sha256(path.read_bytes()).digest()
+    except OSError:
+        return None
+
+
+def watched_files(options: Options) -> Watched:
+    """The env's folder, and the rows and the baseline that were given."""
+    given = [*options.data, *([options.baseline] if options.baseline else [])]
+    roots = [*(env.folder for env in options.envs), *given]
+    written = [*options.reports, *options.drift, *filter(None, [options.lock, options.baseline_write])]
+    return Watched([root.resolve() for root in roots], written)
+
+
+def watch(config: pytest.Config) -> int:
+    """Judge, and again at each change; the exit code is that of the last verdict.
+
+    Raises:
+        pytest.UsageError: an option's value cannot be used.
+    """
+    try:
+        watched = watched_files(options_of(config))
+    except BadOption as bad:
+        raise pytest.UsageError(str(bad)) from None
+    arguments = [str(one) for one in config.invocation_params.args if str(one) != "--gym-watch"]
+    if config.pluginmanager.hasplugin("cacheprovider"):
+        arguments.append("--failed-first")
+    command = [sys.executable, "-m", "pytest", *arguments]
+    code = int(pytest.ExitCode.INTERRUPTED)
+    own: frozenset[Path] = frozenset()  # what changed during the last run, perhaps by the server's own hand
+    try:
+        while True:
+            code = _judge(command, config.invocation_params.dir)
+            during = frozenset(watched.differing(watched.changed()))
+            watched.written |= during & own
+            own = during
+            if not during - watched.written:
+                _say(f"Watching {len(watched.files)} files; Ctrl-C ends.")
+                during = frozenset(_next(watched))
+            _say(f"Changed: {', '.join(sorted(path.name for path in during)[:5])}")
+    except KeyboardInterrupt:
+        return code
+
+
+def _next(watched: Watched) -> tuple[Path, ...]:
+    """Wait until something differs."""
+    while True:
+        time.sleep(_EVERY)
+        if saved := watched.changed():
+            if differing := watched.differing(saved):
+                return differing
+            _say(f"{saved[0].name} was saved, and nothing has changed.")
+
+
+def _judge(command: list[str], folder: Path) -> int:
+    with subprocess.Popen(command, cwd=folder, env={**os.environ, WITHIN: "1"}) as run:  # noqa: S603 - this very pytest
+        try:
+            return run.wait()
+        except KeyboardInterrupt:
+            # A terminal has told it, too; anyone else has not
+            run.send_signal(signal.SIGINT)
+            try:
+                run.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                run.kill()
+            raise
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{printable(line)}\n")
+    sys.stdout.flush()
