@@ -6,7 +6,8 @@ Each round runs every variant once, in an order that turns from round to round, 
 machine falls on all of them. The second run without the plugin is a control: its ratio is the noise. On a
 busy machine CPU time (user and system) is the steadier measure of the two. All other third-party plugins are
 kept out: some (respx) import httpx themselves and would hide what importing it costs. Those that Hypothesis and anyio
-bring along are measured beside ours.
+bring along are measured beside ours. What ours does in such a run is too little to see beside all else on a busy machine,
+so the last line measures it alone: the CPU time of importing it into a process with pytest, and of adding its options.
 """
 
 import argparse
@@ -34,6 +35,13 @@ _VARIANTS = {
 }
 #: Plugins that come with what we require, and that pytest loads by itself, too.
 _BROUGHT = {"and Hypothesis's and anyio's plugins": {"hypothesispytest", "anyio"}}
+_OWN = """
+import time, pytest
+start = time.process_time()
+from gym_conformance import plugin
+plugin.pytest_addoption(pytest.Parser(_ispytest=True))
+print(time.process_time() - start)
+"""
 _FILES = {
     "pytest.ini": "[pytest]\n",
     "test_trivial.py": "def test_trivial():\n    assert True\n",
@@ -88,6 +96,13 @@ def measure(folder: Path, rounds: int) -> dict[str, list[Spent]]:
     return times
 
 
+def own_cost(rounds: int) -> float:
+    """Median seconds of CPU time for importing the plugin and adding its options, after a cold round."""
+    command = [sys.executable, "-c", _OWN]
+    runs = [subprocess.run(command, capture_output=True, check=True, timeout=60) for _ in range(rounds + 1)]
+    return median(float(run.stdout) for run in runs[1:])
+
+
 def main() -> None:
     """Print one line for each variant."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -109,6 +124,8 @@ def main() -> None:
             median(mine.cpu / its.cpu for mine, its in pairs),
         )
         print(f"{name:36}" + "".join(f"{column:8.3f}" for column in columns))
+    own, whole = own_cost(rounds), median(spent.cpu for spent in base)
+    print(f"{'the plugin alone':52}{own:8.4f}{own / whole:8.3f}")
 
 
 if __name__ == "__main__":
