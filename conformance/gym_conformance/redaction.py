@@ -8,6 +8,7 @@ middle, they are not found.
 import base64
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any, Final
@@ -52,6 +53,13 @@ _ASSIGNED = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*)=([^;&,\s]+)")
 _OPAQUE = re.compile(r"(?<=[/=])(?=[^/?&=#]*\d)(?=[^/?&=#]*[A-Za-z])[^/?&=#\s]{16,}")
 
 
+#: Characters that are spelt by their numbers: of bytes in URLs and in Python, and of characters in HTML and JSON.
+_ENCODED = re.compile(
+    r"(?P<bytes>(?:(?:%|\\x)[0-9a-f]{2})+)|&#(?P<decimal>[0-9]{1,7});|&#x(?P<hex>[0-9a-f]{1,6});|\\u(?P<unit>[0-9a-f]{4})",
+    re.IGNORECASE,
+)
+
+
 class Secrets:
     """Known secrets, each in all its spellings; immutable."""
 
@@ -84,11 +92,20 @@ class Secrets:
 
     def redact(self, text: str) -> str:
         """The text without any of them."""
+        for start, end in reversed(self._found(text)):
+            text = text[:start] + REDACTED + text[end:]
+        if _ENCODED.search(text):
+            plain, places = _decoded(text)
+            for start, end in reversed(self._found(plain)):
+                text = text[: places[start]] + REDACTED + text[places[end] :]
+        return self._without_beginning(text)
+
+    def _found(self, text: str) -> list[tuple[int, int]]:
+        """Where a text holds any of them, from its beginning on."""
         lowered = text.lower()
         present = sorted((spelling for spelling in self._spelt if spelling in lowered), key=len, reverse=True)
-        if present:
-            text = re.sub("|".join(map(re.escape, present)), REDACTED, text, flags=re.IGNORECASE)
-        return self._without_beginning(text)
+        either = re.compile("|".join(map(re.escape, present)), re.IGNORECASE)
+        return [found.span() for found in either.finditer(text)] if present else []
 
     def redact_json(self, value: Any) -> Any:
         """The JSON value without any of them in its texts and keys; never its text, whose syntax could be hit."""
@@ -156,6 +173,32 @@ def _named(name: str, value: str) -> Iterator[str]:
         yield from _OPAQUE.findall(value)
 
 
+def _decoded(text: str) -> tuple[str, list[int]]:
+    """The text with such characters as they are; and for each, and the end, its place in the text."""
+    plain: list[str] = []
+    places: list[int] = []
+    at = 0
+    for one in _ENCODED.finditer(text):
+        plain += text[at : one.start()]
+        places += range(at, one.start())
+        at = one.start()
+        if coded := one["bytes"]:
+            raw = bytes.fromhex(re.sub(r"%|\\x", "", coded, flags=re.IGNORECASE))
+            characters = raw.decode("utf-8", "surrogateescape")
+            widths = [len(each.encode("utf-8", "surrogateescape")) * len(coded) // len(raw) for each in characters]
+        else:
+            number = int(one["decimal"]) if one["decimal"] else int(one["hex"] or one["unit"], 16)
+            characters = chr(number) if number <= sys.maxunicode else "\ufffd"
+            widths = [one.end() - at]
+        for character, width in zip(characters, widths, strict=True):
+            plain.append(character)
+            places.append(at)
+            at += width
+        at = one.end()
+    plain += text[at:]
+    return "".join(plain), [*places, *range(at, len(text) + 1)]
+
+
 def _parts(value: str) -> Iterator[str]:
     """The value, and what in it may be the secret itself."""
     yield value.strip()
@@ -178,10 +221,11 @@ def _spellings(secret: str) -> Iterator[str]:
     yield from (in_json, in_json.replace("/", "\\/"), json.dumps(secret, ensure_ascii=False)[1:-1])
     yield json.dumps(in_json)[1:-1]
     yield "".join(f"\\u{ord(character):04x}" for character in secret)
-    yield repr(secret)[1:-1]
+    yield from (repr(secret)[1:-1], secret.replace("'", "''"), secret.replace("'", "'\\''"))
     yield from (escape(secret), escape(secret, quote=False), escape(secret).replace("&#x27;", "&#39;"))
     for text in (secret, pointer):
         raw = text.encode("utf-8", "surrogatepass")
+        yield raw.decode("latin-1")  # as HTTP headers are read
         yield from (text, quote(raw, safe=""), quote(quote(raw, safe=""), safe=""), quote(raw), quote_plus(raw))
     raw = secret.encode("utf-8", "surrogatepass")
     for before in range(3):  # where in a longer text it may begin: base64 goes by three bytes
