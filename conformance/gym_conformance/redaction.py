@@ -132,8 +132,10 @@ class Secrets:
         body = text.rstrip(".\"' ")
         lowered = body[-_TAIL:].lower()
         for spelling in self._spelt:
-            at = lowered.rfind(spelling[:_BEGINNING]) if len(spelling) > _BEGINNING else -1
-            if at >= 0 and spelling.startswith(lowered[at:]):
+            at = lowered.find(spelling[:_BEGINNING]) if len(spelling) > _BEGINNING else -1
+            while at >= 0 and not spelling.startswith(lowered[at:]):
+                at = lowered.find(spelling[:_BEGINNING], at + 1)
+            if at >= 0:
                 return body[: at - len(lowered)] + REDACTED + text[len(body) :]
         return text
 
