@@ -9,7 +9,7 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.diagnoses.all_diagnoses import Diagnoses
 from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import NotSent, OutOfTime, PathHangs
 from gym_conformance.session.curl import curl_script
@@ -134,6 +134,8 @@ class Judge:
         self, check: Check, subject: object, cause: Violation | ServerFault, trial: Trial, *, repeated: bool = False
     ) -> Finding:
         """The violation, unless a diagnosis has another cause for it."""
+        if isinstance(cause, Violation) and cause.cause is Cause.WORN_OUT:
+            return self._violation(check, subject, cause, trial)  # it is what the others are explained by
         fault = cause if isinstance(cause, ServerFault) else None
         match await self.diagnoses.explain(self._case(trial, fault, repeated=repeated)):
             case Missing(needs):

@@ -32,11 +32,13 @@ class Learned:
     Attributes:
         knowledge: what trajectories are made from; None until a property needs it.
         first_look: what it answered before any session had written anything; None until it is taken.
+        shared: whether sessions were found to share state while they are open.
         offer: what it serves over MCP, as far as it is known.
     """
 
     knowledge: Knowledge | None = None
     first_look: FirstLook | None = None
+    shared: bool = False
     offer: Offer = field(default_factory=Offer)
 
 

@@ -33,6 +33,11 @@ _HINT = (
     "Sessions share state: a module or class attribute, or a dictionary keyed by something other than the session id."
 )
 
+_CROWD_HINT = (
+    "The session was evicted: a store that holds so many sessions and no more, or an expiry; unless isolation-interleaved "
+    "says that sessions share state. A store of a fixed size is smaller than a batch one day."
+)
+
 _WORKERS = (
     "State, or the key that signs the cookie, is in the memory of one process, and several processes answer: keep it "
     "where all of them find it, or run one worker."
@@ -102,10 +107,11 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
         found := await beyond_chance(trial, together, alone, costly=schedule.passing)
     ):
         name, difference = found
+        trial.learned.shared |= not schedule.passing
         raise Violation(
             f"{difference.step} of session {name} answers {difference.expected!r}, as alone",
             f"{difference.actual!r}, while other sessions are open",
-            _HINT,
+            _CROWD_HINT if schedule.passing else _HINT,
             None if schedule.passing else Cause.SHARED_STATE,
         )
 
@@ -217,12 +223,11 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
             for _ in range(_WARM)
         ]
         in_cookie = all(solo.told_from(outcome) for outcome in kept)
-        raise Violation(
-            f"{difference.step} answers {difference.expected!r}, as with one client",
-            f"{difference.actual!r}",
-            _IN_COOKIE if in_cookie else _WORKERS,
-            Cause.LOST_SESSION if in_cookie else Cause.SEPARATE_PROCESSES,
-        )
+        hint, cause = (_HINT, Cause.SHARED_STATE) if trial.learned.shared else (_WORKERS, Cause.SEPARATE_PROCESSES)
+        if in_cookie:
+            hint, cause = _IN_COOKIE, Cause.LOST_SESSION
+        expected = f"{difference.step} answers {difference.expected!r}, as with one client"
+        raise Violation(expected, f"{difference.actual!r}", hint, cause)
 
 
 async def _among_others(gym: Gym, rollout: TrajectoryRun) -> None:

@@ -7,6 +7,7 @@ from gym_conformance.diagnoses.diagnosis import Case, Diagnosis, Missing, TryAga
 from gym_conformance.diagnoses.judge_model_form import JudgeModelForm
 from gym_conformance.diagnoses.missing_dependency import MissingDependency
 from gym_conformance.diagnoses.whole_groups import WholeGroups
+from gym_conformance.diagnoses.worn_out import WornOut
 
 
 class Diagnoses:
@@ -14,7 +15,7 @@ class Diagnoses:
 
     def __init__(self, diagnoses: Sequence[Diagnosis] | None = None) -> None:
         self.needs = ""
-        usual = (WholeGroups(), BusyMachine(), MissingDependency(), JudgeModelForm())
+        usual = (WornOut(), WholeGroups(), BusyMachine(), MissingDependency(), JudgeModelForm())
         self._diagnoses = usual if diagnoses is None else diagnoses
 
     async def explain(self, case: Case) -> Missing | TryAgain | None:

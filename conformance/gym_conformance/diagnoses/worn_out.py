@@ -1,0 +1,39 @@
+"""A server that has opened its last session: what fails from then on is no fault of what was tried."""
+
+from http import HTTPStatus
+
+from gym_conformance.contract.endpoints import SEED_SESSION
+from gym_conformance.diagnoses.diagnosis import Case, Missing
+from gym_conformance.session.channel import Channel, NotSent
+from gym_conformance.session.exchange import reply_of
+from gym_conformance.session.server_fault import ServerFault
+
+
+class WornOut:
+    """A seed that is refused is sent once more as the first look sent it, when it was taken."""
+
+    def suspects(self, case: Case) -> bool:
+        """Whether a seed was refused, where a row was taken on the untouched server."""
+        look = case.bench.learned.first_look
+        taken = look is not None and any(runs[0].steps[0].status == HTTPStatus.OK for runs in look.before)
+        return taken and any(
+            one.request.path == SEED_SESSION and one.reply is not None and one.reply.status != HTTPStatus.OK
+            for one in case.exchanges
+        )
+
+    async def confirm(self, case: Case) -> Missing | None:
+        """Seed that row again."""
+        gym, look = case.bench.gym, case.bench.learned.first_look
+        rows = [probe.row for probe, runs in zip(look.probes, look.before, strict=True) if runs] if look else []
+        if not rows:
+            return None
+        try:
+            reply = reply_of(await gym.contract.session(Channel(gym.endpoint), rows[0]).seed())
+        except (ServerFault, NotSent):
+            return None
+        if reply.status == HTTPStatus.OK:
+            return None
+        return Missing(
+            f"a session: /seed_session has opened {gym.endpoint.seeds}, and answers {reply.status} to a row that it took "
+            "before; see resources-seeds"
+        )
