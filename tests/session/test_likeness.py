@@ -21,6 +21,8 @@ def answer(body: Any, about: Any = (), status: int = 400) -> Answer:
         (answer({"error": "no such room: attic"}, "attic"), answer({"error": "no such room: x y"}, "x y")),
         (answer({"input": 3}, 3), answer({"input": {"a": []}}, {"a": []})),
         (answer({"errors": {"city": ["unknown"]}}, "city"), answer({"errors": {"town": ["unknown"]}}, "town")),
+        (answer("Choose one of tea, jam.", "tea"), answer("Choose one of tea, jam.", "nobody")),
+        (answer("tea is not one of tea, jam", "tea"), answer("nobody is not one of tea, jam", "nobody")),
     ],
 )
 def test_alike_but_for_what_it_is_about(one: Answer, other: Answer) -> None:

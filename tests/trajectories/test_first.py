@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
-from gym_conformance.trajectories.first import around, at_once, known, known_disturbed, side_by_side
+from gym_conformance.trajectories.first import around, at_once, known, known_disturbed, side_by_side, with_bounds
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.trajectory import Trajectory
 
@@ -35,6 +35,14 @@ def test_without_rollouts_they_are_made_up() -> None:
     assert all(schedule.concurrent for schedule in at_once(knowledge))
     assert [len(schedule.trajectories) for schedule in around(knowledge, 120)] == [121, 121]
     assert all(schedule.trajectories[0].noise for schedule in known_disturbed(knowledge))
+
+
+def test_texts_that_mean_nothing_to_a_tool_are_tried_whatever_the_clock_says() -> None:
+    """A tool that takes a query of its own language crashes on most texts, but not on an empty one."""
+    found = with_bounds(Knowledge(ROWS))
+    said = {call.arguments["text"] for one in found for call in one.trajectories[0].calls if call.name == "put_note"}
+    assert {"", "a"} <= said
+    assert len(found) <= 10
 
 
 def test_without_tools_there_are_none() -> None:

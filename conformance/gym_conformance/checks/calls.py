@@ -20,7 +20,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.trajectories.execute import TrajectoryRun, run
-from gym_conformance.trajectories.first import known_disturbed
+from gym_conformance.trajectories.first import known_disturbed, with_bounds
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, without_surrogates
@@ -35,6 +35,7 @@ _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
     why="the policy does what the definition says and is punished for it; a 5xx also costs it the session.",
     needs=_NEEDS,
     examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
+    first=with_bounds,
     deep=True,
 )
 async def calls_valid(trial: Trial, schedule: Schedule) -> None:

@@ -7,7 +7,7 @@ the same word, and so do words that differ already between two replies to reques
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gym_conformance.session.exchange import Reply
@@ -44,7 +44,19 @@ class Answer:
 
 
 def alike(one: Answer, other: Answer, *more: Answer) -> bool:
-    """Whether the two say the same; what differs between `other` and any of `more`, which mean the same, is left out."""
+    """Whether the two say the same; what differs between `other` and any of `more`, which mean the same, is left out.
+
+    A reply may name what both requests were about: 'gold' is not one of silver, copper. So texts of either request are
+    looked for in both replies, if the own ones in each do not do.
+    """
+    about = one.about + other.about
+    return _same_words(one, other, more) or (
+        all(isinstance(value, str) for value in about)
+        and _same_words(replace(one, about=about), replace(other, about=about), more)
+    )
+
+
+def _same_words(one: Answer, other: Answer, more: Iterable[Answer]) -> bool:
     words = other.words
     loose: set[Way] = {change.way for each in more for change in differences(words, each.words)}
     return all(_within(change.way, loose) for change in differences(words, one.words))

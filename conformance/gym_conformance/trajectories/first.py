@@ -1,17 +1,22 @@
 """What is tried before anything is drawn: the few examples that reach the usual faults at once, whatever the clock says."""
 
+import json
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
-from gym_schemas import NoValue, admits, minimal
+from gym_schemas import NoValue, admits, boundary_values, minimal
 
 #: Trajectories that are known to mean something, for the properties of one session.
 _KNOWN = 4
 
 #: Writes, and reads, of one that is made up.
 _MADE_UP = 5
+
+#: Arguments at the bounds of a tool's definition, and tools of which they are tried.
+_BOUNDS, _BOUND_TOOLS = 8, 12
 
 #: Rollouts that run at once.
 _AT_ONCE = 4
@@ -33,6 +38,24 @@ def known(knowledge: Knowledge) -> list[Trajectory]:
 def known_alone(knowledge: Knowledge) -> list[Schedule]:
     """A few of them, each alone."""
     return [Schedule((trajectory,)) for trajectory in known(knowledge)[:_KNOWN]]
+
+
+def with_bounds(knowledge: Knowledge) -> list[Schedule]:
+    """A few of them, and then each tool's simplest arguments and those at its definition's bounds, some in a session."""
+    calls: dict[str, tuple[Row, Call]] = {}
+    for row in knowledge.rows:
+        for tool in row.tools if len(calls) < _BOUNDS * _BOUND_TOOLS else ():
+            for arguments in islice(boundary_values(tool.parameters), _BOUNDS):
+                calls.setdefault(json.dumps([tool.name, arguments]), (row, Call(tool.name, arguments)))
+    by_row: dict[Row, list[Call]] = {}
+    for row, call in calls.values():
+        by_row.setdefault(row, []).append(call)
+    found = (Trajectory(row, calls) for row, several in by_row.items() for calls in _parts(several))
+    return [*known_alone(knowledge), *(Schedule((trajectory,)) for trajectory in found)]
+
+
+def _parts(calls: Sequence[Call]) -> Iterator[tuple[Call, ...]]:
+    return (tuple(calls[at : at + _BOUNDS]) for at in range(0, len(calls), _BOUNDS))
 
 
 def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
