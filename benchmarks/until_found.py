@@ -90,13 +90,14 @@ def main() -> None:
             if given.word not in f"{twin.name} {check_id}":
                 continue
             ended = [watched(twin, check_id, seed, given.seconds) for seed in range(1, given.runs + 1)]
+            found = sum(found for found, _ in ended)
             firsts = [watch.first for found, watch in ended if found and watch.first]
             trials, ms = [float(each[0]) for each in firsts], [each[1] for each in firsts]
-            figures = "  never"
+            figures = "  by no search" if found else "  never"
             if firsts:
                 t, m = ([median(of), percentile(of, 0.95), percentile(of, 0.99)] for of in (trials, ms))
                 figures = f"{t[0]:15.0f} {t[1]:5.0f} {t[2]:5.0f} {m[0]:11.0f} {m[1]:6.0f} {m[2]:6.0f}"
-            print(f"{len(firsts):3}/{given.runs:3} {figures}  {check_id}: {twin.name}", flush=True)
+            print(f"{found:3}/{given.runs:3} {figures}  {check_id}: {twin.name}", flush=True)
 
 
 if __name__ == "__main__":

@@ -27,12 +27,14 @@ def forked_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     pytester: pytest.Pytester = request.getfixturevalue("pytester")
     popen = pytester.popen
 
-    def forked(command: tuple[str, ...], *, stdout: Any, stderr: Any, **options: Any) -> Any:
+    def forked(command: tuple[str, ...], **streams: Any) -> Any:
         if command[:2] != (sys.executable, "-mpytest"):
-            return popen(command, stdout=stdout, stderr=stderr, **options)
+            return popen(command, **streams)
         warm: WarmPytest = request.getfixturevalue("warm_pytest")
         environment = dict(os.environ)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path.cwd()), environment.get("PYTHONPATH")]))
-        return warm.start(command[2:], Path.cwd(), environment, Path(stdout.name), Path(stderr.name))
+        return warm.start(
+            command[2:], Path.cwd(), environment, *(Path(streams[name].name) for name in ("stdout", "stderr"))
+        )
 
     monkeypatch.setattr(pytester, "popen", forked)
