@@ -54,6 +54,9 @@ LAUNCH_TIMEOUT: Final = 120.0
 #: How an env is launched: its app, served by us without Ray, or its process as NeMo Gym starts it.
 LAUNCHES: Final = (DIRECT := "direct", REAL := "real")
 
+#: Processes of one server.
+MOST_WORKERS: Final = 64
+
 #: What the checks that try no trajectories send to a server of a few tools (benchmarks/judge.py counts them).
 FIXED_REQUESTS: Final = 500
 
@@ -197,6 +200,13 @@ class Options:
         "direct (default: serve its app without Ray) or real (its own process, as NeMo Gym starts it)",
         partial(read_choice, among=dict(zip(LAUNCHES, LAUNCHES, strict=True))),
         default=DIRECT,
+    )
+    workers: int = _option(
+        "--gym-workers N",
+        "serve it with so many processes on one port, as `num_workers` of its config does (default: 1)",
+        partial(read_count, least=1),
+        default=1,
+        more=f"at most {MOST_WORKERS}",
     )
     launch_timeout: float = _option(
         "--gym-launch-timeout SECONDS",
@@ -353,6 +363,14 @@ _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
     (
         lambda it: it.install and not it.envs,
         "--gym-install: there is no folder to install from; give --gym-env DIR too",
+    ),
+    (
+        lambda it: it.workers > 1 and not it.envs,
+        "--gym-workers: how many processes a server has is decided where it is started; give --gym-env DIR too",
+    ),
+    (
+        lambda it: it.workers > MOST_WORKERS,
+        f"--gym-workers: more than {MOST_WORKERS}; a few show what several processes do",
     ),
     (lambda it: it.nemo and not it.install, "--gym-nemo: nothing is installed; give --gym-install too"),
     (lambda it: it.watch and not it.envs, "--gym-watch: there are no files to watch; give --gym-env DIR"),

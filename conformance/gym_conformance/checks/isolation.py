@@ -6,7 +6,7 @@ own (every version).
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level
@@ -50,6 +50,9 @@ _IN_COOKIE = (
 
 #: Runs over one warm connection.
 _WARM = 3
+
+#: Runs in which the steps may come to any worker.
+_SCATTERED = 12
 
 #: Requests that are under way beside one, so that no worker is known to take it.
 _OTHERS = 3
@@ -107,13 +110,29 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
         found := await beyond_chance(trial, together, alone, costly=schedule.passing)
     ):
         name, difference = found
-        trial.learned.shared |= not schedule.passing
+        apart = trial.launched.workers > 1 and await _lives_in_one_process(trial, solos.values())
+        trial.learned.shared |= not schedule.passing and not apart
+        hint = _CROWD_HINT if schedule.passing else _HINT
+        shared = None if schedule.passing else Cause.SHARED_STATE
         raise Violation(
             f"{difference.step} of session {name} answers {difference.expected!r}, as alone",
             f"{difference.actual!r}, while other sessions are open",
-            _CROWD_HINT if schedule.passing else _HINT,
-            None if schedule.passing else Cause.SHARED_STATE,
+            _WORKERS if apart else hint,
+            Cause.SEPARATE_PROCESSES if apart else shared,
         )
+
+
+async def _lives_in_one_process(trial: Trial, solos: Iterable[Solo]) -> bool:
+    """Whether a session that is alone is lost as soon as several workers may get its steps."""
+    for solo in solos:
+        for _ in range(_SCATTERED):
+            channel = Channel(trial.gym.endpoint, fresh=True)
+            rollout = TrajectoryRun(trial.gym, channel, solo.trajectory, CookieHabit.KEEPING)
+            for _step in range(solo.trajectory.steps):
+                await _among_others(trial.gym, rollout)
+            if solo.told_from(rollout.outcome):
+                return True
+    return False
 
 
 async def _comes_again(trial: Trial, together: Callable[[Channel], Awaitable[object]]) -> bool:

@@ -56,12 +56,14 @@ class Launched:
         env: its files.
         interpreter: its interpreter; raises `NotLaunched` where that cannot be had.
         judge_models: what answers in the place of the model servers that it asks.
+        workers: how many processes serve it.
         listen: begins to listen to what it prints, for one trial, and returns what gives the last lines since.
     """
 
     env: Env | None = None
     interpreter: Callable[[], str] = str
     judge_models: JudgeModels | None = None
+    workers: int = 1
     listen: Listen = _nothing_printed
 
     @property

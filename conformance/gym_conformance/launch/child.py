@@ -8,7 +8,8 @@ of JSON answers it: `{"pid", "config"}` where the server is about to accept, or 
 The env's own entry point is run as `gym env start` runs it (nemo-gym 0.4.0 to 0.7.0, `nemo_gym/cli/env.py`): as
 `__main__`, in its folder, with its config in the environment, resolved by nemo-gym's own parser. So its own
 `run_webserver()` builds the app, with every middleware and handler in nemo-gym's order. What differs: Ray is not
-started; the socket is given; there is one worker; each model server that the config names is one mock, and so is, for
+started; the socket is given; its workers are forked here, before the entry point runs in each, and are one unless more
+are asked for; each model server that the config names is one mock, and so is, for
 an environment server (0.7.0), every server that it names.
 
 `real` in the specification leaves it at the mocks and the address: this process becomes `python app.py`, as
@@ -120,7 +121,8 @@ def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     What only a model server would need, such as its key, is nothing.
     """
     names = {"policy_model", *(name for name in own if _MODELS in _dict(own[name])), *references(own)}
-    server = dict(spec["address"], **({} if spec["real"] else {"num_workers": 1}))
+    several = {"num_workers": spec["workers"]} if spec["workers"] > 1 else {}
+    server = dict(spec["address"], **(several if spec["real"] else {"num_workers": 1}))
     config: dict[str, Any] = {
         "config_paths": [spec["config"]],
         "head_server": spec["head"],
@@ -217,6 +219,32 @@ def print_where(error: BaseException) -> None:
     sys.stderr.writelines(said.format())
 
 
+def fork_workers(count: int, say: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    """Become so many processes, which go on alike.
+
+    Returns:
+        What each calls once it is about to accept: the first announces the server when all of them are, and ends if one
+        has ended before.
+    """
+    reading, writing = os.pipe()
+    for _ in range(count - 1):
+        if os.fork() == 0:
+            os.close(reading)
+            return lambda _: os.close(writing) if os.write(writing, b".") else None
+    os.close(writing)
+
+    def first(what: dict[str, Any]) -> None:
+        told = b""
+        while len(told) < count - 1:
+            if not (data := os.read(reading, count)):
+                sys.exit(1)  # that one has said why
+            told += data
+        os.close(reading)
+        say(what)
+
+    return first
+
+
 def main() -> None:
     """Serve until told to stop; what keeps us from it is announced."""
     listener = socket.socket(fileno=int(sys.argv[1]))
@@ -231,7 +259,7 @@ def main() -> None:
         import uvicorn  # noqa: PLC0415 - it may be missing: that is for us to say
 
         server = uvicorn.Server(uvicorn.Config(app, **options))
-        say({"pid": os.getpid(), "config": config})
+        ready({"pid": os.getpid(), "config": config})
         server.run(sockets=[listener])
 
     def become(entrypoint: str, config: dict[str, Any]) -> None:
@@ -240,6 +268,8 @@ def main() -> None:
         os.set_inheritable(listener.fileno(), sys.platform == "linux")  # elsewhere nobody else may bind what we have
         os.execv(sys.executable, [sys.executable, entrypoint])  # noqa: S606 - as NeMo Gym starts it
 
+    # before anything of the env is imported: each worker makes its own state and keys, as uvicorn's own workers do
+    ready = fork_workers(1 if spec.get("real") else spec["workers"], say)
     try:
         if spec["application"]:
             serve_application(spec, serve)

@@ -78,6 +78,7 @@ class Launch:
         settings: `key=value`, as `gym env start ++key=value` takes them.
         deadline: seconds until it must be ready to accept.
         real: whether it is to run as NeMo Gym runs it, Ray and all.
+        workers: how many processes serve it.
     """
 
     env: Env
@@ -86,6 +87,7 @@ class Launch:
     settings: tuple[str, ...] = ()
     deadline: float = 120.0
     real: bool = False
+    workers: int = 1
 
     @property
     def interpreter(self) -> str:
@@ -109,7 +111,7 @@ class Launch:
         """
         env = self.env
         if env.application:
-            return {"application": env.application, "folder": str(env.folder)}
+            return {"application": env.application, "folder": str(env.folder), "workers": self.workers}
         instance = find_server(env.folder)
         return {
             "application": "",
@@ -122,6 +124,7 @@ class Launch:
             "entrypoint": instance.entrypoint,
             "settings": list(self.settings),
             "real": self.real,
+            "workers": self.workers,
             "address": {"host": "127.0.0.1", "port": port},
             "head": dict(zip(("host", "port"), self.peers.head, strict=True)),
             "policy": dict(zip(("host", "port"), self.peers.policy, strict=True)),

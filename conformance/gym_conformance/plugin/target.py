@@ -341,7 +341,15 @@ def launched_target(name: str, options: Options, peers: "Mocks") -> Target:
 
     def serve() -> launched:
         python = interpreter()
-        launch = Launch(env, peers.addresses, python, options.settings, options.launch_timeout, options.real)
+        launch = Launch(
+            env,
+            peers.addresses,
+            python,
+            options.settings,
+            options.launch_timeout,
+            real=options.real,
+            workers=options.workers,
+        )
         return launched(LaunchedServer(launch), options, peers)
 
     shown = relative(str(env.folder), Path.cwd()) or "."

@@ -143,7 +143,7 @@ class Run:
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
             gym = await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known)
             settings = Settings(self.options.search, self.options.pid, self._first_look)
-            launched = Launched(judge_models=self._judge_models, listen=self._listen)
+            launched = Launched(judge_models=self._judge_models, workers=self.options.workers, listen=self._listen)
             self._judge = Judge(Bench(gym, settings, launched))
         return self._judge
 
