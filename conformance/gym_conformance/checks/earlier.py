@@ -4,7 +4,7 @@ Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session
 all sessions share, and that no seed resets, is the commonest leak that shipped.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -68,22 +68,30 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     found = known(knowledge)[:_TRAJECTORIES]
     tried = 0
     for probe in look.probes if look else ():
-        for writes in found:
-            tried += 1
-            await _expect_unchanged(trial, probe, writes)
-        for writes in found[:_BETWEEN]:
-            tried += 1
-            await _expect_steady(trial, probe, writes)
+        tried += await _try_probe(trial, probe, found)
     for trajectory in found:
-        for names in names_in(trajectory)[:_SETS]:
-            tried += 1
-            await _expect_strangers(trial, trajectory, names, trajectory)
-        others = (other for other in found if other.row is not trajectory.row)
-        for names, other in zip(names_in(trajectory), others, strict=False):
-            tried += 1
-            await _expect_strangers(trial, trajectory, names, other)
+        tried += await _try_names(trial, trajectory, found)
         await _expect_unmoved(trial, trajectory)
     trial.note = f"{tried} pairs of sessions"
+
+
+async def _try_probe(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> int:
+    """Compare a probe before and after other sessions, and its reads around them; the number of pairs."""
+    for writes in found:
+        await _expect_unchanged(trial, probe, writes)
+    for writes in found[:_BETWEEN]:
+        await _expect_steady(trial, probe, writes)
+    return len(found) + len(found[:_BETWEEN])
+
+
+async def _try_names(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -> int:
+    """Compare a trajectory after sessions that used its names, on its own row and on others; the number of pairs."""
+    sets = names_in(trajectory)
+    others = (other for other in found if other.row is not trajectory.row)
+    pairs = [*((names, trajectory) for names in sets[:_SETS]), *zip(sets, others, strict=False)]
+    for names, other in pairs:
+        await _expect_strangers(trial, trajectory, names, other)
+    return len(pairs)
 
 
 def _excludes_chance(trial: Trial) -> bool:

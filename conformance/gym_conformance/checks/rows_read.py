@@ -55,12 +55,9 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
         raise NotApplicable("no read is answered")
     if any(_differ(outcomes[0], other) for other in outcomes[1:]):
         return
-    rewards = await _rewards(trial, rows)
-    if trial.asked_judge_model:
-        raise NotApplicable("its rewards are a judge's opinion, and the judge here is a mock")
-    if any(reward != several[0] for several in rewards for reward in several):
+    earned = await _shared_rewards(trial, rows)
+    if earned is None:
         return
-    earned = list(dict.fromkeys(repr(several[0]) for several in rewards))
     shown = _text_of_another(rows, outcomes)
     if len(earned) == 1 and shown is None:
         raise NotApplicable(f"all that was tried earns {earned[0]}, and no reply holds a text of a row")
@@ -70,6 +67,16 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
         f"{' or '.join(earned)} for the same output" + (f"; all hold {shown!r}, which is one row's" if shown else ""),
         "seed_session ignores the row, keeps that of the first session, or reads a field that no row has.",
     )
+
+
+async def _shared_rewards(trial: Trial, rows: Sequence[Row]) -> list[str] | None:
+    """The different rewards of what is tried; None if an output earns more on one row than on another."""
+    rewards = await _rewards(trial, rows)
+    if trial.asked_judge_model:
+        raise NotApplicable("its rewards are a judge's opinion, and the judge here is a mock")
+    if any(reward != several[0] for several in rewards for reward in several):
+        return None
+    return list(dict.fromkeys(repr(several[0]) for several in rewards))
 
 
 def _text_of_another(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> str | None:

@@ -20,7 +20,7 @@ _Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Change:
+class FindingChange:
     """One finding that is new, mended or changed.
 
     Attributes:
@@ -39,7 +39,7 @@ class Changes:
     """What is new, mended and changed since an earlier report; `file` is that report's."""
 
     file: str
-    all: tuple[Change, ...]
+    all: tuple[FindingChange, ...]
 
     def __str__(self) -> str:
         """How many there are of each, in a few words."""
@@ -85,14 +85,14 @@ def compare(file: str, before: Iterable[Finding], now: Iterable[Finding]) -> Cha
     was, is_ = _red(before), _red(now)
     looked = {finding.check for finding in now if finding.verdict in _LOOKED}
     untestable = {finding.check for finding in now if finding.verdict is Verdict.UNTESTABLE}
-    changes = [Change(NEW, finding) for key, finding in is_.items() if key not in was and not finding.accepted]
+    changes = [FindingChange(NEW, finding) for key, finding in is_.items() if key not in was and not finding.accepted]
     changes += [
-        Change(MENDED, finding, said(finding))
+        FindingChange(MENDED, finding, said(finding))
         for key, finding in was.items()
         if key not in is_ and finding.check in looked - untestable
     ]
     changes += [
-        Change(CHANGED, finding, said(was[key]))
+        FindingChange(CHANGED, finding, said(was[key]))
         for key, finding in is_.items()
         if key in was and _essence(finding) != _essence(was[key])
     ]

@@ -11,7 +11,7 @@ from gym_conformance.reports.report import Conclusion
 
 
 @dataclass(frozen=True)
-class Need:
+class FleetNeed:
     """A kind of thing that is missing.
 
     Attributes:
@@ -31,7 +31,7 @@ class Need:
 
 #: By what a reason says; the first that matches counts.
 _KINDS: Final = tuple(
-    (re.compile(pattern, re.IGNORECASE), Need(what, mend))
+    (re.compile(pattern, re.IGNORECASE), FleetNeed(what, mend))
     for pattern, what, mend in (
         (r"requirements that", "requirements that can be installed", "the reason is uv's; mend them, or give --gym-python"),
         (r"sandbox", "a sandbox", "give its config a sandbox provider, with --gym-env-set"),
@@ -48,18 +48,18 @@ _KINDS: Final = tuple(
         (r"^to (start|answer)|within", "to start, and to answer in time", "see its log on its page; --gym-launch-timeout"),
     )
 )  # fmt: skip
-_OTHER: Final = Need("something else", "see its page")
+_OTHER: Final = FleetNeed("something else", "see its page")
 
 
-def needs(rows: Iterable[FleetRow]) -> list[Need]:
+def needs(rows: Iterable[FleetRow]) -> list[FleetNeed]:
     """What the targets that could not be tested lack, the kind that most lack first."""
-    found: dict[str, tuple[Need, dict[str, str]]] = {}
+    found: dict[str, tuple[FleetNeed, dict[str, str]]] = {}
     for row in rows:
         if row.report.conclusion is Conclusion.UNTESTABLE:
             first = next(group.first for group in row.report.groups if row.report.breaks(group))
             kind = next((kind for pattern, kind in _KINDS if pattern.search(first.reason)), _OTHER)
             found.setdefault(kind.what, (kind, {}))[1][row.name] = first.reason
-    kinds = [Need(kind.what, kind.mend, servers) for kind, servers in found.values()]
+    kinds = [FleetNeed(kind.what, kind.mend, servers) for kind, servers in found.values()]
     return sorted(kinds, key=lambda kind: -len(kind.servers))
 
 

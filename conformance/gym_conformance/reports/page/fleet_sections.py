@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from gym_conformance.reports.fleet_needs import Need, SharedViolation
+from gym_conformance.reports.fleet_needs import FleetNeed, SharedViolation
 from gym_conformance.reports.fleet_table import FleetRow
 from gym_conformance.reports.page.check_matrix import SIGNS, WORDS, state
 from gym_conformance.reports.page.markup import Markup, element, join
@@ -76,7 +76,7 @@ def changed(rows: Sequence[FleetRow], folder: str) -> Markup | None:
     return _section("changes", f"Since {next(iter(since.values())).file}", items or [none])
 
 
-def missing(needs: Sequence[Need], folder: str) -> Markup | None:
+def missing(needs: Sequence[FleetNeed], folder: str) -> Markup | None:
     """What is missing, by kind, and what would mend it."""
     items = [
         _told(str(need), need.mend, [_link(name, folder, title=why) for name, why in need.servers.items()])
