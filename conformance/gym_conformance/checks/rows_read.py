@@ -1,8 +1,9 @@
 """Whether the row that is seeded matters."""
 
 import json
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
@@ -24,6 +25,9 @@ from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
 #: Rows that are compared, and last words of each that are tried.
 _ROWS, _ANSWERS = 4, 3
 
+#: Fields that only say which row it is.
+_NAMES_THE_ROW: Final = re.compile(r"(^|_)(id|idx|index|uuid|number)$|Id$", re.IGNORECASE)
+
 #: A text of so many characters is not in a reply by accident.
 _TELLING = 4
 
@@ -36,7 +40,7 @@ _TELLING = 4
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS, SCORE],
 )
 async def seed_reads_row(trial: Trial, _: object) -> None:
-    """Makes the same reads, and has the same outputs scored, on up to four rows whose own fields differ.
+    """Makes the same reads, and has the same outputs scored, on up to four rows whose own fields differ, ids apart.
 
     Every reply and reward is the same for all rows, though some outputs earn more than others, or replies of one row's
     session hold a text that only another row has. Outputs are recorded rollouts, calls that are made up, and short
@@ -48,7 +52,7 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     """
     rows = _different(trial.gym.rows)
     if len(rows) == 1:
-        raise NotApplicable("no two rows have different fields of their own")
+        raise NotApplicable("no two rows have different fields of their own, ids apart")
     reads = _reads(trial.gym, rows)
     outcomes = [await run(trial.gym, trial.channel, Trajectory(row, reads)) for row in rows]
     if all(is_error(step.status) for step in outcomes[0].calls):
@@ -91,9 +95,11 @@ def _text_of_another(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> str | 
 
 
 def _different(rows: Sequence[Row]) -> list[Row]:
+    """Rows that differ in more than what they are called: tasks with one answer may have different prompts and ids."""
     found: dict[str, Row] = {}
     for row in rows:
-        found.setdefault(repr(own(row)), row)
+        told = {key: value for key, value in own(row).items() if not _NAMES_THE_ROW.search(key)}
+        found.setdefault(repr(told), row)
     return list(found.values())[:_ROWS]
 
 
