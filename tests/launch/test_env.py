@@ -102,6 +102,34 @@ def test_environment_servers_beside_resources_servers(
     assert find_envs([str(folder)], tmp_path)[0].root == root
 
 
+def test_an_environment_whose_server_lives_elsewhere(tmp_path: Path) -> None:
+    """`environments/NAME` of nemo-gym 0.7.0: a config.yaml and rows; several may share a server."""
+    server = _env(tmp_path / "resources_servers" / "sums", sums=_SERVER.format(name="sums", inner="sums"))
+    for name in ("easy", "sums"):
+        home = tmp_path / "environments" / name
+        (home / "data").mkdir(parents=True)
+        (home / "data" / "example.jsonl").touch()
+        (home / "config.yaml").write_text(_PLAYS.format(inner="relay") + _SERVER.format(name=f"{name}_1", inner="sums"))
+    _env(tmp_path / "environment_servers" / "relay")
+    (tmp_path / "environments" / "lost").mkdir()
+    (tmp_path / "environments" / "lost" / "config.yaml").write_text(_SERVER.format(name="lost", inner="lost"))
+    found = find_envs(["environments/*", "resources_servers/sums"], tmp_path)
+    assert [env.name for env in found] == ["easy", "environments-sums", "resources_servers-sums"]
+    assert {env.folder for env in found} == {server}
+    easy = found[0]
+    assert easy.root == tmp_path
+    assert easy.data == (tmp_path / "environments" / "easy" / "data" / "example.jsonl",)
+    specification = Launch(easy, NOBODY).specification(1)
+    assert [specification[key] for key in ("instance", "inner", "group", "config")] == [
+        "easy_1",
+        "sums",
+        "resources_servers",
+        str(tmp_path / "environments" / "easy" / "config.yaml"),
+    ]
+    with pytest.raises(NoEnv, match=r"no config\.yaml that names a server of its repo"):
+        find_envs(["environments/lost"], tmp_path)
+
+
 @pytest.mark.parametrize(
     ("configs", "needs"),
     [

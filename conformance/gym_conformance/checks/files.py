@@ -25,6 +25,8 @@ def _folder(trial: Trial) -> Path:
     env = trial.launched.env
     if env is None or env.application:
         raise NotApplicable("the env's files are known only if its folder is given as --gym-env")
+    if env.config:
+        raise NotApplicable("its server lives elsewhere; these rules are about the server's own folder")
     return env.folder
 
 

@@ -24,7 +24,7 @@ def divide(options: Options, *, lock_in_ini: bool) -> tuple[Options, ...]:
         if getattr(options, name):
             raise BadOption(f"{TABLE[name].name}: this is about one server, but --gym-env names several; give only one")
     lock = _lock_name(options, lock_in_ini=lock_in_ini) if options.lock else None
-    each = tuple(replace(options, envs=(env,), lock=env.folder / lock if lock else None) for env in options.envs)
+    each = tuple(replace(options, envs=(env,), lock=env.home / lock if lock else None) for env in options.envs)
     for one in each:
         ensure_lock(one)
     return each

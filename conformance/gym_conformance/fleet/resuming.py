@@ -162,6 +162,7 @@ def _mark(env: Env, options: Options) -> str:
             *env.folder.glob("requirements.txt"),
             *env.folder.glob("pyproject.toml"),
             *env.folder.glob("configs/*.yaml"),
+            *([env.config] if env.config else []),
             *env.data,
         }
     )

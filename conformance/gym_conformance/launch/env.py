@@ -43,6 +43,7 @@ class Env:
         application: `module:attribute`, an ASGI application below `folder`; '' for an env as NeMo Gym lays it out.
         python: its own interpreter, where it has one.
         data: its example rows, where it has them.
+        config: of an `environments/NAME`, its YAML: its server lives in `folder`, elsewhere.
     """
 
     name: str
@@ -50,6 +51,12 @@ class Env:
     application: str = ""
     python: Path | None = None
     data: tuple[Path, ...] = ()
+    config: Path | None = None
+
+    @property
+    def home(self) -> Path:
+        """The folder that was given for it."""
+        return self.config.parent if self.config else self.folder
 
     @property
     def root(self) -> Path:
@@ -98,7 +105,7 @@ def find_envs(patterns: Iterable[str], cwd: Path) -> tuple[Env, ...]:
     found: dict[Path | str, Env] = {}
     for pattern in patterns:
         for env in _find(pattern, cwd):
-            found.setdefault(env.application or env.folder, env)
+            found.setdefault(env.application or env.home, env)
     return _named(tuple(found.values()))
 
 
@@ -107,35 +114,52 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
     if _APPLICATION.fullmatch(pattern) and not folder.exists():
         return [Env(pattern.replace(":", "."), cwd, pattern)]
     if folder.is_dir():
-        if not (folder / "app.py").is_file():
-            raise NoEnv(f"{pattern!r}: the folder has no app.py; give an env's folder, or a glob such as 'envs/*'")
-        return [_read(folder)]
+        if (env := _read(folder)) is None:
+            raise NoEnv(
+                f"{pattern!r}: the folder has no app.py, and no config.yaml that names a server of its repo; give an "
+                "env's folder, or a glob such as 'envs/*'"
+            )
+        return [env]
     if folder.is_file():
         raise NoEnv(f"{pattern!r}: that is a file; give the env's folder")
     inside = [Path(path) for path in sorted(glob(str(folder)))]  # noqa: PTH207 - absolute patterns, too
-    envs = [_read(path) for path in inside if (path / "app.py").is_file()]
+    envs = [env for path in inside if (env := _read(path))]
     if not envs:
-        raise NoEnv(f"{pattern!r}: no folder with an app.py there; give an env's folder, a glob or module:attribute")
+        raise NoEnv(
+            f"{pattern!r}: no folder with an app.py or a server's config.yaml there; give an env's folder, a glob or module:attribute"
+        )
     return envs
 
 
-def _read(folder: Path) -> Env:
-    folder = folder.resolve()
+def _read(home: Path) -> Env | None:
+    """The env of a folder: its own, or one whose config.yaml names a server of the same repo; None where it has none."""
+    home = home.resolve()
+    rows = home / "data" / "example.jsonl"
+    data = (rows,) if rows.is_file() else ()
+    if (home / "app.py").is_file():
+        return _at(home, home, data)
+    config = home / "config.yaml"
+    try:
+        declared = _configured_servers(config) if config.is_file() else []
+    except BadConfig:
+        return None
+    declared.sort(key=lambda server: server.group != RESOURCES)  # the environment server beside it only relays
+    places = (home.parent.parent / server.group / server.inner for server in declared)
+    folder = next((place for place in places if (place / "app.py").is_file()), None)
+    return _at(home, folder, data, config) if folder else None
+
+
+def _at(home: Path, folder: Path, data: tuple[Path, ...], config: Path | None = None) -> Env:
     python = folder / _PYTHON
-    rows = folder / "data" / "example.jsonl"
-    return Env(
-        _UNFIT.sub("-", folder.name),
-        folder,
-        python=python if python.exists() else None,
-        data=(rows,) if rows.is_file() else (),
-    )
+    name = _UNFIT.sub("-", home.name)
+    return Env(name, folder, python=python if python.exists() else None, data=data, config=config)
 
 
 def _named(envs: tuple[Env, ...]) -> tuple[Env, ...]:
     """Folders of one name are told apart by their parents', then by number."""
     names = [env.name for env in envs]
     longer = [
-        env if names.count(env.name) == 1 else replace(env, name=f"{env.folder.parent.name}-{env.name}") for env in envs
+        env if names.count(env.name) == 1 else replace(env, name=f"{env.home.parent.name}-{env.name}") for env in envs
     ]
     seen: dict[str, int] = {}
     unique = []
@@ -145,15 +169,16 @@ def _named(envs: tuple[Env, ...]) -> tuple[Env, ...]:
     return tuple(unique)
 
 
-def find_server(folder: Path) -> ConfiguredServer:
+def find_server(folder: Path, config: Path | None = None) -> ConfiguredServer:
     """The server that the folder's YAML files declare for it: of its name, else the first.
 
-    The file that bears the folder's name comes first, then the others by name.
+    The file that bears the folder's name comes first, then the others by name; where a `config` is given, it alone counts.
 
     Raises:
         BadConfig: there is none, or a file cannot be read.
     """
-    files = sorted(folder.glob("configs/*.yaml"), key=lambda file: (file.stem != folder.name, file.name))
+    own = sorted(folder.glob("configs/*.yaml"), key=lambda file: (file.stem != folder.name, file.name))
+    files = [config] if config else own
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
     declared = [instance for file in files for instance in _configured_servers(file)]
     if not declared:

@@ -101,7 +101,7 @@ class Launch:
         Raises:
             BadConfig: the env has no YAML that can be used.
         """
-        return () if self.env.application else find_server(self.env.folder).models
+        return () if self.env.application else find_server(self.env.folder, self.env.config).models
 
     def specification(self, port: int) -> dict[str, Any]:
         """What the child is told.
@@ -112,7 +112,7 @@ class Launch:
         env = self.env
         if env.application:
             return {"application": env.application, "folder": str(env.folder), "workers": self.workers}
-        instance = find_server(env.folder)
+        instance = find_server(env.folder, env.config)
         return {
             "application": "",
             "folder": str(env.folder),

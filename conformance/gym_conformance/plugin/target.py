@@ -352,7 +352,7 @@ def launched_target(name: str, options: Options, peers: "Mocks") -> Target:
         )
         return launched(LaunchedServer(launch), options, peers)
 
-    shown = relative(str(env.folder), Path.cwd()) or "."
+    shown = relative(str(env.home), Path.cwd()) or "."
     given = env.application or shown
     known = {"url": given} | ({"app": str(env.app)} if env.app else {})
     return Target(name, f"--gym-env {quote(given)}", options, serve, known, env, interpreter=interpreter)
