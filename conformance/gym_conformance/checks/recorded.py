@@ -20,7 +20,10 @@ from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, volatile
 from gym_conformance.trajectories.trajectory import resolve
 
-_HINT = "The environment has changed since; record the rollouts again, or find out what changed the answer."
+_HINT = (
+    "The environment has changed since, or the seed no longer reads this row; record the rollouts again, or find out what "
+    "changed the answer."
+)
 _LEFT = (
     "The record is not stale, but earlier sessions have left something behind: one store for all sessions, or one keyed "
     "by the row. On the untouched server it was not so."
