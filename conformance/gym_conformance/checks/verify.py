@@ -236,7 +236,9 @@ async def verify_reward_finite(trial: Trial, row: Row) -> None:
             raise Violation(
                 "reward: a finite number",
                 f"reward: {reward!r}" if reply.is_json else describe(reply),
-                "A division by zero, or a score that was never set; NaN becomes null in JSON.",
+                "A division by zero, or a score that was never set; NaN becomes null in JSON."
+                if reward is None or isinstance(reward, float)
+                else "The score is put into another form, such as text: return float(score).",
             )
 
 
