@@ -13,7 +13,19 @@
 from gym_schemas.acceptance import Acceptance, SchemaRefusal
 from gym_schemas.boundaries import boundary_values, constants
 from gym_schemas.containment import contains, subtract
-from gym_schemas.json_values import ABSENT, Change, Json, Way, differences, distance, identity, pointer, same, without
+from gym_schemas.json_values import (
+    ABSENT,
+    Change,
+    Json,
+    Way,
+    differences,
+    distance,
+    identity,
+    pointer,
+    same,
+    whole,
+    without,
+)
 from gym_schemas.making import NoValue, minimal, sampled
 from gym_schemas.near_misses import near_sample
 from gym_schemas.schema_reading import admits
@@ -50,5 +62,6 @@ __all__ = [
     "too_large",
     "upgrade",
     "walk",
+    "whole",
     "without",
 ]

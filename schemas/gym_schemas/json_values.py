@@ -143,3 +143,12 @@ def type_of(value: Json) -> str:  # noqa: PLR0911 (one case for each type)
         case list():
             return "array"
     return "object"
+
+
+def whole(value: Json) -> Json:
+    """The value with whole numbers as most clients write them: JSON Schema takes 1000.0 for an integer, Python does not."""
+    if isinstance(value, dict):
+        return {key: whole(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [whole(inner) for inner in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -45,6 +45,21 @@ def test_texts_that_mean_nothing_to_a_tool_are_tried_whatever_the_clock_says() -
     assert len(found) <= 10
 
 
+def test_whole_numbers_are_tried_as_clients_write_them() -> None:
+    """JSON Schema takes 1000.0 for an integer; many servers do not, and no client writes it."""
+    tool = {
+        "type": "function",
+        "name": "turn",
+        "parameters": {"type": "object", "properties": {"page": {"type": "integer", "minimum": 1.0}}},
+    }
+    one = Row({"responses_create_params": {"input": "x", "tools": [tool]}}, Source(Path("rows.jsonl"), 1))
+    pages = [
+        call.arguments.get("page", 1) for each in with_bounds(Knowledge((one,))) for call in each.trajectories[0].calls
+    ]
+    assert len(pages) > 3
+    assert {type(page) for page in pages} == {int}
+
+
 def test_without_tools_there_are_none() -> None:
     bare = Row({"responses_create_params": {"input": "x"}}, Source(Path("rows.jsonl"), 1))
     assert not known(Knowledge((bare,)))

@@ -25,7 +25,7 @@ from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.trajectory import resolve
-from gym_schemas import Acceptance, Document, Schema, boundary_values, upgrade
+from gym_schemas import Acceptance, Document, Schema, boundary_values, upgrade, whole
 
 #: Refusals that say nothing about the arguments: of the caller, the place, the method, the state, or the pace.
 _OTHER_REFUSALS: Final = UNROUTED | {
@@ -143,11 +143,6 @@ def _recorded_places(gym: Gym, channel: Channel, definition: Definition) -> list
     return sorted(found.values(), key=lambda each: len(each.before))[:_PLACES]
 
 
-def _plain(value: Any) -> Any:
-    """A whole number as most clients write it: JSON Schema takes 1000.0 for an integer, Python does not."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def says_no(reply: Reply) -> bool:
     """Whether the reply may be a refusal of the arguments: by its status, or in a 2xx by its words."""
     if is_success(reply.status):
@@ -178,7 +173,7 @@ async def _refused_in_place(place: _Place, acceptance: Acceptance, nodes: Mappin
 async def _mended(place: _Place, nodes: Mapping[str, Schema]) -> tuple[str, Any] | None:
     """The argument of which another value is taken, and the call that has it."""
     for name, node in nodes.items():
-        for value in islice(map(_plain, boundary_values(node)), _MENDS) if name in place.base else ():
+        for value in islice(map(whole, boundary_values(node)), _MENDS) if name in place.base else ():
             call, reply = await place.ask({**place.base, name: value})
             if is_success(reply.status) and not says_no(reply):
                 return name, call
@@ -260,7 +255,7 @@ class _Argument:
 
     async def _try_allowed(self) -> list[tuple[Any, Any, Reply, Any]]:
         refused = []
-        for value in islice(map(_plain, boundary_values(self.node)), _VALUES):
+        for value in islice(map(whole, boundary_values(self.node)), _VALUES):
             sent, reply = await self._ask(value)
             like = self._like(value, reply)
             if like is not None:

@@ -7,7 +7,7 @@ from itertools import islice
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
-from gym_schemas import NoValue, admits, boundary_values, minimal
+from gym_schemas import NoValue, admits, boundary_values, minimal, whole
 
 #: Trajectories that are known to mean something, for the properties of one session.
 _KNOWN = 4
@@ -45,7 +45,7 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
     calls: dict[str, tuple[Row, Call]] = {}
     for row in knowledge.rows:
         for tool in row.tools if len(calls) < _BOUNDS * _BOUND_TOOLS else ():
-            for arguments in islice(boundary_values(tool.parameters), _BOUNDS):
+            for arguments in map(whole, islice(boundary_values(tool.parameters), _BOUNDS)):
                 calls.setdefault(json.dumps([tool.name, arguments]), (row, Call(tool.name, arguments)))
     by_row: dict[Row, list[Call]] = {}
     for row, call in calls.values():
