@@ -174,6 +174,7 @@ async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
     examples=lambda knowledge: interleaved(knowledge, concurrent=True),
     first=at_once,
     together=False,
+    deep=True,
 )
 async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then at the same time, over several connections.

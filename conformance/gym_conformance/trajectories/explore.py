@@ -19,7 +19,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.statistics import collector, describe_statistics
 from hypothesis.strategies import SearchStrategy
 
-from gym_conformance.trajectories.profiles import PATIENCE, Search
+from gym_conformance.trajectories.profiles import Search
 
 E = TypeVar("E")
 
@@ -83,7 +83,7 @@ async def explore(
             end = now + search.profile.seconds
         short = found.failure is None and found.tried < search.profile.floor
         settled = found.failure is None and not short and enough()
-        if settled or stopped or fault or now > end + short * (PATIENCE - 1) * search.profile.seconds:
+        if settled or stopped or fault or now > end + short * (search.profile.patience - search.profile.seconds):
             found.cut_short = short
             raise _Enough
         found.tried += 1

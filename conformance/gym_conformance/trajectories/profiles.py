@@ -12,7 +12,7 @@ class Profile:
         name: as `--gym-profile` calls it.
         examples: about so many for each property.
         seconds: no new example is begun after so long, and none to shrink one that was found after as long again.
-        floor: so many are tried however long they take, up to PATIENCE times as many seconds.
+        floor: so many are tried however long they take, up to `patience` seconds.
         derandomize: the same examples each time.
         quiet: a search whose faults show early ends once so many examples in a row brought nothing new; 0 for never.
     """
@@ -24,9 +24,13 @@ class Profile:
     derandomize: bool = False
     quiet: int = 0
 
+    @property
+    def patience(self) -> float:
+        """Seconds in which a search must reach its floor."""
+        return max(PATIENCE * self.seconds, LEAST_PATIENCE)
 
-#: Of the faults of tests/twins, those of searches that end early show in the first seven examples
-#: (benchmarks/until_found.py).
+
+#: tests/twins/test_properties.py finds its faults with the same `quiet`; benchmarks/until_found.py shows how early.
 QUICK: Final = Profile("quick", 200, 1.0, floor=8, quiet=16)
 
 PROFILES: Final = {
@@ -40,8 +44,9 @@ PROFILES: Final = {
 }
 
 
-#: A verdict is not to hang on the load of the machine: so many times its seconds a search may take to reach its floor.
-PATIENCE: Final = 10.0
+#: A verdict must not depend on the load of the machine: so many times its seconds, and these seconds at least, a search may
+#: take to reach its floor.
+PATIENCE, LEAST_PATIENCE = 10.0, 10.0
 
 
 @dataclass(frozen=True)
