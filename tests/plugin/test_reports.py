@@ -45,7 +45,7 @@ def _held_to_the_schema(path: Path) -> dict[str, Any]:
 def test_a_good_server(pytester: pytest.Pytester, gym: str) -> None:
     run = pytester.runpytest_inprocess("--gym-url", gym, f"--gym-data={DATA}", "--gym-report", "r.json")
     assert run.ret == pytest.ExitCode.OK
-    run.stdout.fnmatch_lines(["Fit to train on."])
+    run.stdout.fnmatch_lines(["Fit to train on*"])  # on a busy machine with a caution: fewer tries
     report = _held_to_the_schema(pytester.path / "r.json")
     assert report["summary"]["fail"] == report["summary"]["untestable"] == 0
     assert report["target"]["url"] == gym
