@@ -13,7 +13,7 @@ from hypothesis.strategies import SearchStrategy
 from gym_conformance.checks.check import Attempt, Check, Level, Need, the_server
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
-from gym_conformance.session.channel import OutOfTime
+from gym_conformance.session.channel import OutOfTime, PathHangs
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.explore import explore
 from gym_conformance.trajectories.first import known_alone
@@ -48,6 +48,17 @@ class Broken(Exception):
         self.cause = cause
         self.trial = trial
         self.schedule = schedule
+
+
+def _unanswered(ended: Broken | BaseException | None) -> bool:
+    return isinstance(ended, PathHangs) or (isinstance(ended, Broken) and isinstance(ended.cause, ServerFault))
+
+
+def _raised(ended: Broken | BaseException | None) -> Broken | None:
+    """What a finished attempt returned; what it raised is raised."""
+    if ended is None or isinstance(ended, Broken):
+        return ended
+    raise ended
 
 
 @dataclass
@@ -95,7 +106,12 @@ class _Attempts:
         if self.jammed:
             results = [await self._try_one(schedule) for schedule in schedules]
         else:
-            results = await asyncio.gather(*map(self._try_one, schedules))
+            ended = await asyncio.gather(*map(self._try_one, schedules), return_exceptions=True)
+            if len(schedules) > 1 and any(map(_unanswered, ended)):
+                self.jammed = True
+                self.trial.gym.endpoint.hangs.clear()  # what is asked one at a time may be answered
+                return await self.try_batch(schedules)
+            results = [_raised(one) for one in ended]
         for found in filter(None, results):
             if self.jammed or len(schedules) == 1:
                 self.certain = self.certain or found
@@ -104,9 +120,7 @@ class _Attempts:
             if again := await self._try_one(found.schedule):
                 self.certain = self.certain or again
                 raise again
-            if isinstance(found.cause, ServerFault):
-                self.jammed = True
-                self.trial.gym.endpoint.hangs.clear()  # it does answer if asked one at a time
+        return None
 
     async def first(self, schedules: list[Schedule]) -> Broken | None:
         """Try these one by one, and say which broke the property."""

@@ -19,6 +19,9 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_schemas import NoValue, admits, minimal, sampled
 
+#: Tools that are asked at the same time: a slow server answers all of them in time.
+_AT_ONCE = 4
+
 #: Words that a tool is asked about, for each row, and calls that are kept for each tool.
 _WORDS, _KEPT = 16, 4
 
@@ -40,8 +43,14 @@ async def known_arguments(gym: Gym, rows: Sequence[Row]) -> dict[str, tuple[Any,
         ServerFault: the server does not answer.
     """
     asked = [(tool, row) for row in rows for tool in row.tools]
+    free = asyncio.Semaphore(_AT_ONCE)
+
+    async def known_to(tool: Tool, row: Row) -> list[Any]:
+        async with free:
+            return await _known(gym, tool, row)
+
     found: dict[str, list[Any]] = {}
-    for (tool, _), known in zip(asked, await asyncio.gather(*(_known(gym, *each) for each in asked)), strict=True):
+    for (tool, _), known in zip(asked, await asyncio.gather(*(known_to(*each) for each in asked)), strict=True):
         found.setdefault(tool.name, []).extend(known)
     return {name: tuple(known) for name, known in found.items() if known}
 
