@@ -68,6 +68,17 @@ def ceilings() -> None:
     """A run has ceilings of its own."""
 
 
+#: Runs Python as a child of a small process: a child's peak of memory begins with what its parent had when it forked.
+MEASURED = """
+import json, resource, subprocess, sys
+status = subprocess.call([sys.executable, *sys.argv[1:]])
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+with open("usage", "w") as file:
+    json.dump([usage.ru_maxrss, usage.ru_utime + usage.ru_stime], file)
+sys.exit(status)
+"""
+
+
 @dataclass(frozen=True)
 class Run:
     """What became of a run: its status, what it printed, its peak of memory in bytes, and its time in seconds."""
@@ -100,18 +111,17 @@ def judge(folder: Path, *arguments: str) -> Run:
     environment.pop("PYTEST_ADDOPTS", None)
     started = time.monotonic()
     with (folder / "printed").open("wb") as printed:
-        run = subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *given, *header],
+        run = subprocess.run(
+            [sys.executable, "-c", MEASURED, "-m", "pytest", "-p", "no:cacheprovider", "-q", *given, *header],
             cwd=folder,
             env=environment,
             stdout=printed,
             stderr=subprocess.STDOUT,
+            check=False,
         )
-        _, status, usage = os.wait4(run.pid, 0)
-        run.returncode = os.waitstatus_to_exitcode(status)
     text = (folder / "printed").read_text("utf-8", "replace")
-    computing = usage.ru_utime + usage.ru_stime
-    return Run(run.returncode, text, usage.ru_maxrss << 10, computing, time.monotonic() - started)
+    memory, computing = json.loads((folder / "usage").read_text())
+    return Run(run.returncode, text, memory << 10, computing, time.monotonic() - started)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_not_launched_is_red_once(pytester: pytest.Pytester) -> None:
 def test_a_missing_folder_is_one_line(pytester: pytest.Pytester) -> None:
     run = _run(pytester, "--gym-env", "nowhere")
     assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines(["ERROR: --gym-env 'nowhere': no folder with an app.py there;*"])
+    run.stderr.fnmatch_lines(["ERROR: --gym-env 'nowhere': no folder with an app.py or a server's config.yaml there;*"])
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]])

@@ -1,6 +1,7 @@
 """`--gym-install` from the command line: an application and the one package that it needs, from PyPI."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def test_without_uv_it_is_one_line(pytester: pytest.Pytester, monkeypatch: pytes
         "util.find_spec = lambda name, *rest: None if name == 'uv' else find(name, *rest)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(pytester.path / "without"))
-    run = pytester.runpytest_subprocess("--gym-env=one:app", "--gym-install", timeout=60)
+    run = pytester.run(sys.executable, "-m", "pytest", "--gym-env=one:app", "--gym-install", timeout=60)
     assert run.ret == pytest.ExitCode.USAGE_ERROR
     run.stderr.fnmatch_lines(
         ["ERROR: --gym-install: uv is not installed here; * install 'gym-conformance[[]install[]]'"]

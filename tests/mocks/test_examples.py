@@ -26,6 +26,7 @@ ONE_PART = {"verify-reward-components"}
 NO_TOOLS = {
     *("tool-routed", "tool-bad-body", "tool-wrong-arguments", "tool-refused-call"),
     *("tool-reply-text", "tool-name-legal", "tool-served-declared", "verify-malformed-calls", "cookie-unknown-session"),
+    "cookie-unsigned-id",
     *("repeat-tool-calls", "reward-extra-read"),
     *(check.id for check in CHECKS if check.section == "drift"),
 }

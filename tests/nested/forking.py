@@ -51,6 +51,7 @@ def serve() -> int:
     os.dup2(2, 1)
     sys.path.pop(0)  # this script's folder
     _import_all()
+    sys.stdout.flush()  # or each fork prints it once more
     import pytest  # noqa: PLC0415
 
     for line in os.fdopen(requests):  # closed with the process
