@@ -1,7 +1,6 @@
 """The page of several servers as a document; tests/reports/browser looks at it in a real browser."""
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -11,31 +10,12 @@ from gym_conformance.reports.fleet_table import ordered
 from gym_conformance.reports.html_report import html_reports
 from gym_conformance.reports.report import Report
 from gym_conformance.reports.report_files import write_reports
+from tests.reports.parsed_page import ParsedPage
 from tests.reports.samples import ATTACKS, FLEET, HUGE, fleet, hostile
 
 
-class _Page(HTMLParser):
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.ids: list[str] = []
-        self.tags: list[str] = []
-        self.text = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        assert not [name for name in given if name.startswith("on") or name in ("style", "src", "srcset", "action")]
-        self.tags.append(tag)
-        self.ids += [given["id"]] if "id" in given else []
-        self.links += [given["href"]] if "href" in given else []
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def test_it_says_how_many_are_fit_and_what_is_missing() -> None:
-    text = _Page(html_reports(FLEET, "all-servers")).text
+    text = ParsedPage(html_reports(FLEET, "all-servers")).text
     for said in ("2 of 8 servers are fit to train on", "3 not testable", "2 not fit", "1 nothing to judge"):
         assert said in text
     assert "2 need a sandbox" in text
@@ -59,9 +39,9 @@ def test_what_is_missing_is_grouped_by_kind() -> None:
 def test_every_link_leads_somewhere(tmp_path: Path) -> None:
     """A cell leads to its section's gravest check, on that server's own page."""
     write_reports(tmp_path / "all.html", FLEET)
-    page = _Page((tmp_path / "all.html").read_text())
+    page = ParsedPage((tmp_path / "all.html").read_text())
     assert len(set(page.ids)) == len(page.ids)
-    own = {each.stem: _Page(each.read_text()) for each in (tmp_path / "all-servers").iterdir()}
+    own = {each.stem: ParsedPage(each.read_text()) for each in (tmp_path / "all-servers").iterdir()}
     led = set()
     for link in page.links:
         file, _, anchor = link.partition("#")
@@ -78,7 +58,7 @@ def test_every_link_leads_somewhere(tmp_path: Path) -> None:
 def test_hostile_text_is_text(text: str) -> None:
     def tags(said: str) -> list[str]:
         reports: dict[str, Report] = {"one": hostile(said), "two": hostile(said)}
-        return sorted(set(_Page(html_reports(reports, "all-servers")).tags))
+        return sorted(set(ParsedPage(html_reports(reports, "all-servers")).tags))
 
     assert tags(text) == tags("plain")
 
