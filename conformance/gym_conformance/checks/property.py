@@ -103,16 +103,15 @@ class _Attempts:
         Raises:
             Broken: one of them broke the property, and did so alone.
         """
-        hangs = self.trial.gym.endpoint.hangs
-        before = hangs.copy()
+        endpoint = self.trial.gym.endpoint
+        hangs = endpoint.hangs.copy()
         if self.jammed:
             results = [await self._try_one(schedule) for schedule in schedules]
         else:
             ended = await asyncio.gather(*map(self._try_one, schedules), return_exceptions=True)
             if len(schedules) > 1 and any(map(_unanswered, ended)):
                 self.jammed = True
-                hangs.clear()
-                hangs.update(before)  # what is asked one at a time may be answered
+                endpoint.hangs = hangs  # what is asked one at a time may be answered
                 return await self.try_batch(schedules)
             results = [_raised(one) for one in ended]
         for found in filter(None, results):

@@ -115,8 +115,7 @@ async def look(gym: Gym) -> FirstLook:
     try:
         return await _look(gym)
     except (ServerFault, PathHangs):
-        gym.endpoint.hangs.clear()
-        gym.endpoint.hangs.update(hangs)
+        gym.endpoint.hangs = hangs
         return FirstLook()
 
 

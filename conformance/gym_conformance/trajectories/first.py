@@ -41,21 +41,16 @@ def known_alone(knowledge: Knowledge) -> list[Schedule]:
 
 
 def with_bounds(knowledge: Knowledge) -> list[Schedule]:
-    """A few of them, and then each tool's simplest arguments and those at its definition's bounds, some in a session."""
-    calls: dict[str, tuple[Row, Call]] = {}
+    """A few of them, and then each tool's simplest arguments and those at its definition's bounds, in one session."""
+    tools: dict[str, tuple[Row, Tool]] = {}
     for row in knowledge.rows:
-        for tool in row.tools if len(calls) < _BOUNDS * _BOUND_TOOLS else ():
-            for arguments in map(whole, islice(boundary_values(tool.parameters), _BOUNDS)):
-                calls.setdefault(json.dumps([tool.name, arguments]), (row, Call(tool.name, arguments)))
-    by_row: dict[Row, list[Call]] = {}
-    for row, call in calls.values():
-        by_row.setdefault(row, []).append(call)
-    found = (Trajectory(row, calls) for row, several in by_row.items() for calls in _parts(several))
-    return [*known_alone(knowledge), *(Schedule((trajectory,)) for trajectory in found)]
-
-
-def _parts(calls: Sequence[Call]) -> Iterator[tuple[Call, ...]]:
-    return (tuple(calls[at : at + _BOUNDS]) for at in range(0, len(calls), _BOUNDS))
+        for tool in row.tools:
+            tools.setdefault(json.dumps([tool.name, tool.parameters], sort_keys=True), (row, tool))
+    found = []
+    for row, tool in islice(tools.values(), _BOUND_TOOLS):
+        arguments = map(whole, islice(boundary_values(tool.parameters), _BOUNDS))
+        found.append(Trajectory(row, tuple(Call(tool.name, each) for each in arguments)))
+    return [*known_alone(knowledge), *(Schedule((trajectory,)) for trajectory in found if trajectory.calls)]
 
 
 def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
