@@ -205,15 +205,29 @@ async def recognise(
     `contract` is the one to judge by, "cookie" or "typed"; with "auto" it is what the document says. `more` are
     further fields of the gym.
     """
-    api = Api()
     try:
-        api = await _read_api(endpoint)
-        kind, evidence = (api.kind, _describe(api)) if api.known else await _probe(endpoint, rows)
+        api, kind, evidence = await _look_again(endpoint, rows)
     except (ServerFault, NotSent) as fault:
-        kind, evidence = ServerKind.OTHER, f"it does not answer: {fault}"
+        api, kind, evidence = Api(), ServerKind.OTHER, f"it does not answer: {fault}"
     typed = TypedContract() if contract == "typed" or (contract == AUTO and api.typed) else None
     usual = typed if typed and (contract == "typed" or api.typed_only) else CookieContract()
     return Gym(endpoint, api, kind, evidence, rows, rollouts, usual, typed, **more)
+
+
+async def _look(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[Api, ServerKind, str]:
+    """What its document says, what sort of server it is, and how that is known."""
+    api = await _read_api(endpoint)
+    return (api, api.kind, _describe(api)) if api.known else (api, *await _probe(endpoint, rows))
+
+
+async def _look_again(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[Api, ServerKind, str]:
+    """The same; repeated once if it hangs: a whole run must not come to nothing because the machine was busy just then."""
+    try:
+        return await _look(endpoint, rows)
+    except ServerFault as fault:
+        if fault.fault is not Fault.HANG:
+            raise
+    return await _look(endpoint, rows)
 
 
 async def _read_api(endpoint: Endpoint) -> Api:
