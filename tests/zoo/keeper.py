@@ -29,7 +29,7 @@ Step = tuple[str, dict[str, Any]] | Callable[[list[Any]], tuple[str, dict[str, A
 
 @dataclass(frozen=True)
 class Judged:
-    """What one run of the suite came to. `findings` are those of level MUST and SHOULD that failed, by id."""
+    """What one run of the suite came to. `findings` has one for each check, by its id: a failed one if there is any."""
 
     status: int
     seconds: float
@@ -159,4 +159,5 @@ def judged(name: str, fault: str, rows: Path, folder: Path, profile: str = "quic
         output.seek(0)
         text = output.read()
     findings = json.loads(report.read_text())["findings"] if report.exists() else []
-    return Judged(status, seconds, {each["check"]: each for each in findings}, text)
+    by_check = {each["check"]: each for each in sorted(findings, key=lambda each: each["verdict"] == "fail")}
+    return Judged(status, seconds, by_check, text)
