@@ -82,6 +82,14 @@ async def bare(request: Request) -> dict[str, Any]:
     return {"output": (await request.json()).get("city")}
 
 
+@app.post("/noted")
+async def noted(request: Request) -> dict[str, Any]:
+    """Takes its argument for missing where it is null, as `dict.get` does."""
+    if (note := (await request.json()).get("note")) is None:
+        raise HTTPException(400, "note is required")
+    return {"output": note}
+
+
 @app.post("/idle")
 async def idle() -> dict[str, Any]:
     return {"output": "done"}
@@ -134,6 +142,8 @@ UNIT = {"enum": ["celsius", "fahrenheit"]}
         ("crash", of("count", count=INTEGER | {"minimum": 1, "maximum": 9}), []),
         ("queried", of("city", city=STRING), [("refused", "queried/city")]),
         ("bare", of("city", city=STRING), []),
+        ("noted", of("note", note=STRING), []),
+        ("noted", of("note", note={"type": ["string", "null"]}), [("refused", "noted")]),
         ("idle", of("city", city=STRING), [("ignored", "idle/city")]),
         ("idle", of(), []),
         ("misdeclared", of("city", city=STRING | {"maxLength": 20}), [("result", "misdeclared")]),

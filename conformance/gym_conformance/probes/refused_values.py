@@ -228,19 +228,18 @@ class _Argument:
         self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
         self.wrong: list[tuple[Any, Reply]] = []
         self.taken: list[tuple[Any, Reply]] = []
+        self.missing: Reply | None = None
 
     async def refused(self) -> RefusedCall | None:
         """An allowed value that is refused as a wrong one is, while a call that differs only there is taken."""
         await self._try_wrong()
-        refused = await self._try_allowed() if self.wrong else []
+        refused = await self._try_allowed() if self.wrong or self.missing else []
         if refused and not self.taken:
             await self._try_without()
         for value, sent, reply, like in refused if self.taken else ():
             if await self._everywhere(value):
                 other, taken = self.taken[0]
-                beside = (
-                    f"{short({self.name: like})} is answered alike, and {short(other)} is taken: status {taken.status}"
-                )
+                beside = f"{like} is answered alike, and {short(other)} is taken: status {taken.status}"
                 return RefusedCall(self.name, sent, reply, beside)
         return None
 
@@ -252,35 +251,46 @@ class _Argument:
                 self.wrong.append((value, reply))
             elif is_success(reply.status):
                 self.taken.append((sent, reply))
+        if acceptance.accepts(None):
+            reply = (await self._ask_without())[1]
+            if says_no(reply):
+                self.missing = reply
 
     async def _try_allowed(self) -> list[tuple[Any, Any, Reply, Any]]:
         refused = []
         for value in islice(map(whole, boundary_values(self.node)), _VALUES):
             sent, reply = await self._ask(value)
             like = self._like(value, reply)
-            if like is not None:
+            if like:
                 refused.append((value, sent, reply, like))
             elif is_success(reply.status) and not says_no(reply):
                 self.taken.append((sent, reply))
         return refused
 
     async def _try_without(self) -> None:
-        sent, reply = await self.place.ask({key: value for key, value in self.place.base.items() if key != self.name})
+        sent, reply = await self._ask_without()
         if is_success(reply.status) and not says_no(reply):
             self.taken.append((sent, reply))
+
+    async def _ask_without(self) -> tuple[Any, Reply]:
+        return await self.place.ask({key: value for key, value in self.place.base.items() if key != self.name})
 
     async def _ask(self, value: Any, row: Row | None = None) -> tuple[Any, Reply]:
         return await self.place.ask({**self.place.base, self.name: value}, row)
 
-    def _like(self, value: Any, reply: Reply) -> Any:
-        """The wrong value that is refused in the same words; None if there is none, or if the words may be a look-up's."""
-        for strange, wrongly in self.wrong if says_no(reply) else ():
+    def _like(self, value: Any, reply: Reply) -> str:
+        """The wrong argument that is refused in the same words; '' if there is none, or if the words may be a look-up's."""
+        if not says_no(reply):
+            return ""
+        if value is None and self.missing and alike(Answer(reply, ()), Answer(self.missing, ())):
+            return f"a call without {self.name}"
+        for strange, wrongly in self.wrong:
             typed = not isinstance(strange, type(value)) or isinstance(strange, bool) is not isinstance(value, bool)
             if (self.closed or (typed and not _ABSENT.search(reply.text))) and alike(
                 Answer(reply, (value,)), Answer(wrongly, (strange,))
             ):
-                return strange
-        return None
+                return short({self.name: strange})
+        return ""
 
     async def _everywhere(self, value: Any) -> bool:
         """Whether other rows refuse the value in the same way: in a single row it may just not exist."""
@@ -289,6 +299,6 @@ class _Argument:
             row for row in place.gym.rows if row is not place.row and any(one.name == place.tool for one in row.tools)
         ]
         for row in rows[:_ROWS]:
-            if self._like(value, (await self._ask(value, row))[1]) is None:
+            if not self._like(value, (await self._ask(value, row))[1]):
                 return False
         return bool(rows) or not any(_ABSENT.search(reply.text) for _, reply in self.wrong)
