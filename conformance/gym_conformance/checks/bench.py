@@ -49,11 +49,13 @@ class Tried:
     Attributes:
         trials: one for each subject of a check or example of a property.
         comparisons: suspicions that were held against chance.
+        processes: of a launched server, started beside it.
         statistics: Hypothesis's accounts, by check.
     """
 
     trials: int = 0
     comparisons: int = 0
+    processes: int = 0
     statistics: dict[str, str] = field(default_factory=dict)
 
 

@@ -13,12 +13,20 @@ from typing import Any, Final
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import Violation
+from gym_conformance.checks.fresh_process import fresh_process
 from gym_conformance.checks.needs import FIRST_LOOK, RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.before_and_after import ChangedAnswer, by_design, changed, changed_since, lasting
+from gym_conformance.trajectories.before_and_after import (
+    ChangedAnswer,
+    by_design,
+    changed,
+    changed_since,
+    lasting,
+    reads_on,
+)
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
 from gym_conformance.trajectories.execute import run, run_schedule
 from gym_conformance.trajectories.first import known
@@ -49,13 +57,15 @@ _STORE: Final = (
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
-    """Looks for what a session leaves to later ones, in four ways.
+    """Looks for what a session leaves to later ones, in five ways.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; they stay the
     same. So they do each time that another session writes between them. A session that reads twice reads the same
     where another one comes and goes in between. And a trajectory comes to the same whether an earlier session has
     spoken of the same names and numbers, or of others; names and numbers that nobody has used are put into calls and
-    row for it, and read back from the replies. What differs anyway is not compared.
+    row for it, and read back from the replies. What differs anyway is not compared. A server that the suite launched is
+    launched once more beside it, with `--gym-profile ci` and longer ones, or where a difference may have been chance and
+    it starts in five seconds: there the first of these is repeated with whole trajectories.
 
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """
@@ -72,7 +82,8 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     for trajectory in found:
         tried += await _try_names(trial, trajectory, found)
         await _expect_unmoved(trial, trajectory)
-    trial.note = f"{tried} pairs of sessions"
+    looked = await _expect_unchanged_afresh(trial, found)
+    trial.note = f"{tried} pairs of sessions" + (f", and {looked} more on a process started for it" if looked else "")
 
 
 async def _try_probe(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> int:
@@ -92,6 +103,23 @@ async def _try_names(trial: Trial, trajectory: Trajectory, found: Sequence[Traje
     for names, other in pairs:
         await _expect_strangers(trial, trajectory, names, other)
     return len(pairs)
+
+
+async def _expect_unchanged_afresh(trial: Trial, found: Sequence[Trajectory]) -> int:
+    """Take a first look once more, at a process where nobody was before: how many trajectories it tried.
+
+    What the sessions of this run have changed for good, before it could be compared, is as it was there. Whole
+    trajectories are looked at, too, those that do least before the others.
+    """
+    async with fresh_process(trial, suspicion=bool(trial.dismissed)) as gym:
+        if gym is None:
+            return 0
+        reads = [reads_on(gym, row) for row in dict.fromkeys(one.row for one in found)]
+        probes = (*[one for one in reads if one.calls], *sorted(found, key=lambda one: len(one.calls)))
+        look = await changed(gym, probes, [_fresh(one) for one in found])
+    if look.change and _excludes_chance(trial):
+        raise _violation(trial, look.change)
+    return len(probes)
 
 
 def _excludes_chance(trial: Trial) -> bool:

@@ -17,6 +17,7 @@ from gym_conformance.checks.trial import Trial, describe
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.contract.statuses import is_crash
+from gym_conformance.contract.verify_reply import is_masked
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.server_fault import Fault, ServerFault
@@ -32,9 +33,6 @@ _SLIPS: Final = (
     "TypeError",
     "UnboundLocalError",
 )
-
-#: What says that a sample is not to be trained on (`_ng_failure_class` from 0.5.0 on, the others from 0.7.0 on).
-_MASKED: Final = ("_ng_failure_class", "mask_sample", "failure_kind", "failure_reason")
 
 #: More than a judge model's context holds.
 _LONG: Final = response([message("word " * 50_000)])
@@ -80,8 +78,7 @@ async def judge_answers(trial: Trial, saying: Saying) -> None:
         raise Violation(
             "a reward, or _ng_failure_class", describe(reply), "verify does not report what its judge model did."
         )
-    told = isinstance(body, dict) and any(body.get(key) for key in _MASKED)
-    if saying is Saying.FAILURE and reply.status == HTTPStatus.OK and not told:
+    if saying is Saying.FAILURE and reply.status == HTTPStatus.OK and not is_masked(body):
         await _expect_told_apart(trial, _reward(reply))
 
 

@@ -1,6 +1,7 @@
 """What is known of a server that the suite launched itself, and the mock that stands in for the models it asks."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -40,6 +41,23 @@ class JudgeModels:
     model: FakeModel
 
 
+class Relaunch(Protocol):
+    """Launches a server again that the suite launched; blocks for as long as that takes.
+
+    Each raises `NotLaunched` where it does not come up.
+    """
+
+    @property
+    def seconds(self) -> float:
+        """How long the launch took."""
+
+    def restart(self) -> None:
+        """End the process, and start it again at the same address."""
+
+    def another(self) -> AbstractContextManager[str]:
+        """A second process beside it, for as long as the block lasts; its URL."""
+
+
 #: Begins to listen to a log, and returns what gives the last lines that were printed since.
 Listen = Callable[[], Callable[[], Sequence[str]]]
 
@@ -58,6 +76,7 @@ class Launched:
         judge_models: what answers in the place of the model servers that it asks.
         workers: how many processes serve it.
         listen: begins to listen to what it prints, for one trial, and returns what gives the last lines since.
+        relaunch: launches it again.
     """
 
     env: Env | None = None
@@ -65,6 +84,7 @@ class Launched:
     judge_models: JudgeModels | None = None
     workers: int = 1
     listen: Listen = _nothing_printed
+    relaunch: Relaunch | None = None
 
     @property
     def has_log(self) -> bool:

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from gym_conformance.checks.ending import NotApplicable, Violation
+from gym_conformance.checks.fresh_process import fresh_process
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
@@ -56,11 +57,13 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
         runs = (_run(trial, row, rollout, Channel(trial.gym.endpoint)) for _ in range(_AT_ONCE))
         mask = mask.union(*(volatile(now, other) for other in await asyncio.gather(*runs)))
     if difference := _first(recorded, now, mask):
-        leaks = _leaks(trial, row, rollout, difference)
+        leaks, hint = _leaks(trial, row, rollout, difference), _HINT
+        if not leaks:
+            leaks, hint = await _told_by_a_fresh_process(trial, row, rollout, recorded, mask)
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as recorded in {rollout}",
             f"{difference.actual!r}",
-            _LEFT if leaks else _HINT,
+            _LEFT if leaks else hint,
             Cause.OUTLIVING_STATE if leaks else None,
         )
 
@@ -91,6 +94,17 @@ def _leaks(trial: Trial, row: Row, rollout: Rollout, difference: Difference) -> 
         return False
     held = any(one is row and reward == rollout.reward for one, reward in look.rewards)
     return look.change is not None or (held and difference.step == VERIFY)
+
+
+async def _told_by_a_fresh_process(
+    trial: Trial, row: Row, rollout: Rollout, recorded: Outcome, mask: frozenset[Place]
+) -> tuple[bool, str]:
+    """Whether the record holds where nobody was before, and what to do where it does not."""
+    async with fresh_process(trial, suspicion=True) as gym:
+        if gym is None:
+            return False, _HINT
+        first = await _run(trial, row, rollout, Channel(gym.endpoint))
+    return _first(recorded, first, mask) is None, f"A process started for it answers otherwise, too. {_HINT}"
 
 
 def _recorded(rollout: Rollout) -> Outcome:

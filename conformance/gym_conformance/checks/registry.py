@@ -21,6 +21,7 @@ from gym_conformance.checks import (
     model,
     repeat,
     resources,
+    restart,
     reward,
     rows_read,
     run,
@@ -70,8 +71,11 @@ FILES: Final[tuple[Check, ...]] = _checks(files)
 #: judge and model.
 JUDGE_MODELS: Final[tuple[Check, ...]] = _checks(judge_models) + _checks(model)
 
+#: The last: they end the server's process, and what was in it is gone.
+RESTARTS: Final[tuple[Check, ...]] = _checks(restart)
+
 #: Tried only on envs that the suite launches itself.
-LAUNCHED: Final[tuple[Check, ...]] = FILES + JUDGE_MODELS
+LAUNCHED: Final[tuple[Check, ...]] = FILES + JUDGE_MODELS + RESTARTS
 
 
 @cache

@@ -14,7 +14,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.before_and_after import probe
+from gym_conformance.trajectories.before_and_after import reads_on
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.generate import is_read, named_values
@@ -110,7 +110,7 @@ def _different(rows: Sequence[Row]) -> list[Row]:
 
 def _reads(gym: Gym, rows: Sequence[Row]) -> tuple[Call, ...]:
     """Every call of the rows' probes that reads."""
-    reads = {repr(call): call for row in rows for call in probe(gym, row).calls if is_read(call.name)}
+    reads = {repr(call): call for row in rows for call in reads_on(gym, row).calls if is_read(call.name)}
     # a catalogue that all rows share takes a question; what takes none tells the state
     known = tuple(call for call in reads.values() if gym.recorded or not call.arguments)
     if not known:

@@ -17,6 +17,7 @@ from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -139,12 +140,14 @@ class LaunchedServer:
         url: its base URL; the socket is bound before the server exists, so no other process can take the port.
         pid: the server's process.
         config: its global config, interpolations unresolved; what the head is to tell.
+        seconds: how long it took to start.
     """
 
     launch: Launch
     url: str = ""
     pid: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
     _guard: "subprocess.Popen[bytes] | None" = None
     _folder: "tempfile.TemporaryDirectory[str] | None" = None
     _mark: str = field(default_factory=lambda: token_hex(16), repr=False)
@@ -155,8 +158,26 @@ class LaunchedServer:
         Raises:
             NotLaunched: it is not ready within the deadline.
         """
+        return self._start(0)
+
+    def restart(self) -> None:
+        """End it, and start it again at the same address.
+
+        Raises:
+            NotLaunched: it is not ready within the deadline, or the address was taken meanwhile.
+        """
+        port = urlsplit(self.url).port or 0
+        self.close()
+        self._start(port)
+
+    def another(self) -> "LaunchedServer":
+        """One that is launched alike, at an address of its own; not started yet."""
+        return LaunchedServer(self.launch)
+
+    def _start(self, port: int) -> Self:
+        began = time.monotonic()
         try:
-            with _bound(listening=not self.launch.real) as listener:
+            with self._listener(port) as listener:
                 port = listener.getsockname()[1]
                 self.url = f"http://127.0.0.1:{port}"
                 self._spawn(listener, self.launch.specification(port))
@@ -169,7 +190,14 @@ class LaunchedServer:
         except BaseException:
             self.close()
             raise
+        self.seconds = time.monotonic() - began
         return self
+
+    def _listener(self, port: int) -> socket.socket:
+        try:
+            return _bound(port, listening=not self.launch.real)
+        except OSError as error:
+            raise NotLaunched(f"its port {port} again: {error.strerror}") from None
 
     def refused(self, why: str) -> NotLaunched:
         """What to raise if it announced itself but does not answer."""
@@ -328,15 +356,17 @@ class LaunchedServer:
         return {"failed": {"type": "LaunchError", "bases": [], "message": message, "name": "", "file": ""}}
 
 
-def _bound(*, listening: bool) -> socket.socket:
-    """A loopback socket. It names its protocol, because asyncio disables Nagle's algorithm only then.
+def _bound(port: int, *, listening: bool) -> socket.socket:
+    """A loopback socket, on any port for 0. It names its protocol, because asyncio disables Nagle's algorithm only then.
 
     One that does not listen only reserves the port, and shares it with the socket that later asks for it by number.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(not listening))
-        listener.bind(("127.0.0.1", 0))
+        # a port of our choice is one that nobody has; after a restart it is ours still, with connections that linger
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(bool(port) or not listening))
+        listener.bind(("127.0.0.1", port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if listening:
             listener.listen(2048)
     except BaseException:

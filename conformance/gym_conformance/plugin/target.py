@@ -1,8 +1,8 @@
 """The target that is judged in one process: started for its first check, stopped after its last."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.drift import drift_definition_unsound
-from gym_conformance.checks.launched import NOT_LAUNCHED, FakeModel, JudgeModels, Launched, Listen
+from gym_conformance.checks.launched import NOT_LAUNCHED, FakeModel, JudgeModels, Launched, Listen, Relaunch
 from gym_conformance.checks.registry import FILES
 from gym_conformance.contract.openapi import Api, ServerKind
 from gym_conformance.dataset import BadData, Dataset, load
@@ -40,7 +40,7 @@ _SEEN = 400
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A target that answers, with its rows. `pid`, `judge_models`, `log` and `secrets` are known if we started it."""
+    """A target that answers, with its rows. All from `pid` on is known if we started it."""
 
     url: str
     dataset: Dataset
@@ -48,6 +48,7 @@ class RunningServer:
     judge_models: JudgeModels | None = None
     listen: Listen = NOT_LAUNCHED.listen
     secrets: Secrets = NO_SECRETS
+    relaunch: Relaunch | None = None
 
 
 class JudgedTarget(Protocol):
@@ -161,6 +162,7 @@ class Target:
                 judge_models=served.judge_models,
                 listen=served.listen,
                 secrets=served.secrets,
+                relaunch=served.relaunch,
                 first_look=self.first_look,
             )
             self._run.progress = self.progress
@@ -293,10 +295,7 @@ class launched:  # noqa: N801 - a context manager
         self.server.start()
         try:
             self.mocks.tell_head(self.server.config)
-            try:
-                ensure_reachable(self.server.url, self.options, launch.deadline)
-            except Unreachable as silent:
-                raise self.server.refused(str(silent)) from None
+            _ensure_answers(self.server, self.options)
         except BaseException:
             self.server.close()
             raise
@@ -308,6 +307,7 @@ class launched:  # noqa: N801 - a context manager
             judge_models,
             partial(self.server.listen, _SEEN),
             self.server.secrets,
+            Relaunching(self.server, self.options),
         )
 
     def __exit__(self, *_: object) -> None:
@@ -325,6 +325,46 @@ class launched:  # noqa: N801 - a context manager
                 return load(found, recorded=False)
         except BadData as bad:
             raise NotLaunched(f"readable rows: {bad}") from None
+
+
+@dataclass(frozen=True)
+class Relaunching:
+    """Launches again what was launched (`checks.launched.Relaunch`)."""
+
+    server: LaunchedServer
+    options: Options
+
+    @property
+    def seconds(self) -> float:
+        """How long the launch took."""
+        return self.server.seconds
+
+    def restart(self) -> None:
+        """End the process, and start it again at the same address.
+
+        Raises:
+            NotLaunched: it does not come up again.
+        """
+        self.server.restart()
+        _ensure_answers(self.server, self.options)
+
+    @contextmanager
+    def another(self) -> Iterator[str]:
+        """A second process beside it.
+
+        Raises:
+            NotLaunched: it does not come up.
+        """
+        with self.server.another() as fresh:
+            _ensure_answers(fresh, self.options)
+            yield fresh.url
+
+
+def _ensure_answers(server: LaunchedServer, options: Options) -> None:
+    try:
+        ensure_reachable(server.url, options, server.launch.deadline)
+    except Unreachable as silent:
+        raise server.refused(str(silent)) from None
 
 
 def running_target(url: str, dataset: Dataset, options: Options) -> Target:

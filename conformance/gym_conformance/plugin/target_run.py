@@ -12,7 +12,7 @@ import httpx
 from gym_conformance.agents import executing_agents
 from gym_conformance.checks.bench import Bench, Settings
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.launched import NOT_LAUNCHED, JudgeModels, Launched, Listen
+from gym_conformance.checks.launched import NOT_LAUNCHED, JudgeModels, Launched, Listen, Relaunch
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
@@ -61,6 +61,7 @@ class Run:
         judge_models: JudgeModels | None = None,
         listen: Listen = NOT_LAUNCHED.listen,
         secrets: Secrets = NO_SECRETS,
+        relaunch: Relaunch | None = None,
         first_look: bool = True,
     ) -> None:
         self.url = url
@@ -72,6 +73,7 @@ class Run:
         self._judge_models = judge_models
         self._listen = listen
         self._secrets = secrets
+        self._relaunch = relaunch
         self._first_look = first_look
         self._judge: Judge | None = None
 
@@ -143,7 +145,12 @@ class Run:
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
             gym = await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known)
             settings = Settings(self.options.search, self.options.pid, self._first_look)
-            launched = Launched(judge_models=self._judge_models, workers=self.options.workers, listen=self._listen)
+            launched = Launched(
+                judge_models=self._judge_models,
+                workers=self.options.workers,
+                listen=self._listen,
+                relaunch=self._relaunch,
+            )
             self._judge = Judge(Bench(gym, settings, launched))
         return self._judge
 

@@ -19,7 +19,7 @@ from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.held import Held
 from gym_conformance.session.latencies import Latencies
 from gym_conformance.session.server_fault import Fault, ServerFault
-from gym_conformance.session.transport import FRESH
+from gym_conformance.session.transport import FRESH, Transport
 
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
 _HANGS = 2
@@ -81,6 +81,21 @@ class Endpoint:
         self._largest = 0
         self._done = asyncio.Event()
         self._since = 0.0
+
+    def at(self, url: str) -> "Endpoint":
+        """The same for another process of the server, which nothing was asked yet."""
+        transport = Transport(httpx.URL(url), deadline=self.timeout)
+        return Endpoint(
+            url,
+            transport,
+            self.timeout,
+            self.headers,
+            self.in_flight,
+            until=self.until,
+            bound=self.bound,
+            known=self.known,
+            tokens=self.tokens,
+        )
 
     def ensure_time(self) -> None:
         """Go on only while the run may.

@@ -76,7 +76,7 @@ class FirstLook:
     failures: tuple[Exchange, ...] = ()
 
 
-def probe(gym: Gym, row: Row) -> Trajectory:
+def reads_on(gym: Gym, row: Row) -> Trajectory:
     """Reads on a row: the recorded ones, ones of other rows, and the tools that take no arguments."""
     reads = _recorded_reads(gym, row)
     others = (call for other in gym.recorded if other is not row for call in _recorded_reads(gym, other))
@@ -121,7 +121,7 @@ async def look(gym: Gym) -> FirstLook:
 
 async def _look(gym: Gym) -> FirstLook:
     rows = (tuple(gym.recorded) or gym.rows or (gym.row,))[:_ROWS]
-    probes = tuple(probe(gym, row) for row in rows)
+    probes = tuple(reads_on(gym, row) for row in rows)
     writes = tuple(writing(gym, row) for row in rows)
     return await changed(gym, probes, writes)
 
@@ -131,7 +131,7 @@ async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Tra
     record = Channel(gym.endpoint)
     failures: list[Exchange] = []
     # Each probe has all its runs before another row is seeded.
-    before = [[*await _many(gym, one, RUNS - 1, failures), await run(gym, record, one)] for one in probes]
+    before = [[*await run_times(gym, one, RUNS - 1, failures), await run(gym, record, one)] for one in probes]
     rewards = tuple([(one.row, (await run(gym, record, one)).reward) for one in writes])
     unchanged = FirstLook(probes, tuple(map(tuple, before)), rewards, failures=tuple(failures))
     for one, runs in zip(probes, before, strict=True):
@@ -139,7 +139,7 @@ async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Tra
         after = [await run(gym, channel, one)]
         if next(lasting(runs, after), None) is None:
             continue
-        after += await _many(gym, one, RUNS - 1)
+        after += await run_times(gym, one, RUNS - 1)
         if difference := next(lasting(runs, after), None):
             schedule = Schedule((one, *writes, one))
             change = ChangedAnswer(difference, schedule, (*record.exchanges, *channel.exchanges))
@@ -153,7 +153,7 @@ async def changed_since(gym: Gym, look: FirstLook) -> ChangedAnswer | None:
         channel = Channel(gym.endpoint)
         after = [await run(gym, channel, one)]
         if next(_no_numbers(lasting(before, after)), None):
-            after += await _many(gym, one, RUNS - 1)
+            after += await run_times(gym, one, RUNS - 1)
             if difference := next(_no_numbers(lasting(before, after)), None):
                 return ChangedAnswer(difference, Schedule((one,)), tuple(channel.exchanges))
     return None
@@ -163,8 +163,10 @@ def _no_numbers(found: Iterator[Difference]) -> Iterator[Difference]:
     return (one for one in found if not all(isinstance(each, int | float) for each in (one.expected, one.actual)))
 
 
-async def _many(gym: Gym, trajectory: Trajectory, times: int, failures: list[Exchange] | None = None) -> list[Outcome]:
-    """Run it so many times, and put the first errors into `failures`."""
+async def run_times(
+    gym: Gym, trajectory: Trajectory, times: int, failures: list[Exchange] | None = None
+) -> list[Outcome]:
+    """Run it so many times, a few at once, and put the first errors into `failures`."""
     free = asyncio.Semaphore(_AT_ONCE)
 
     async def once() -> Outcome:

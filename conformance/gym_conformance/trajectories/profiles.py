@@ -15,6 +15,7 @@ class Profile:
         floor: so many are tried however long they take, up to `patience` seconds.
         derandomize: the same examples each time.
         quiet: a search whose faults show early ends once so many examples in a row brought nothing new; 0 for never.
+        relaunches: whether a server that the suite launched is launched again without a suspicion, however long that takes.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Profile:
     floor: int = 0
     derandomize: bool = False
     quiet: int = 0
+    relaunches: bool = False
 
     @property
     def patience(self) -> float:
@@ -38,8 +40,8 @@ PROFILES: Final = {
     for profile in (
         Profile("smoke", 8, 0.1, floor=2),
         QUICK,
-        Profile("ci", 500, 10.0, floor=40, derandomize=True),
-        Profile("thorough", 3000, 300.0, floor=200),
+        Profile("ci", 500, 10.0, floor=40, derandomize=True, relaunches=True),
+        Profile("thorough", 3000, 300.0, floor=200, relaunches=True),
     )
 }
 

@@ -1,0 +1,11 @@
+"""The reply of `/verify`: what says that its reward measures no policy."""
+
+from typing import Any, Final
+
+#: `_ng_failure_class` from 0.5.0 on, the others from 0.7.0 on (nemo_gym/base_resources_server.py).
+MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind", "failure_reason")
+
+
+def is_masked(said: Any) -> bool:
+    """Whether the reply says that its sample is not to be trained on, or names what failed."""
+    return isinstance(said, dict) and any(said.get(key) for key in MASKS)
