@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi import FastAPI, HTTPException, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from gym_conformance.contract.dataset_rows import Row, Source
@@ -95,6 +95,18 @@ async def idle() -> dict[str, Any]:
     return {"output": "done"}
 
 
+class PlainJson(Response):
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content).encode()
+
+
+@app.post("/rendered", response_model=None, response_class=PlainJson)
+async def rendered(body: Place) -> dict[str, Any]:
+    return {"result": body.city}
+
+
 @app.post("/misdeclared", response_model=None, responses={200: {"model": Out}})
 async def misdeclared(body: Place) -> dict[str, Any]:
     return {"result": body.city}
@@ -146,6 +158,7 @@ UNIT = {"enum": ["celsius", "fahrenheit"]}
         ("noted", of("note", note={"type": ["string", "null"]}), [("refused", "noted")]),
         ("idle", of("city", city=STRING), [("ignored", "idle/city")]),
         ("idle", of(), []),
+        ("rendered", of("city", city=STRING | {"maxLength": 20}), []),
         ("misdeclared", of("city", city=STRING | {"maxLength": 20}), [("result", "misdeclared")]),
     ],
 )

@@ -124,11 +124,11 @@ class _Attempts:
                 raise again
         return None
 
-    async def first(self, schedules: list[Schedule]) -> Broken | None:
-        """Try these one by one, and say which broke the property."""
-        for schedule in schedules:
+    async def first(self, schedules: list[Schedule], size: int) -> Broken | None:
+        """Try these, so many at once, and say which broke the property."""
+        for at in range(0, len(schedules), size):
             try:
-                await self.try_batch([schedule])
+                await self.try_batch(schedules[at : at + size])
             except Broken as broken:
                 return broken
         return None
@@ -242,7 +242,7 @@ def property_check(
             batches = _batches(examples(knowledge), size)
             search = trial.settings.search.divided(size)
             began = time.monotonic()
-            failure = await attempts.first(first(knowledge))
+            failure = await attempts.first(first(knowledge), size)
             cut_short = False
             if failure is None:
                 quiet = 0 if deep else search.profile.quiet

@@ -6,9 +6,11 @@ nemo_gym/rollout_collection.py (0.7.0).
 
 import asyncio
 import math
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
+from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, Need, check
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import ENVIRONMENT, each_row
@@ -177,16 +179,26 @@ async def run_isolation(trial: Trial, _: object) -> None:
     gym, rows = trial.gym, each_row(trial)[:_ROWS]
     whole = bool(trial.launched.judge_models and trial.launched.judge_models.names)
     alone = {row: [await _apart(gym, row) for _ in range(_ALONE)] for row in rows}
-    for again in (False, True):
-        trial.channel.exchanges.clear()
-        together = await asyncio.gather(*(played(gym, trial.channel, episode_of(gym, row)) for row in rows * _TIMES))
-        mixed = [found for found in together if _mixed(found, alone[found.episode.row], whole=whole)]
-        if not mixed:
-            return
-        alone[mixed[0].episode.row] += [await _apart(gym, mixed[0].episode.row) for _ in range(2 * _ALONE)]
-        if again and (difference := _mixed(mixed[0], alone[mixed[0].episode.row], whole=whole)):
-            hint = "An episode's state is kept on the server object or in a module; keep it inside run()."
-            raise Violation(difference[0], f"{difference[1]}, while other episodes run", hint)
+
+    def mixed(found: Iterable[Played]) -> tuple[str, str] | None:
+        return next(filter(None, (_mixed(one, alone[one.episode.row], whole=whole) for one in found)), None)
+
+    async def together(channel: Channel) -> tuple[str, str] | None:
+        return mixed(await asyncio.gather(*(played(gym, channel, episode_of(gym, row)) for row in rows * _TIMES)))
+
+    async def one_by_one(channel: Channel) -> tuple[str, str] | None:
+        return mixed([await played(gym, channel, episode_of(gym, row)) for row in rows * _TIMES])
+
+    if await together(trial.channel) is None:
+        return
+    for row in rows:
+        alone[row] += [await _apart(gym, row) for _ in range(2 * _ALONE)]
+    trial.channel.exchanges.clear()
+    if await together(trial.channel) is None:
+        return
+    if difference := await beyond_chance(trial, together, one_by_one, costly=True):
+        hint = "An episode's state is kept on the server object or in a module; keep it inside run()."
+        raise Violation(difference[0], f"{difference[1]}, while other episodes run", hint)
 
 
 async def _apart(gym: Gym, row: Row) -> Played:

@@ -8,7 +8,7 @@ handler is read from the query string.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.contract.openapi import read_openapi
 from gym_schemas import MOST_NODES, Document, Schema, depth, rewrite, too_large, upgrade, walk
@@ -21,6 +21,9 @@ class TooLarge(Exception):
 _COMPONENTS = "#/components/schemas/"
 _SHALLOW = 5  # levels
 _JSON_REPLY = ("200", "201", "2XX", "default")
+
+#: What FastAPI writes for a response class of the author's own, whatever its replies are; a declared text has a title.
+_UNDECLARED: Final = {"type": "string"}
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,8 @@ def _read(name: str, route: str, post: Mapping[str, Any], components: Components
     replies = _object(post.get("responses"))
     reply = next((_object(replies[status]) for status in _JSON_REPLY if status in replies), {})
     response = _json(_object(reply.get("content")))
+    if response == _UNDECLARED:
+        response = None
     listed = post.get("parameters")
     parameters = [_object(one) for one in listed] if isinstance(listed, list) else []
     served = ServedTool(
