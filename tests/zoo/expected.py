@@ -67,7 +67,6 @@ ZOO: Mapping[str, tuple[Planted, ...]] = MappingProxyType(
         "knights_tornado": (
             _must("renamed_argument", _SCHEMA, "to"),
             _must("cookie_at_seed_only", "cookie-*", "cookie"),
-            _should("seed_ignores_row", "seed-*", "row"),
             _must("first_row_for_all", _APART, _SHARED),
             _must("crash_off_the_board", _CRASH, "500"),
             _should("verify_plays_on", "repeat-verify*", "verify"),
@@ -87,8 +86,8 @@ ZOO: Mapping[str, tuple[Planted, ...]] = MappingProxyType(
             _must("key_per_process", "isolation-* cookie-* seed-*", "process|worker|key|sign"),
             _must("smaller_range", _SCHEMA, "amount"),
             _must("no_session_column", _APART, _SHARED),
-            _must("filter_ignored", "drift-argument-ignored", "product"),
             _must("reward_null", _NUMBER, "number"),
+            _should("filter_ignored", "repeat-recorded", "product"),
         ),
         "library_sanic": (
             _must("foreign_cursor", _APART, _SHARED),

@@ -193,6 +193,7 @@ async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     examples=lambda knowledge: crowded(knowledge, _crowd(knowledge)),
     first=lambda knowledge: around(knowledge, _crowd(knowledge)),
     together=False,
+    weight=4,
 )
 async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
     """Starts a trajectory, runs up to 120 others in sessions of their own, several at once, and then continues the first.

@@ -168,8 +168,8 @@ class _Attempts:
         # chance was excluded for the original example: the short one must pass the same test, or the original is reported
         return await self._try_one(broken.schedule, last=True) or self.certain
 
-    def caution(self, profile: Profile, *, cut_short: bool) -> str:
-        """Why a pass says less than it seems to; '' if it does not."""
+    def caution(self, profile: Profile, missed: int) -> str:
+        """Why a pass says less than it seems to; '' if it does not. `missed` is the floor that it did not reach, else 0."""
         if self.cautions:
             return self.cautions[0]
         if self.hidden > _NEARLY_ALL * self.values:
@@ -177,11 +177,11 @@ class _Attempts:
                 f"nearly nothing was compared: {self.hidden} of {self.values} values differ between runs alone, where "
                 "something may hide that sessions leave to each other"
             )
-        if not cut_short:
+        if not missed:
             return ""
         longer = next((one.name for one in PROFILES.values() if one.seconds > profile.seconds), profile.name)
         enough = f"--gym-profile {longer}" if longer != profile.name else "a faster server"
-        return f"only {self.drawn} of at least {profile.floor} drawn trajectories were tried: the server is slow; use {enough}"
+        return f"only {self.drawn} of at least {missed} drawn trajectories were tried: the server is slow; use {enough}"
 
     def note(self, seconds: float) -> str:
         """What a pass rests on."""
@@ -225,13 +225,15 @@ def property_check(
     needs: Iterable[Need] = (),
     together: bool = True,
     deep: bool = False,
+    weight: int = 1,
     url: str = "",
 ) -> Callable[[Attempt], Check]:
     """Make the decorated function, which tries one schedule, a check over many of them.
 
     `first` makes the examples that are tried before any is drawn, whatever they cost. `together` says that several may
     be tried at once: not where other sessions are what is being tested. `deep` says that its faults may take many examples
-    to reach: its search then takes all its time, and does not end where nothing new has come for long.
+    to reach: its search then takes all its time, and does not end where nothing new has come for long. `weight` says how
+    many examples of other properties one of this stands for, because it takes as many sessions: so many fewer are drawn.
     """
 
     def declare(attempt: Attempt) -> Check:
@@ -240,7 +242,7 @@ def property_check(
             knowledge = await knowledge_of(trial)
             size = knowledge.sessions_in(_BATCH_SECONDS, at_most=_TOGETHER) if together else 1
             batches = _batches(examples(knowledge), size)
-            search = trial.settings.search.divided(size)
+            search = trial.settings.search.divided(size * weight)
             began = time.monotonic()
             failure = await attempts.first(first(knowledge), size)
             cut_short = False
@@ -256,7 +258,9 @@ def property_check(
                 cut_short, attempts.drawn = found.cut_short, found.tried * size
                 attempts.settled = enough()
             trial.note = attempts.note(time.monotonic() - began)
-            trial.caution = attempts.caution(trial.settings.search.profile, cut_short=cut_short)
+            trial.caution = attempts.caution(
+                trial.settings.search.profile, search.profile.floor * size if cut_short else 0
+            )
             end = "nothing new came" if attempts.settled else "the profile's time was over"
             own = f"{check_id}:\n\n  - {trial.note}\n  - Stopped because {end}\n"
             trial.tried.statistics[check_id] = trial.tried.statistics.get(check_id) or own
