@@ -151,6 +151,12 @@ app = Moved()
 """
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a server writes, it writes where it was launched."""
+    monkeypatch.chdir(tmp_path)
+
+
 @contextmanager
 def _launched(folder: Path, source: str, profile: Profile) -> Iterator[Run]:
     (folder / "drill.py").write_text(_IMPORTS + source)
