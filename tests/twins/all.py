@@ -3,6 +3,7 @@
 from tests.twins import (
     cookies,
     drift,
+    groups,
     innocent,
     metrics,
     repeat,
@@ -24,6 +25,7 @@ _MODULES = (
     tools,
     drift,
     verify,
+    groups,
     repeat,
     reward,
     typed,

@@ -24,8 +24,10 @@ FIXED = {check.id for check in CHECKS if not check.attempt} - OVER_MCP
 #: What a server keeps is seen from outside, in its process.
 KEPT = {"resources-kept", "resources-closed", "resources-seeds"}
 
-#: The reference is of nemo-gym 0.4.0, and neither a gymnasium-style server nor an environment server.
-OTHERS = {check for check in FIXED if check.startswith(("typed-", "step-", "run-"))} | {"resources-closed"}
+#: The reference is of nemo-gym 0.4.0, neither a gymnasium-style server nor an environment server, and scores no groups.
+OTHERS = {check for check in FIXED if check.startswith(("typed-", "step-", "run-"))} | {
+    *("resources-closed", "verify-in-groups", "verify-group-again")
+}
 
 #: They look at the data and send nothing.
 ABOUT_ROWS = {

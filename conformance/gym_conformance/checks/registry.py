@@ -32,6 +32,7 @@ from gym_conformance.checks import (
     typed,
     verify,
     wearing_out,
+    whole_groups,
 )
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.entry_points import foreign_checks
@@ -45,6 +46,7 @@ _MODULES = (
     *(live, seed, rows_read, cookies, tools, drift, mcp, mcp_calls, mcp_tokens),
     *(
         verify,
+        whole_groups,
         echo,
         calls,
         isolation,

@@ -316,7 +316,8 @@ async def verify_floor(trial: Trial, row: Row) -> None:
     """Verifies an empty output and a message that does nothing, and compares with the best reward recorded for the row.
 
     Not applicable where no recorded rollout of the row earned more than 0, or where doing nothing is the right answer:
-    the best rollout makes no call either, or only looks, and in a row whose best one does more nothing earns less.
+    the best rollout makes no call either, or only looks, and in a row whose best one does more nothing earns less. Where
+    rewards are relative to a group, the best rollout is scored anew beside the same others.
     Our inference: a reward without work teaches none.
     """
     best, rollouts = _best(trial, row)
@@ -325,6 +326,12 @@ async def verify_floor(trial: Trial, row: Row) -> None:
     idle = [rollout for rollout in rollouts if _only_looks(rollout)]
     if trial.gym.kind is not ServerKind.SINGLE_TURN and any(not rollout.calls for rollout in idle):
         raise NotApplicable("its best recorded rollout makes no call either")
+    if trial.gym.endpoint.groups.size > 1:
+        best = (await _scored(trial, row, response(rollouts[0].output))).get("reward", best)
+        if trial.asked_judge_model:
+            raise NotApplicable("its reward comes from a judge model, which is a mock here")
+        if not is_number(best) or best <= 0:
+            raise NotApplicable("its best recorded rollout earns no more than the others of its group")
     for output, name in (
         (response([]), "an empty output"),
         (DO_NOTHING.response, "a message that does nothing"),

@@ -6,7 +6,6 @@ from gym_conformance.diagnoses.busy_machine import BusyMachine
 from gym_conformance.diagnoses.diagnosis import Case, Diagnosis, Missing, TryAgain
 from gym_conformance.diagnoses.judge_model_form import JudgeModelForm
 from gym_conformance.diagnoses.missing_dependency import MissingDependency
-from gym_conformance.diagnoses.whole_groups import WholeGroups
 from gym_conformance.diagnoses.worn_out import WornOut
 
 
@@ -15,7 +14,7 @@ class Diagnoses:
 
     def __init__(self, diagnoses: Sequence[Diagnosis] | None = None) -> None:
         self.needs = ""
-        usual = (WornOut(), WholeGroups(), BusyMachine(), MissingDependency(), JudgeModelForm())
+        usual = (WornOut(), BusyMachine(), MissingDependency(), JudgeModelForm())
         self._diagnoses = usual if diagnoses is None else diagnoses
 
     async def explain(self, case: Case) -> Missing | TryAgain | None:

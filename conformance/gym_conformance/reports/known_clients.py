@@ -19,10 +19,14 @@ class Works(StrEnum):
 
 @dataclass(frozen=True)
 class KnownClient:
-    """A real client, and the checks of what it depends on; its source says that it does."""
+    """A real client, and the checks of what it depends on; its source says that it does.
+
+    `never` are notes of what it cannot do.
+    """
 
     name: str
     needs: tuple[str, ...]
+    never: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,9 @@ _AGENT: Final = (
     *("verify-scores-rows", "verify-reward-finite"),
 )
 
+#: It verifies one rollout at a time.
+_ALONE: Final = ("verify-in-groups",)
+
 #: Sources: responses_api_agents/simple_agent/app.py and nemo_gym/rollout_collection.py (0.2.1 to 0.7.0); the NeMo Gym
 #: taskset of verifiers 0.3.0 and 0.4.0; NeMo RL's and verl's NeMo Gym integrations; Unsloth's NeMo Gym notebook;
 #: environment_servers/single_agent_turn/app.py (0.7.0); responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0);
@@ -61,8 +68,9 @@ CLIENTS: Final = (
             *("live-root", "seed-accepts-rows", "seed-replies-object", "seed-sets-cookie", "seed-no-redirects"),
             *("cookie-keeping-client", "tool-routed", "verify-scores-rows", "verify-reward-finite"),
         ),
+        _ALONE,
     ),
-    KnownClient("Unsloth's notebook", ("live-root", "verify-without-session", "verify-scores-rows")),
+    KnownClient("Unsloth's notebook", ("live-root", "verify-without-session", "verify-scores-rows"), _ALONE),
     KnownClient("environment servers (0.7.0)", ("typed-seed", "typed-seed-repeat", "typed-close", "typed-close-busy")),
     KnownClient("gymnasium_agent (0.4.0 to 0.7.0)", ("step-resets", "step-answers")),
     KnownClient("gym eval run, of environment servers (0.7.0)", ("run-answers", "run-rewards", "run-aggregates")),
@@ -83,7 +91,8 @@ def _compatible(client: KnownClient, verdicts: Mapping[str, Verdict]) -> Compati
     def ended(verdict: Verdict) -> tuple[str, ...]:
         return tuple(check for check in client.needs if verdicts.get(check, Verdict.UNTESTABLE) is verdict)
 
-    if failed := ended(Verdict.FAIL):
+    noted = tuple(check for check in client.never if verdicts.get(check) is Verdict.NOTE)
+    if failed := ended(Verdict.FAIL) + noted:
         return Compatibility(client.name, Works.NO, failed)
     if missing := ended(Verdict.UNTESTABLE):
         return Compatibility(client.name, Works.UNKNOWN, missing)

@@ -16,6 +16,7 @@ from gym_conformance.contract.mcp_block import block_of, read_endpoint
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.exchange import Exchange, Reply, Request
+from gym_conformance.session.groups import Groups
 from gym_conformance.session.held import Held
 from gym_conformance.session.latencies import Latencies
 from gym_conformance.session.server_fault import Fault, ServerFault
@@ -76,6 +77,7 @@ class Endpoint:
     def __post_init__(self) -> None:
         self._secrets: Secrets | None = None
         self.held = Held()
+        self.groups = Groups()
         self._free = asyncio.Semaphore(self.in_flight)
         self._under_way = 0
         self._largest = 0
@@ -176,10 +178,37 @@ class Channel:
     async def send(self, request: Request) -> Exchange:
         """Send one request; a redirect is not followed, an error status is no error.
 
+        A verify that scores whole groups is sent as one rollout of a group.
+
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline; the exchange is recorded all the same.
             NotSent: the path has hung too often to be asked again, the run is out of time, or too much is held.
         """
+        groups = self.endpoint.groups
+        if groups.size > 1 or not groups.concern(request):
+            return await self._send(request)
+        try:
+            exchange = await self._send(request)
+        except ServerFault as fault:
+            if fault.fault is not Fault.HANG or not await self._belongs_in_a_group(request):
+                raise
+            self.exchanges = [one for one in self.exchanges if one is not fault.exchange]
+            return await self._send(request)
+        if exchange.reply and groups.asked_for(request, exchange.reply) and await self._belongs_in_a_group(request):
+            self.forget(exchange)
+            return await self._send(request)
+        return exchange
+
+    async def _belongs_in_a_group(self, request: Request) -> bool:
+        """Whether it is scored only with others; a hang of it was none then."""
+        hangs = self.endpoint.hangs.pop(request.path, 0)
+        endpoint = self.endpoint
+        if await endpoint.groups.learn(request, self.reply_to, endpoint.in_flight, endpoint.timeout):
+            return True
+        self.endpoint.hangs[request.path] += hangs
+        return False
+
+    async def _send(self, request: Request) -> Exchange:
         self.endpoint.ensure_time()
         self.endpoint.ensure_room()
         if self.endpoint.hangs[request.path] >= _HANGS:
@@ -187,16 +216,20 @@ class Channel:
         self.endpoint.held.add(request)
         self._sent += 1
         number = self._sent
+        groups, others = self.endpoint.groups, tuple[Request, ...]()
+        if groups.size > 1 and groups.concern(request):
+            request, *rest = groups.members(request)
+            others = tuple(rest)
         try:
-            reply = await self._exchange(request)
+            reply = await (groups.send(request, others, self.reply_to) if others else self.reply_to(request))
         except ServerFault as fault:
             self.endpoint.hangs[request.path] += fault.fault is Fault.HANG
-            fault.exchange = Exchange(number, request, fault=f"{fault.fault}: {fault.detail}")
+            fault.exchange = Exchange(number, request, fault=f"{fault.fault}: {fault.detail}", group=others)
             self.exchanges.append(fault.exchange)
             raise
         self.endpoint.took(request, reply)
         self.endpoint.heard(request, reply)
-        exchange = Exchange(number, request, reply)
+        exchange = Exchange(number, request, reply, group=others)
         self.exchanges.append(exchange)
         self.endpoint.held.add(reply)
         self._replies += len(reply.body)
@@ -224,7 +257,12 @@ class Channel:
         """Leave an exchange out of the record: it proved harmless, and would only lengthen the reproduction."""
         self.exchanges.remove(exchange)
 
-    async def _exchange(self, request: Request) -> Reply:
+    async def reply_to(self, request: Request) -> Reply:
+        """Send one request as it stands, and keep no record of it.
+
+        Raises:
+            ServerFault: no whole, valid HTTP reply came within the deadline.
+        """
         headers = {"accept": "*/*", "user-agent": "gym-conformance"}
         headers |= {
             name.lower(): value for given in (self.endpoint.headers, request.headers) for name, value in given.items()

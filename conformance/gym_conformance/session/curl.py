@@ -3,7 +3,7 @@
 Cookies travel as in the real exchange: each curl dumps its reply's headers (`-D 1.head`), and a later one sends the
 cookies that are in such a file (`-b 1.head`), so that a script works on a fresh server, where the ids are others. The
 ids of typed sessions are made anew each time. A header that an earlier reply gave, such as a session's token, is
-looked up in that reply (`tee 1.json`).
+looked up in that reply (`tee 1.json`). A rollout that is scored only in a group is sent while a loop sends the others.
 """
 
 import base64
@@ -23,7 +23,7 @@ _INLINE_BYTES = 400
 _PLAIN_BYTES = 4_000
 
 #: How a command names the file of a body: last, or where a session's id in it is replaced, or the reply is kept, too.
-_BODY_FILE = re.compile(r"\d+\.body(?=\)?(?: \| tee \d+\.json)?$)")
+_BODY_FILE = re.compile(r"[\d-]+\.body(?=\)?(?: \| tee \d+\.json| & done)?$)")
 _MAKES_FILE = "printf %s "
 
 #: Bytes that stand for themselves between $' and '.
@@ -61,7 +61,14 @@ def curl_script(
         timeout: seconds after which curl gives up.
         secrets: what is left out of paths, headers, cookies and bodies.
     """
-    exchanges = [replace(exchange, request=_without(exchange.request, secrets)) for exchange in exchanges]
+    exchanges = [
+        replace(
+            exchange,
+            request=_without(exchange.request, secrets),
+            group=tuple(_without(other, secrets) for other in exchange.group[:1]) * len(exchange.group),
+        )
+        for exchange in exchanges
+    ]
     fresh = _fresh(exchanges)
     wanted = {exchange.request.cookies.origin for exchange in exchanges} - {None}
     lent = {number for exchange in exchanges for number in exchange.request.borrowed.values()}
@@ -71,6 +78,7 @@ def curl_script(
         file, body = _body(exchange, fresh)
         tee = f" | tee {exchange.number}.json" if exchange.number in lent else ""
         dump = exchange.number in wanted
+        commands += _others(exchange, base_url, shared, timeout)
         commands += [*file, _curl(exchange, base_url, shared, timeout, body, dump=dump) + tee]
     names = [f'{name}="resources-session-$(date +%s%N)-{name}"' for name in fresh.values()]
     files = any(command.startswith(_MAKES_FILE) for command in commands)
@@ -149,6 +157,20 @@ def _curl(exchange: Exchange, base_url: str, shared: list[str], timeout: float, 
         *body,
     ]
     return " ".join(parts)
+
+
+def _others(exchange: Exchange, base_url: str, shared: list[str], timeout: float) -> list[str]:
+    """What sends the rest of a group: all alike but for their numbers, which come last in their bodies."""
+    if not exchange.group:
+        return []
+    file = f"{exchange.number}-1.body"
+    packed = base64.b64encode(gzip.compress(exchange.group[0].body or b"", mtime=0)).decode()
+    each = _curl(replace(exchange, request=exchange.group[0]), base_url, shared, timeout, [], dump=False)
+    counted = rf"""--data-binary @<(sed "s/:1}}\$/:$i}}/" {file})"""
+    return [
+        f"{_MAKES_FILE}{packed} | base64 -d | gunzip > {file}",
+        f"for i in $(seq {len(exchange.group)}); do {each} -o {exchange.number}-$i.out {counted} & done",
+    ]
 
 
 def _header(request: Request, name: str) -> str:

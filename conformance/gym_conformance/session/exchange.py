@@ -119,12 +119,16 @@ class Reply:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request and its reply, or the fault that came instead. `number` counts from 1 within one trial."""
+    """A request and its reply, or the fault that came instead. `number` counts from 1 within one trial.
+
+    `group` are the requests that were sent at the same time because the server answers this one only with them.
+    """
 
     number: int
     request: Request
     reply: Reply | None = None
     fault: str = ""
+    group: tuple[Request, ...] = ()
 
     @property
     def received(self) -> Cookies:
