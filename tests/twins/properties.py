@@ -148,6 +148,19 @@ class CurrentSession(ReferenceServer):
         return await super().call(self.current, tool, arguments)
 
 
+class ArgumentsInOnePlace(ReferenceServer):
+    """What is asked for stands in one place across an await: another's words are written where two ask alike at once."""
+
+    arguments: Json = {}  # noqa: RUF012 - one place for all, as in what shipped
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        if tool.name == "add_stock":
+            self.arguments = arguments
+            await asyncio.sleep(0.005)
+            arguments = self.arguments
+        return await super().call(session_id, tool, arguments)
+
+
 class RefusesLate(ReferenceServer):
     """A call that is refused has already cleared the session it came in."""
 
@@ -245,6 +258,7 @@ TWINS = (
     PropertyTwin("state in the cookie", StateInCookie, _words("isolation-two-clients")),
     PropertyTwin("no two replies equal", OrdersAnswers, _words("repeat-replies"), calls=1),
     PropertyTwin("the current session across an await", CurrentSession, _words("isolation-concurrent")),
+    PropertyTwin("arguments in one place across an await", ArgumentsInOnePlace, _words("isolation-told"), calls=4, sessions=4),
     PropertyTwin("the sixth session evicts the first", lambda: ReferenceServer(sessions=SessionStore(limit=5)), _words("isolation-crowded"), sessions=7),
     PropertyTwin("a tool that fails on a value its definition allows", FailsOnLargeQuantities, _words("calls-valid"), calls=1),
     PropertyTwin("a tool that refuses a value its definition allows", RefusesNull, _words("calls-valid"), calls=1),

@@ -3,6 +3,7 @@
 Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session of its own (every version).
 """
 
+import asyncio
 from random import Random
 from typing import Final
 
@@ -24,6 +25,10 @@ _STORE: Final = (
     "a cache, or a store keyed by the row or its task. No seed resets it, or the seed of another session does."
 )
 _BY_ID: Final = "What a session made is found by its id or cursor alone: look it up within the session that asks."
+_AT_ONCE: Final = (
+    "What one request is about is kept where others find it while it waits: a module variable, or an attribute of the "
+    "server or of a client that all share, across an await or between threads. Or one store for several sessions."
+)
 
 #: Characters that are shown around what was overheard.
 _AROUND = 60
@@ -43,24 +48,31 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
     """Gives each of two sessions words of its own, in free texts of its calls and of its row, and looks for the others'.
 
     They run one after the other and side by side, on one row and on two; the second also asks for what the first was
-    given: its ids and cursors. No reply holds a word that its session did not send. Nothing is compared, so that noise
-    and a store that grows hide nothing, and a word is drawn from so many that no accident finds it.
+    given: its ids and cursors. Then four do the same at the same time, step by step. No reply holds a word that its
+    session did not send. Nothing is compared, so that noise and a store that grows hide nothing, and a word is drawn from
+    so many that no accident finds it.
 
     Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session of its own (every version).
     """
     schedule = renewed(schedule, Random())  # noqa: S311 - words, no secrets
     rollouts = opened(trial.gym, trial.channel, schedule)
+    most = max(trajectory.steps for trajectory in schedule.trajectories)
+    steps = [tuple(range(len(rollouts)))] * most if schedule.concurrent else [(turn,) for turn in schedule.turns()]
     told: dict[str, tuple[int, Exchange]] = {}
     sent: list[set[str]] = [set() for _ in rollouts]
-    for turn in schedule.turns():
-        done = len(trial.channel.exchanges)
-        await rollouts[turn].step()
-        for exchange in trial.channel.exchanges[done:]:
+    for turns in steps:  # those of one step take it at the same time
+        ended = await asyncio.gather(*(rollouts[turn].step() for turn in turns), return_exceptions=True)
+        made = [(turn, rollouts[turn].exchanges[-1]) for turn in turns if rollouts[turn].exchanges]
+        for turn, exchange in made:
             for marker in markers((exchange.request.body or b"").decode("latin-1")):
                 told.setdefault(marker, (turn, exchange))
                 sent[turn].add(marker)
-            for marker in markers(exchange.reply.text) if exchange.reply else ():
-                if marker in told and marker not in sent[turn]:
+        for fault in ended:
+            if isinstance(fault, BaseException):
+                raise fault
+        for turn, exchange in made:
+            for marker in markers(exchange.reply.text) - sent[turn] if exchange.reply else ():
+                if marker in told:
                     raise _overheard(schedule, turn, exchange, marker, told[marker])
 
 
@@ -76,6 +88,6 @@ def _overheard(
         f"{exchange.request.path} of session {session_name(turn)} knows nothing of {marker!r}, which only session "
         f"{session_name(teller)} was told, in {telling.request.path}",
         f"...{text[at : at + 2 * _AROUND + len(marker)]}...",
-        _BY_ID if asked else _STORE,
+        _AT_ONCE if schedule.concurrent else _BY_ID if asked else _STORE,
         Cause.SHARED_STATE,
     )

@@ -20,7 +20,7 @@ from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import run
-from gym_conformance.trajectories.first import made_up
+from gym_conformance.trajectories.first import bare_reads, made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, volatile
@@ -83,24 +83,14 @@ def reads_on(gym: Gym, row: Row) -> Trajectory:
     own = {tool.name for tool in row.tools}
     strange = [call for call in others if call.name in own and call not in reads]
     named = {call.name for call in reads}
-    bare = [call for call in _bare_calls(row)[:_READS] if call.name not in named]
+    bare = [call for call in bare_reads(row)[:_READS] if call.name not in named]
     return Trajectory(row, (*reads[:_READS], *bare, *strange[:_STRANGE]))
-
-
-def _bare_calls(row: Row) -> list[Call]:
-    """Calls without arguments of the tools that require none, if they read or take none at all."""
-    tools = [tool for tool in row.tools if is_read(tool.name) or not tool.parameters.get("properties")]
-    return [Call(tool.name, {}) for tool in tools if not _required(row, tool.name)]
 
 
 def _recorded_reads(gym: Gym, row: Row) -> list[Call]:
     """Those of the row's first recorded rollout that need no earlier reply."""
     recorded = [call for rollout in gym.recorded.get(row, ())[:1] for call in followed(row, rollout).calls]
     return [call for call in recorded if is_read(call.name) and "$reply" not in json.dumps(call.arguments)]
-
-
-def _required(row: Row, name: str) -> Any:
-    return next((tool.parameters.get("required") for tool in row.tools if tool.name == name), None)
 
 
 def writing(gym: Gym, row: Row) -> Trajectory:

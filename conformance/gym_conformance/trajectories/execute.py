@@ -13,7 +13,7 @@ from gym_conformance.contract.policy_output import Item, function_call, function
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session
-from gym_conformance.session.exchange import reply_of
+from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 from gym_schemas import admits
@@ -31,6 +31,7 @@ class TrajectoryRun:
         self.trajectory = trajectory
         self.session: Session = gym.contract.session(channel, trajectory.row, habit)
         self.steps: list[StepOutcome] = []
+        self.exchanges: list[Exchange] = []
         self.output: list[Item] = []
         self.refusals: list[StepOutcome] = []
         self._graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are written, never made
@@ -67,7 +68,7 @@ class TrajectoryRun:
 
     async def _run(self) -> AsyncIterator[None]:
         # A seed's reply holds tokens and ids by design (the mcp block): only its status is an outcome.
-        self.steps.append(StepOutcome(SEED_SESSION, reply_of(await self.session.seed()).status, None))
+        self.steps.append(StepOutcome(SEED_SESSION, self._kept(await self.session.seed()).status, None))
         yield
         for number, call in enumerate(self.trajectory.calls):
             await self._call(number, call)
@@ -80,7 +81,7 @@ class TrajectoryRun:
         if self._graded:
             self.output.append(function_call(call.name, json.dumps(arguments), f"call_{number}"))
             return
-        reply = reply_of(await self.session.call(Call(call.name, arguments)))
+        reply = self._kept(await self.session.call(Call(call.name, arguments)))
         outcome = StepOutcome.of_call(call, reply)
         self.replies.append(outcome.body)
         if number in self.trajectory.noise:
@@ -93,6 +94,10 @@ class TrajectoryRun:
             function_call_output(reply.text, call_id),
         ]
 
+    def _kept(self, exchange: Exchange) -> Reply:
+        self.exchanges.append(exchange)
+        return reply_of(exchange)
+
     def _told(self, call: Call) -> Any:
         """The arguments with what was returned in them; its stand-ins where the tool's definition refuses that."""
         told, stand_ins = resolve(call.arguments, self.replies, self.others), resolve(call.arguments, [])
@@ -104,7 +109,7 @@ class TrajectoryRun:
     async def verify(self) -> StepOutcome:
         """Have what was done so far scored."""
         scored = response([*self.output, message(self.trajectory.answer)])
-        return StepOutcome.of_verify(reply_of(await self.session.verify(scored)))
+        return StepOutcome.of_verify(self._kept(await self.session.verify(scored)))
 
 
 async def _finish(rollout: TrajectoryRun, free: asyncio.Semaphore) -> None:

@@ -100,6 +100,12 @@ def in_turn(trajectories: Sequence[Trajectory]) -> Iterator[int]:
         yield from (turn for turn, trajectory in enumerate(trajectories) if step < trajectory.steps)
 
 
+def bare_reads(row: Row) -> list[Call]:
+    """Calls without arguments of the tools that require none, if they read or take none at all."""
+    tools = (tool for tool in row.tools if is_read(tool.name) or not tool.parameters.get("properties"))
+    return [Call(tool.name, {}) for tool in tools if not tool.parameters.get("required")]
+
+
 def made_up(knowledge: Knowledge, row: Row) -> Trajectory:
     """The smallest call of each tool, writes before reads, with what earlier calls return in the place of ids."""
     writes, reads = list[Call](), list[Call]()

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row
-from gym_conformance.trajectories.first import in_turn, known
+from gym_conformance.trajectories.first import bare_reads, in_turn, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, references, trajectories
 from gym_conformance.trajectories.renaming import own, takes_any_word, word
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_session
@@ -98,12 +98,15 @@ class Marking:
 _TEXTS = re.compile(r"\S+( \S+)+", re.DOTALL)
 _WORDS = re.compile(r"[^\W\d_]{3,}( \S+)*")
 
+#: Sessions that do the same at the same time, and what each of them reads in the end.
+_AT_ONCE, _READS = 4, 4
+
 #: How a session's row and calls are marked, one after the other.
 _WAYS = ((None, False), (None, True), (_TEXTS, False), (_WORDS, False), (_WORDS, True))
 
 
 def told_apart(knowledge: Knowledge, draw: Random) -> list[Schedule]:
-    """Two sessions, each with markers of its own: one after the other and side by side, on one row and on two."""
+    """Sessions with markers of their own: two one after the other and side by side, on one row and on two; four at once."""
     found = known(knowledge)
     if not found:
         return []
@@ -118,13 +121,30 @@ def told_apart(knowledge: Knowledge, draw: Random) -> list[Schedule]:
             Schedule((first, second), tuple(in_turn((first, second)))),
             _seeds_first(first, asking(first, two, knowledge)),
         ]
-    return schedules
+    marked = (at_once(each, draw, everything=everything) for each in (one, two) for everything in (False, True))
+    return [schedule for schedule in (*schedules, *marked) if _is_marked(schedule)]
+
+
+def _is_marked(schedule: Schedule) -> bool:
+    """Whether a session is told anything that another could be found to know."""
+    said = ([own(one.row), *(call.arguments for call in one.calls)] for one in schedule.trajectories)
+    return any(markers(json.dumps(each)) for each in said)
+
+
+def at_once(trajectory: Trajectory, draw: Random, *, everything: bool) -> Schedule:
+    """Sessions that do the same at the same time, each in its own words, and then read what is there."""
+    reads = [call for call in bare_reads(trajectory.row) if call not in trajectory.calls]
+    whole = replace(trajectory, calls=(*trajectory.calls, *reads[:_READS]))
+    sessions = (Marking(draw, None, everything).marked(whole) for _ in range(_AT_ONCE))
+    return Schedule(tuple(sessions), concurrent=True)
 
 
 @st.composite
 def any_told_apart(draw: st.DrawFn, knowledge: Knowledge) -> Schedule:
-    """Any two sessions, each with markers of its own, in any order of their steps; the second asks for the first's."""
+    """Any sessions with markers of their own: two in any order of their steps, or of which one asks for the other's; or more at once."""
     drawn = Random(draw(st.integers(0, 2**32)))  # noqa: S311 - words, no secrets
+    if draw(st.booleans()):
+        return at_once(draw(trajectories(knowledge, min_calls=1)), drawn, everything=draw(st.booleans()))
     rows, everything = draw(st.sampled_from(_WAYS))
     one, two = [
         Marking(drawn, rows, everything).marked(draw(trajectories(knowledge, min_calls=1))) for _session in range(2)

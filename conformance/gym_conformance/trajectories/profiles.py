@@ -33,7 +33,7 @@ class Profile:
 
 
 #: tests/twins/test_properties.py finds its faults with the same `quiet`; benchmarks/until_found.py shows how early.
-QUICK: Final = Profile("quick", 200, 1.0, floor=8, quiet=16)
+QUICK: Final = Profile("quick", 200, 1.0, floor=8, quiet=10)
 
 PROFILES: Final = {
     profile.name: profile
