@@ -47,12 +47,12 @@ _TEXTS: Final = ("title", "why", "subject", "expected", "actual", "hint", "reaso
 _LINES: Final = ("trajectory", "log")
 _LONGEST: Final = 1_000
 
-_LISTS = ("reproduce", "trajectory", "drift", "readings", "log")
+_LISTS = ("reproduce", "trajectory", "drift", "readings", "load", "log")
 
 #: Left out of the JSON where they say nothing.
 _OPTIONAL = frozenset(
     {
-        *("file", "line", "accepted", "trajectory", "replay", "drift", "readings", "log"),
+        *("file", "line", "accepted", "trajectory", "replay", "drift", "readings", "load", "log"),
         *("script", "framework", "caution", "cause", "not_examined"),
     }
 )
@@ -70,6 +70,63 @@ class ProcessReading:
     memory: int
     children: int
     files: int
+
+
+@dataclass(frozen=True)
+class EndpointLoad:
+    """How long good replies of one endpoint took under load, in seconds."""
+
+    endpoint: str
+    count: int
+    p50: float
+    p95: float
+    p99: float
+
+
+@dataclass(frozen=True)
+class LoadLevel:
+    """What came of whole episodes, so many at once.
+
+    Attributes:
+        in_flight: episodes under way at once.
+        episodes: those that ended.
+        seconds: from the first to the last.
+        wrong: of those that ended, with another reply or reward than alone, and how many of them were
+        lost: answered 4xx where alone they are not, or
+        crashed: answered 5xx.
+        unanswered: episodes that got no answer in time.
+        broken: episodes whose connection broke, or was refused.
+        memory: resident, of the server's process and its children, in bytes; 0 where it is not known.
+        cores: that the server kept busy; 0 where it is not known.
+        endpoints: how long replies took.
+    """
+
+    in_flight: int
+    episodes: int
+    seconds: float
+    wrong: int
+    lost: int
+    crashed: int
+    unanswered: int
+    broken: int
+    memory: int
+    cores: float
+    endpoints: tuple[EndpointLoad, ...] = ()
+
+    @property
+    def rate(self) -> float:
+        """Episodes a second."""
+        return self.episodes / self.seconds if self.seconds else 0.0
+
+    @property
+    def held(self) -> bool:
+        """Whether each episode was answered, and as alone."""
+        return not (self.wrong or self.unanswered or self.broken)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> "LoadLevel":
+        """From a JSON object, as `dataclasses.asdict` makes it."""
+        return cls(**dict(data) | {"endpoints": tuple(EndpointLoad(**each) for each in data["endpoints"])})
 
 
 @dataclass(frozen=True)
@@ -101,6 +158,7 @@ class Finding:
         not_examined: of a check that does not apply, whether an option or a file would have made it apply (`reason`).
         drift: rows for the drift report, as JSON objects (`probes.drift_row`).
         readings: what the server's process held, where it was looked at, as JSON objects (`ProcessReading`).
+        load: what came of episodes, so many at once, as JSON objects (`LoadLevel`).
         docs: the address of the check's documentation.
     """
 
@@ -124,6 +182,7 @@ class Finding:
     log: tuple[str, ...] = field(default=())
     drift: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     readings: tuple[Mapping[str, int], ...] = field(default=(), repr=False)
+    load: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     framework: bool = False
     caution: str = ""
     cause: Cause | None = None

@@ -108,7 +108,9 @@ class Judge:
         trial.tried.trials += 1
         finding = await self._ended(check, subject, trial)
         rows = tuple(row.as_json(self.gym.endpoint.secrets) for row in trial.drift)
-        return replace(finding, drift=rows, readings=tuple(map(asdict, trial.readings)))
+        return replace(
+            finding, drift=rows, readings=tuple(map(asdict, trial.readings)), load=tuple(map(asdict, trial.load))
+        )
 
     async def _ended(self, check: Check, subject: object, trial: Trial, *, repeated: bool = False) -> Finding:
         try:

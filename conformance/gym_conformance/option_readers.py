@@ -26,6 +26,9 @@ _OWN_HEADERS = frozenset({"cookie", "content-length", "transfer-encoding", "conn
 #: Of a number: enough for any seed, and few enough for any machine.
 _DIGITS = 18
 
+#: Connections of one client to one address: it has some 28,000 ports for them.
+_AT_ONCE = 16_384
+
 #: A release, such as 0.7.0 or 0.8.0rc1.
 _RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.?dev|\.?post)\d+)?")
 
@@ -62,6 +65,14 @@ def read_count(option: str, given: str, least: int) -> int:
     if not given.isascii() or not given.isdigit() or len(given) > _DIGITS or int(given) < least:
         raise BadOption(f"{option} {given!r}: give a whole number, {least} or more, of at most {_DIGITS} digits")
     return int(given)
+
+
+def read_counts(option: str, given: str) -> tuple[int, ...]:
+    """Whole numbers between commas, each once, in ascending order."""
+    counts = sorted({read_count(option, each.strip(), 1) for each in given.split(",")})
+    if counts[-1] > _AT_ONCE:
+        raise BadOption(f"{option} {given!r}: more than {_AT_ONCE:,}; a machine has not the ports for it")
+    return tuple(counts)
 
 
 def read_seconds(option: str, given: str, most: float = 3600) -> float:

@@ -21,6 +21,7 @@ from gym_conformance.option_readers import (
     find_envs,
     read_choice,
     read_count,
+    read_counts,
     read_header,
     read_new_file,
     read_path,
@@ -57,6 +58,9 @@ LAUNCHES: Final = (DIRECT := "direct", REAL := "real")
 #: Processes of one server.
 MOST_WORKERS: Final = 64
 
+#: Episodes at once, one number after the other.
+LOADS: Final = (1, 8, 64, 256, 1024)
+
 #: What the checks that try no trajectories send to a server of a few tools (benchmarks/judge.py counts them).
 FIXED_REQUESTS: Final = 500
 
@@ -82,6 +86,7 @@ class Option:
         many: gathers the values of an option that may be given several times; None where it may be given once.
         ini: whether the ini file may have it.
         paths: whether a relative path in the ini file starts at the ini file.
+        bare: its value where it is given without one; '' where it must have one.
         chooses: whether it says what is judged; one such on the command line replaces all of them in the ini file.
     """
 
@@ -94,6 +99,7 @@ class Option:
     ini: bool
     paths: bool
     chooses: bool
+    bare: str
 
     @property
     def ini_key(self) -> str:
@@ -136,10 +142,11 @@ def _option(
     ini: bool = True,
     paths: bool = False,
     chooses: bool = False,
+    bare: str = "",
 ) -> Any:
     """A field of `Options`; `spec` is the option's name and its metavar."""
     name, _, metavar = spec.partition(" ")
-    row = Option(name, metavar, help, more, read, many, ini, paths, chooses)
+    row = Option(name, metavar, help, more, read, many, ini, paths, chooses, bare)
     metadata = {_ROW: row}
     if many:
         return field(default_factory=lambda: many(()), metadata=metadata, repr=many is not dict)
@@ -293,6 +300,17 @@ class Options:
         "the server's process on this machine, to see what sessions leave behind",
         partial(read_count, least=1),
     )
+    load: tuple[int, ...] = _option(
+        "--gym-load N,N,...",
+        "run whole episodes, so many at once, and hold replies and rewards to what they are alone",
+        read_counts,
+        default=(),
+        more=f"`--gym-load` alone is {','.join(map(str, LOADS))}; [docs/load.md](docs/load.md)",
+        bare=",".join(map(str, LOADS)),
+    )
+    load_anyway: bool = _option(
+        "--gym-load-anyway", "load a server that is not on this machine, too: others may be using it", ini=False
+    )
     at_once: int | None = _option(
         "--gym-in-flight N",
         f"concurrent requests (default: {IN_FLIGHT_HERE}, {IN_FLIGHT_ELSEWHERE} for another machine)",
@@ -373,6 +391,11 @@ _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
         f"--gym-workers: more than {MOST_WORKERS}; a few show what several processes do",
     ),
     (lambda it: it.nemo and not it.install, "--gym-nemo: nothing is installed; give --gym-install too"),
+    (
+        lambda it: it.load and not it.load_anyway and not is_here(it.url),
+        "--gym-load: the server is not on this machine, and others may be using it; give --gym-load-anyway too",
+    ),
+    (lambda it: it.load_anyway and not it.load, "--gym-load-anyway: there is no load; give --gym-load too"),
     (lambda it: it.watch and not it.envs, "--gym-watch: there are no files to watch; give --gym-env DIR"),
     (lambda it: it.demo and it.data, "--gym-data: --gym-demo has data of its own; leave out one of them"),
     (

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.registry import CHECKS, LAUNCHED
+from gym_conformance.checks.registry import CHECKS, LAUNCHED, LOAD
 
 
 def catalogue() -> str:
@@ -18,11 +18,17 @@ def _lines() -> Iterator[str]:
     yield f"{len(CHECKS)} rules, in the order in which they run. This page is made from the code:"
     yield "`python -m gym_conformance.checks > docs/checks.md`. An id and its level never change their meaning."
     section = ""
-    for check in CHECKS + LAUNCHED:
+    for check in CHECKS + LAUNCHED + LOAD:
         if check.section != section:
             section = check.section
-            yield from ("", f"## {section}" + (" (launched servers only)" if check in LAUNCHED else ""))
+            yield from ("", f"## {section}" + _when(check))
         yield from _entry(check)
+
+
+def _when(check: Check) -> str:
+    if check in LAUNCHED:
+        return " (launched servers only)"
+    return " (only with `--gym-load`)" if check in LOAD else ""
 
 
 def _entry(check: Check) -> Iterator[str]:

@@ -7,6 +7,7 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
 from gym_conformance.trajectories.before_and_after import FirstLook
 from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.in_flight import Load
 from gym_conformance.trajectories.profiles import USUAL, Search
 
 
@@ -18,11 +19,13 @@ class Settings:
         search: how much to search.
         pid: the server's process, if it is known and on this machine.
         first_look: whether a check of this run wants to know what the untouched server answers.
+        load: how many episodes at once are tried, one number after the other.
     """
 
     search: Search = USUAL
     pid: int | None = None
     first_look: bool = True
+    load: tuple[int, ...] = ()
 
 
 @dataclass
@@ -33,12 +36,14 @@ class Learned:
         knowledge: what trajectories are made from; None until a property needs it.
         first_look: what it answered before any session had written anything; None until it is taken.
         shared: whether sessions were found to share state while they are open.
+        load: what came of episodes, so many at once; None until they were run.
         offer: what it serves over MCP, as far as it is known.
     """
 
     knowledge: Knowledge | None = None
     first_look: FirstLook | None = None
     shared: bool = False
+    load: Load | None = None
     offer: Offer = field(default_factory=Offer)
 
 

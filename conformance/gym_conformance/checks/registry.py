@@ -14,6 +14,7 @@ from gym_conformance.checks import (
     isolation,
     judge_models,
     live,
+    load,
     mcp,
     mcp_calls,
     mcp_tokens,
@@ -72,6 +73,9 @@ FILES: Final[tuple[Check, ...]] = _checks(files)
 #: What a verify makes of its judge's words, and an episode of its model's, tried after all others where the suite is
 #: judge and model.
 JUDGE_MODELS: Final[tuple[Check, ...]] = _checks(judge_models) + _checks(model)
+
+#: Tried only where a load is asked for.
+LOAD: Final[tuple[Check, ...]] = _checks(load)
 
 #: The last: they end the server's process, and what was in it is gone.
 RESTARTS: Final[tuple[Check, ...]] = _checks(restart)

@@ -11,7 +11,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.statuses import is_crash, is_refusal
-from gym_conformance.findings import ProcessReading
+from gym_conformance.findings import LoadLevel, ProcessReading
 from gym_conformance.gym_under_test import BARE_ROW, Gym
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.session.channel import Channel
@@ -27,7 +27,7 @@ class Trial:
     that broke a property; `volatile` names the places in replies that were not compared, since they differ between two
     runs alone, and `hidden` counts them among how many values in all; `shrinking` says that the fault is certain, and what is tried is to be a shorter example of it;
     `dismissed` tells the differences that chance may explain; `drift` are the rows for the drift report; `readings` are
-    of the server's process.
+    of the server's process; `load` is what came of episodes, so many at once.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -42,6 +42,7 @@ class Trial:
         self.schedule: Schedule | None = None
         self.drift: list[DriftRow] = []
         self.readings: list[ProcessReading] = []
+        self.load: list[LoadLevel] = []
         self._asked = self._times_asked()
         #: The last lines that a launched server printed since the trial began.
         self.log = self.launched.listen()

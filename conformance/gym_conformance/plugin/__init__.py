@@ -22,7 +22,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("gym", "gym conformance (judge a NeMo Gym resources server)")
     for row in TABLE.values():
         if row.metavar:
-            group.addoption(row.name, metavar=row.metavar, action="append" if row.many else "store", help=row.help)
+            bare = {"nargs": "?", "const": row.bare} if row.bare else {}
+            action = "append" if row.many else "store"
+            group.addoption(row.name, metavar=row.metavar, action=action, help=row.help, **bare)
         else:
             group.addoption(row.name, action="store_true", help=row.help)
         if row.ini:

@@ -9,12 +9,13 @@ import pytest
 from gym_conformance.baseline import Stale
 from gym_conformance.checks.check import Check
 from gym_conformance.contract.openapi import phrase
-from gym_conformance.findings import NOT_SELECTED, Finding, Verdict
+from gym_conformance.findings import NOT_SELECTED, Finding, LoadLevel, Verdict
 from gym_conformance.options import Options
 from gym_conformance.reports.changes import MENDED, NEW, Changes, compare
 from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.finding_groups import alike, shared_causes
 from gym_conformance.reports.known_clients import Compatibility, Works, compatibilities
+from gym_conformance.reports.load_curve import text_lines
 from gym_conformance.reports.report import (
     Report,
     about_training,
@@ -217,6 +218,9 @@ def _write_target(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
         terminal.write_line(f"{target['url']} is {phrase(target['kind'])} ({target['evidence']}){sessions}.")
     if len(tally.found) == len(tally.checks):
         _write_clients(terminal, compatibilities(findings))
+    if load := next((one.load for one in findings if one.load), ()):
+        for line in text_lines([LoadLevel.of(level) for level in load]):
+            terminal.write_line(line)
     requests = sum(count for count, _ in tally.effort.values())
     seconds = sum(spent for _, spent in tally.effort.values())
     terminal.write_line(

@@ -29,6 +29,7 @@ from gym_conformance.plugin.target_run import Effort, Run, Unreachable, ensure_r
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.reports.repo_paths import relative
+from gym_conformance.session.process import allow_open_files
 from gym_conformance.trajectories.trajectory import Schedule
 
 _NOTHING = Effort(0, 0.0)
@@ -146,6 +147,8 @@ class Target:
 
     def _served(self) -> Run:
         if self._run is None:
+            if self.options.load:
+                allow_open_files(max(self.options.load))  # a launched server inherits it
             try:
                 served = self._stack.enter_context(self.serve())
             except NotLaunched:

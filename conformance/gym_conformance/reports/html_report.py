@@ -19,6 +19,7 @@ from gym_conformance.reports.page.drift_section import drift
 from gym_conformance.reports.page.finding_list import findings
 from gym_conformance.reports.page.fleet_sections import bar, changed, missing, outcome_counts, servers, shared
 from gym_conformance.reports.page.latency_plots import latency
+from gym_conformance.reports.page.load_plot import load
 from gym_conformance.reports.page.markup import Markup, element, join, text
 from gym_conformance.reports.page.memory_plot import memory
 from gym_conformance.reports.report import Conclusion, Report
@@ -48,6 +49,8 @@ def html_report(report: Report) -> str:
         parts.append(latency(report.latency))
     if report.readings:
         parts.append(memory(report.readings))
+    if report.load:
+        parts.append(load(report.load))
     skip = element("a", "Skip to the findings", href="#findings", class_="skip")
     return document(f"{report.conclusion}: {report.target['url']}", skip, _verdict(report), element("main", *parts))
 
@@ -212,6 +215,7 @@ def _navigation(report: Report) -> Markup:
         "Drift": report.drift is not None,
         "Latency": bool(report.latency),
         "Memory": bool(report.readings),
+        "Load": bool(report.load),
     }
     links = [element("a", name, href=f"#{name.lower()}") for name, present in there.items() if present]
     return element("nav", join(links), aria_label="Parts of the report")

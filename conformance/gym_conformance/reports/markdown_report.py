@@ -18,6 +18,7 @@ from gym_conformance.reports.finding_groups import Group
 from gym_conformance.reports.fleet_needs import needs
 from gym_conformance.reports.fleet_table import FleetRow, ordered
 from gym_conformance.reports.known_clients import Compatibility
+from gym_conformance.reports.load_curve import text_lines
 from gym_conformance.reports.markdown_escapes import code, fenced, prose
 from gym_conformance.reports.report import Conclusion, Report
 from gym_conformance.reports.shown_text import named, script
@@ -121,6 +122,9 @@ def _blocks(report: Report) -> Iterator[str]:
     if report.latency:
         yield "### Latency"
         yield _latency(report.latency)
+    if report.load:
+        yield "### Load"
+        yield "```text\n" + "\n".join(text_lines(report.load)) + "\n```"
 
 
 def _findings(report: Report) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gym_conformance.baseline import Stale
 from gym_conformance.drift.tool_drift import Weight
-from gym_conformance.findings import NOT_SELECTED, Cause, Finding, ProcessReading, Verdict, worst
+from gym_conformance.findings import NOT_SELECTED, Cause, Finding, LoadLevel, ProcessReading, Verdict, worst
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.endpoint_latency import Latency
@@ -150,6 +150,11 @@ class Report:
         """Of the server's process; () where it was not looked at."""
         found = (finding.readings for finding in self.findings if len(finding.readings) > _COLD)
         return tuple(ProcessReading(**reading) for reading in next(found, ()))
+
+    @property
+    def load(self) -> tuple[LoadLevel, ...]:
+        """What came of episodes, so many at once; () where no load was asked for."""
+        return tuple(map(LoadLevel.of, next((one.load for one in self.findings if one.load), ())))
 
     @property
     def drift_conclusion(self) -> str:

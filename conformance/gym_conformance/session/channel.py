@@ -20,7 +20,7 @@ from gym_conformance.session.groups import Groups
 from gym_conformance.session.held import Held
 from gym_conformance.session.latencies import Latencies
 from gym_conformance.session.server_fault import Fault, ServerFault
-from gym_conformance.session.transport import FRESH, Transport
+from gym_conformance.session.transport import FRESH, IDLE_LIMIT, Transport
 
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
 _HANGS = 2
@@ -29,6 +29,9 @@ _HANGS = 2
 #: So many sessions' tokens are kept from being shown: those that a finding may still speak of.
 _TOKENS = 200
 
+
+#: Paths whose URLs are kept parsed.
+_ADDRESSES = 64
 
 #: Bytes that replies under way may come to, each as large as the largest so far.
 _AT_ONCE = 32 << 20
@@ -55,7 +58,7 @@ class Endpoint:
     """What all channels to one target share.
 
     `url` has no trailing slash; `timeout` is in seconds, per request; `seconds` is how long requests were under way,
-    however many at once; nothing is sent after `until`, in time.monotonic()'s seconds, which is when the run had taken
+    however many at once; a path that hung `most_hangs` times is not asked again; nothing is sent after `until`, in time.monotonic()'s seconds, which is when the run had taken
     `bound` seconds; `known` are secrets beside those in `headers`.
     """
 
@@ -64,6 +67,7 @@ class Endpoint:
     timeout: float
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     in_flight: int = 256
+    most_hangs: float = _HANGS
     hangs: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     seeds: int = 0
@@ -81,23 +85,37 @@ class Endpoint:
         self._free = asyncio.Semaphore(self.in_flight)
         self._under_way = 0
         self._largest = 0
+        self._addresses: dict[str, httpx.URL] = {}
         self._done = asyncio.Event()
         self._since = 0.0
 
-    def at(self, url: str) -> "Endpoint":
-        """The same for another process of the server, which nothing was asked yet."""
-        transport = Transport(httpx.URL(url), deadline=self.timeout)
+    def at(self, url: str, in_flight: int = 0) -> "Endpoint":
+        """The same with connections of its own, and nothing asked yet: for another process of the server, or for a load.
+
+        With `in_flight`, so many requests may be under way, and a path is asked again however often it hung.
+        """
+        transport = Transport(httpx.URL(url), deadline=self.timeout, idle=max(in_flight, IDLE_LIMIT))
         return Endpoint(
             url,
             transport,
             self.timeout,
             self.headers,
-            self.in_flight,
+            in_flight or self.in_flight,
+            most_hangs=math.inf if in_flight else self.most_hangs,
             until=self.until,
             bound=self.bound,
             known=self.known,
             tokens=self.tokens,
         )
+
+    def address(self, path: str) -> httpx.URL:
+        """The URL of a path; those of the first paths are kept, since parsing one takes as long as sending it."""
+        if (known := self._addresses.get(path)) is not None:
+            return known
+        made = httpx.URL(self.url + path)
+        if len(self._addresses) < _ADDRESSES:
+            self._addresses[path] = made
+        return made
 
     def ensure_time(self) -> None:
         """Go on only while the run may.
@@ -211,8 +229,8 @@ class Channel:
     async def _send(self, request: Request) -> Exchange:
         self.endpoint.ensure_time()
         self.endpoint.ensure_room()
-        if self.endpoint.hangs[request.path] >= _HANGS:
-            raise PathHangs(f"{request.method} {request.path} hung {_HANGS} times before in this run")
+        if (hung := self.endpoint.hangs[request.path]) >= self.endpoint.most_hangs:
+            raise PathHangs(f"{request.method} {request.path} hung {hung} times before in this run")
         self.endpoint.held.add(request)
         self._sent += 1
         number = self._sent
@@ -270,7 +288,7 @@ class Channel:
         if request.cookies:
             headers["cookie"] = request.cookies.header
         encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        url = self.endpoint.url + request.path
+        url = self.endpoint.address(request.path)
         sent = httpx.Request(request.method, url, headers=encoded, content=request.body, extensions=self._extensions)
         response = await self.endpoint.carry(sent)
         # As Latin-1, which any bytes are: httpx guesses, and what it guesses may not be sent back as it came

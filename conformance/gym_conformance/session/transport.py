@@ -35,6 +35,7 @@ class Transport(httpx.AsyncBaseTransport):
         deadline: Seconds from a request's start to its answer's last byte, connecting included.
         limit: How many bytes a body may have, as sent and as decoded.
         ssl_context: For https; None for httpx's default (certifi's authorities, or SSL_CERT_FILE).
+        idle: How many connections are kept open for reuse.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Transport(httpx.AsyncBaseTransport):
         deadline: float,
         limit: int = 16 * 1024 * 1024,
         ssl_context: ssl.SSLContext | None = None,
+        idle: int = IDLE_LIMIT,
     ) -> None:
         if origin.scheme not in {"http", "https"} or not origin.host:
             raise ValueError(f"not an http or https origin: {origin}")
@@ -52,6 +54,7 @@ class Transport(httpx.AsyncBaseTransport):
         self._port = origin.port or {"http": 80, "https": 443}[origin.scheme]
         self._deadline = deadline
         self._limit = limit
+        self._most_idle = idle
         if ssl_context is None and origin.scheme == "https":
             ssl_context = httpx.create_ssl_context()
         self._ssl = ssl_context if origin.scheme == "https" else None
@@ -123,7 +126,7 @@ class Transport(httpx.AsyncBaseTransport):
         except ServerFault:
             self._still_open()  # closed by us in the middle: no fault of the server's
             raise
-        if len(self._idle) < IDLE_LIMIT and not self._closed and not request.extensions.get(FRESH):
+        if len(self._idle) < self._most_idle and not self._closed and not request.extensions.get(FRESH):
             self._idle.append(connection)  # one that is closing is not usable, and soon forgotten
         else:
             connection.abort()

@@ -1,0 +1,96 @@
+"""The curve of a load: its knee, and what a maintainer needs to know of it in a sentence or two."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from gym_conformance.findings import EndpointLoad, LoadLevel
+
+#: A level that reaches so much of the highest rate is as fast as it gets.
+_AS_FAST: Final = 0.9
+
+#: An endpoint waits in a queue where it takes so many times as long as at the first level.
+_QUEUES: Final = 3.0
+
+#: Cores that a process keeps busy where one is all it can use.
+_ONE_CORE: Final = (0.75, 1.25)
+
+_BAR: Final = 24
+_MIB: Final = 2**20
+
+
+def held(levels: Sequence[LoadLevel]) -> int:
+    """The most episodes in flight up to which each was answered, and as alone; 0 for none."""
+    most = 0
+    for level in levels:
+        if not level.held:
+            break
+        most = level.in_flight
+    return most
+
+
+def knee(levels: Sequence[LoadLevel]) -> LoadLevel:
+    """The first level that is about as fast as any: more in flight only wait."""
+    fastest = max(level.rate for level in levels)
+    return next(level for level in levels if level.rate >= _AS_FAST * fastest)
+
+
+def sentence(levels: Sequence[LoadLevel]) -> str:
+    """Up to where it holds, from where on it is no faster, and what the others then wait for."""
+    most, turn, last = held(levels), knee(levels), levels[-1]
+    said = f"Holds to {most:,} in flight" if most else "Does not hold"
+    if most < last.in_flight:
+        first = next(level for level in levels if not level.held)
+        said += f"; {_failed(first)} with {first.in_flight:,}"
+    if turn is last:
+        return f"{said}; {turn.rate:,.0f} episodes a second, still rising."
+    said += f"; no faster beyond {turn.in_flight:,} ({turn.rate:,.0f} episodes a second)"
+    slow = _slowest(levels[0], last)
+    if slow is None:
+        return f"{said}."
+    before, now = slow
+    busy = _ONE_CORE[0] <= last.cores <= _ONE_CORE[1]
+    why = ": the server keeps one core busy" if busy else ""
+    path = now.endpoint.partition(" ")[2]
+    return f"{said}, where {path} queues ({_time(before.p50)}, then {_time(now.p50)}){why}."
+
+
+def _failed(level: LoadLevel) -> str:
+    parts = (
+        (level.wrong - level.lost - level.crashed, "another reply or reward"),
+        (level.lost, "refused"),
+        (level.crashed, "5xx"),
+        (level.unanswered, "not in time"),
+        (level.broken, "broken connections"),
+    )
+    return ", ".join(f"{count:,} {what}" for count, what in parts if count)
+
+
+def _slowest(first: LoadLevel, last: LoadLevel) -> tuple[EndpointLoad, EndpointLoad] | None:
+    """The endpoint that takes longest at the last level, if it waits there, before and then."""
+    alone = {each.endpoint: each for each in first.endpoints}
+    common = [each for each in last.endpoints if each.endpoint in alone]
+    now = max(common, key=lambda each: each.p50, default=None)
+    if now is None or now.p50 < _QUEUES * alone[now.endpoint].p50:
+        return None
+    return alone[now.endpoint], now
+
+
+def text_lines(levels: Sequence[LoadLevel]) -> Iterator[str]:
+    """The curve in plain characters: a line for each level, and the sentence."""
+    fastest = max(level.rate for level in levels) or 1.0
+    yield "Load (episodes in flight; times are this machine's, which client and server share):"
+    yield f"  {'at once':>7} {'episodes/s':>10}  {'':{_BAR}} {'slowest p50':>11} {'p95':>8} {'p99':>8} {'memory':>9}  astray"
+    for level in levels:
+        bar = "#" * round(_BAR * level.rate / fastest)
+        slow = max(level.endpoints, key=lambda each: each.p50, default=None)
+        times = [_time(each) for each in (slow.p50, slow.p95, slow.p99)] if slow else ["-"] * 3
+        memory = f"{level.memory / _MIB:,.0f} MiB" if level.memory else "-"
+        yield (
+            f"  {level.in_flight:>7,} {level.rate:>10,.1f}  {bar:{_BAR}} {times[0]:>11} {times[1]:>8} {times[2]:>8} "
+            f"{memory:>9}  {_failed(level) or '-'}"
+        )
+    yield f"  {sentence(levels)}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
