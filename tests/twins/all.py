@@ -1,6 +1,7 @@
 """Every twin."""
 
 from tests.twins import (
+    calibration,
     cookies,
     drift,
     groups,
@@ -28,6 +29,7 @@ _MODULES = (
     groups,
     repeat,
     reward,
+    calibration,
     typed,
     step,
     run,

@@ -14,7 +14,8 @@ NAME = "StockroomResourcesServer___stockroom"
 AFTER_VERIFY = """verify-degenerate verify-malformed-calls verify-framework-types verify-raw-surrogate verify-reward-finite verify-echoes
     verify-echoes-tokens verify-keeps-row-fields verify-reward-components verify-without-session verify-floor
     verify-malformed repeat-recorded repeat-declares-stateless reward-form reward-extra-read
-    reward-claim resources-loop-free metrics-shape metrics-order seed-reads-row"""
+    reward-claim resources-loop-free metrics-shape metrics-order seed-reads-row
+    calibration-gold calibration-floor calibration-swap calibration-odd calibration-separates"""
 NEED_COOKIE = "cookie-sent-again cookie-tampered cookie-unsigned-id cookie-signing-key cookie-foreign"
 
 

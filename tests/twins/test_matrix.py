@@ -54,9 +54,11 @@ def test_a_twin_fails_exactly_what_it_says(twin: Twin) -> None:
 def test_the_reference_passes_every_check() -> None:
     with serve(reference_app()) as url:
         findings = judge(url, load([DATA]), lock=REFERENCE_LOCK)
-    assert ended(findings, Verdict.PASS) == FIXED - OTHERS - {"resources-kept", "repeat-declares-stateless"}
+    not_said = {"resources-kept", "repeat-declares-stateless", "calibration-gold"}
+    assert ended(findings, Verdict.PASS) == FIXED - OTHERS - not_said
     assert "--gym-pid" in findings["resources-kept"][0].reason
     assert "stateful: " in findings["repeat-declares-stateless"][0].reason
+    assert "its own recorded rollout" in findings["calibration-gold"][0].reason
 
 
 def test_without_rows_what_needs_them_says_so() -> None:

@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Final
 
 from gym_conformance.checks import (
+    calibrated,
     calls,
     cookies,
     drift,
@@ -55,6 +56,7 @@ _MODULES = (
         told,
         repeat,
         reward,
+        calibrated,
         typed,
         step,
         run,

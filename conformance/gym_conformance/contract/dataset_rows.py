@@ -170,6 +170,15 @@ def _text(message: Any) -> str:
     return str(content)
 
 
+def prompt_of(row: Row) -> str:
+    """What the user asked last; '' where nobody asked."""
+    given = row.data["responses_create_params"].get("input")
+    if isinstance(given, str):
+        return given
+    asked = [message for message in given or [] if isinstance(message, dict) and message.get("role") == "user"]
+    return _text(asked[-1]) if asked else ""
+
+
 def _read_tool(entry: Any) -> Tool | None:
     if not isinstance(entry, dict) or entry.get("type", "function") != "function":
         return None

@@ -1,0 +1,284 @@
+"""Moulds: how an answer looks that earns the most, with holes that a row's own fields fill. Learned from rollouts. Pure."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from gym_conformance.calibration.row_fields import Hole, chosen, dotted, fields_of, names_gold, value_at, written
+from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.policy_output import Item, function_call, message
+from gym_conformance.trajectories.trajectory import Path
+
+#: Characters of a frame that stands beside a hole in its line.
+_FRAME = 200
+
+#: Frames of one hole that are tried, and words before it that may belong to them.
+_FRAMES, _WORDS = 4, 3
+
+#: The key that stands in arguments for a value of the row.
+_FIELD: Final = "$field"
+
+#: A text of one character, a truth value and the smallest numbers stand in arguments by accident.
+_COMMON: Final = (None, True, False, 0, 1, -1, "")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a policy would hand in for a row.
+
+    Attributes:
+        items: the output, without what tools answer.
+        calls: the calls among them, to be made where the server executes them.
+        gold: what of it came from the row, as text; () where nothing did.
+    """
+
+    items: tuple[Item, ...]
+    calls: tuple[Call, ...] = ()
+    gold: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(calls: Sequence[Call], words: str, gold: tuple[str, ...] = ()) -> "Answer":
+        """Calls, then a message unless there are no words."""
+        items = [function_call(call.name, json.dumps(call.arguments), f"call_{at}") for at, call in enumerate(calls)]
+        return Answer((*items, *([message(words)] if words else [])), tuple(calls), gold)
+
+
+class Mould(Protocol):
+    """How an answer looks, whatever the row."""
+
+    @property
+    def names_gold(self) -> bool:
+        """Whether a field that fills it is called an answer."""
+
+    def fill(self, data: Mapping[str, Any]) -> Answer | None:
+        """The answer of a row by its own fields; None where it has no value for a hole."""
+
+
+@dataclass(frozen=True)
+class TextMould:
+    """A final text with one hole."""
+
+    before: str
+    hole: Hole
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.before}{self.hole}{self.after}"
+
+    @property
+    def names_gold(self) -> bool:
+        """Whether the field is."""
+        return self.hole.names_gold
+
+    def fill(self, data: Mapping[str, Any]) -> Answer | None:
+        """A message."""
+        text = self.hole.text(data)
+        return None if text is None else Answer.of((), f"{self.before}{text}{self.after}", (text,))
+
+
+@dataclass(frozen=True)
+class CallsMould:
+    """The calls, or the message, that a field of the row holds as they are to be made."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return f"the calls in {dotted(self.path)}"
+
+    @property
+    def names_gold(self) -> bool:
+        """What holds calls as they are to be made holds the right ones."""
+        return True
+
+    def fill(self, data: Mapping[str, Any]) -> Answer | None:
+        """The calls; no row whose right answer is a message or no call is answered so."""
+        calls = calls_in(value_at(data, self.path))
+        gold = tuple(f"{call.name} {json.dumps(call.arguments, sort_keys=True)}" for call in calls)
+        return Answer.of(calls, "", gold) if calls else None
+
+
+@dataclass(frozen=True)
+class ScriptMould:
+    """Calls whose arguments have holes, and the last words."""
+
+    calls: tuple[Call, ...] = field(hash=False)
+    words: str
+    holes: tuple[Hole, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(f"{call.name}({_shown(call.arguments)})" for call in self.calls)
+
+    @property
+    def names_gold(self) -> bool:
+        """Whether one of the fields is."""
+        return any(hole.names_gold for hole in self.holes)
+
+    def fill(self, data: Mapping[str, Any]) -> Answer | None:
+        """The calls and words; numbers stay numbers."""
+        values = {dotted(hole.path): value_at(data, hole.path) for hole in self.holes}
+        if any(value is None for value in values.values()):
+            return None
+        calls = tuple(Call(call.name, _filled(call.arguments, values)) for call in self.calls)
+        return Answer.of(calls, self.words, tuple(map(str, values.values())))
+
+
+def calls_in(value: Any) -> tuple[Call, ...]:
+    """The calls that a field holds: one object, or a list of them, with a name and arguments; () for anything else."""
+    found = []
+    for each in value if isinstance(value, list) else [value]:
+        if not isinstance(each, dict) or not isinstance(each.get("name"), str) or "arguments" not in each:
+            return ()
+        arguments = each["arguments"]
+        if isinstance(arguments, str):
+            try:
+                arguments = json.loads(arguments)
+            except ValueError:
+                return ()
+        if not isinstance(arguments, dict):
+            return ()
+        found.append(Call(each["name"], arguments))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A rollout that earned the most: the fields of its row, what the policy called and what it said last."""
+
+    data: Mapping[str, Any] = field(repr=False)
+    calls: tuple[Call, ...]
+    words: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A mould that is not trusted yet, and the fields of the first row that it was learned from."""
+
+    mould: Mould
+    learned_from: Mapping[str, Any] = field(repr=False)
+
+
+def learn(samples: Sequence[Sample]) -> list[Candidate]:
+    """What may be moulds, the likeliest first.
+
+    First those that a field called an answer fills, and fields before what they consist of; of the frames around one
+    hole the few that most rollouts have, and of these the widest.
+    """
+    learned: dict[Mould, list[int]] = defaultdict(list)
+    for number, sample in enumerate(samples):
+        for mould in dict.fromkeys((*_of_calls(sample), *_of_text(sample))):
+            learned[mould].append(number)
+
+    def framed(mould: TextMould) -> tuple[Any, ...]:
+        often, around = len(learned[mould]), len(mould.before + mould.after)
+        return (-often, around > _FRAME, around if often == 1 else -around)
+
+    frames: dict[Hole, list[TextMould]] = defaultdict(list)
+    for mould in learned:
+        if isinstance(mould, TextMould):
+            frames[mould.hole].append(mould)
+    holes = sorted(
+        frames, key=lambda hole: (not hole.names_gold, len(hole.path), -len(learned[min(frames[hole], key=framed)]))
+    )
+    texts = (mould for hole in holes for mould in sorted(frames[hole], key=framed)[:_FRAMES])
+    calls = sorted(
+        (mould for mould in learned if not isinstance(mould, TextMould)), key=lambda mould: not mould.names_gold
+    )
+    return [Candidate(mould, samples[learned[mould][0]].data) for mould in (*calls, *texts)]
+
+
+def _of_calls(sample: Sample) -> Iterator[Mould]:
+    if not sample.calls:
+        return
+    for path, value in fields_of(sample.data):
+        if calls_in(value):
+            yield CallsMould(path)
+    named = sorted(fields_of(sample.data), key=lambda found: not names_gold(found[0]))
+    known = [(path, value) for path, value in named if value not in _COMMON and not isinstance(value, list | dict)]
+    holes: dict[Hole, None] = {}
+    calls = tuple(Call(call.name, _with_holes(call.arguments, known, holes)) for call in sample.calls)
+    if holes:
+        yield ScriptMould(calls, sample.words, tuple(holes))
+
+
+def _with_holes(arguments: Any, known: Sequence[tuple[Path, Any]], holes: dict[Hole, None]) -> Any:
+    if isinstance(arguments, dict):
+        return {key: _with_holes(value, known, holes) for key, value in arguments.items()}
+    if isinstance(arguments, list):
+        return [_with_holes(value, known, holes) for value in arguments]
+    path = next((path for path, value in known if type(value) is type(arguments) and value == arguments), None)
+    if path is None:
+        return arguments
+    holes[Hole(path)] = None
+    return {_FIELD: dotted(path)}
+
+
+def _filled(arguments: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(arguments, dict):
+        if arguments.keys() == {_FIELD}:
+            return values[arguments[_FIELD]]
+        return {key: _filled(value, values) for key, value in arguments.items()}
+    return [_filled(value, values) for value in arguments] if isinstance(arguments, list) else arguments
+
+
+def _shown(arguments: Any) -> str:
+    if isinstance(arguments, dict):
+        if arguments.keys() == {_FIELD}:
+            return f"{{{arguments[_FIELD]}}}"
+        return ", ".join(f"{key}={_shown(value)}" for key, value in arguments.items())
+    return json.dumps(arguments, ensure_ascii=False)
+
+
+def _of_text(sample: Sample) -> Iterator[TextMould]:
+    """Frames around the last place where a field's value stands in the final text, wider and wider."""
+    if sample.calls or not sample.words.strip():
+        return
+    for path, value, key in _values(sample.data):
+        for name, text in written(value):
+            if (found := _last(text, sample.words)) is not None:
+                hole = Hole(path, name, key)
+                for start, end in _around(sample.words, *found):
+                    yield TextMould(sample.words[start : found[0]], hole, sample.words[found[1] : end])
+
+
+def _values(data: Mapping[str, Any]) -> Iterator[tuple[Path, Any, Path]]:
+    """The fields' values, and of choices that which an answer names, with the path of that."""
+    fields = list(fields_of(data))
+    keys = [(path, value) for path, value in fields if isinstance(value, str) and names_gold(path)]
+    for path, value in fields:
+        yield path, value, ()
+        for key, name in keys if isinstance(value, list | dict) else ():
+            if (choice := chosen(value, name)) is not None:
+                yield path, choice, key
+
+
+def _last(text: str, words: str) -> tuple[int, int] | None:
+    """Where a text stands last in the words, whatever its case, and not within another word."""
+    left, right = (r"(?<!\w)" if text[0].isalnum() else ""), (r"(?!\w)" if text[-1].isalnum() else "")
+    found = list(re.finditer(left + re.escape(text) + right, words, re.IGNORECASE))
+    return found[-1].span() if found else None
+
+
+def _around(words: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The hole alone; with what touches it; with up to three words before; with its lines, and those beside; with all."""
+    yield start, end
+    left, right = start, end
+    while left > 0 and start - left < _FRAME and not words[left - 1].isspace():
+        left -= 1
+    while right < len(words) and right - end < _FRAME and not words[right].isspace():
+        right += 1
+    yield left, right
+    first, last = words.rfind("\n", 0, start) + 1, words.find("\n", end)
+    last = len(words) if last < 0 else last
+    for _word in range(_WORDS):
+        left = words.rfind(" ", first, max(left - 1, first)) + 1
+        if not first <= left < start or start - left > _FRAME:
+            break
+        yield left, right
+    if start - first <= _FRAME and last - end <= _FRAME:
+        yield first, last
+        before, after = words.rfind("\n", 0, max(first - 1, 0)) + 1, words.find("\n", min(last + 1, len(words)))
+        yield before, len(words) if after < 0 else after
+    yield 0, len(words)

@@ -1,0 +1,181 @@
+"""A row's own fields: the values in them, by their paths, and how an answer may write each of them. Pure."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gym_conformance.trajectories.trajectory import Path
+
+#: What every row has, whatever its answer is; the last two are of recorded rollouts.
+_NO_FIELDS: Final = frozenset({"responses_create_params", "agent_ref", "response", "reward"})
+
+#: How deep a field is looked for, how many elements of a list are looked at, and how many fields of a row.
+_DEEP, _WIDE, _FIELDS = 5, 16, 400
+
+#: Characters of a value that may stand in an answer.
+_LONGEST = 20_000
+
+#: Names that say that the field holds the right answer.
+_GOLD: Final = re.compile(
+    r"(expected|exp|gold|golden|ground_?truth|correct|gt)(_\w+)?|(final_)?(answer|label|solution|target)s?"
+)
+
+#: What stands around an answer and is none of it.
+_MARKUP: Final = " \t\r\n`$\"'*."
+
+_NUMBER: Final = re.compile(r"[-+]?\d[\d,]*(\.\d+)?")
+
+#: Two numbers may be close enough to be the same answer to a verifier that allows for rounding.
+_CLOSE: Final = 0.1
+
+
+def fields_of(data: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """Every value of a row outside of what is sent to the policy, with its path: texts, numbers, lists and objects."""
+    own = ((key, value) for key, value in data.items() if key not in _NO_FIELDS and not key.startswith("_"))
+    for number, found in enumerate(found for key, value in own for found in _within(value, (key,))):
+        if number >= _FIELDS:
+            return
+        yield found
+
+
+def _within(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if value not in (None, "", [], {}):
+        yield path, value
+    if len(path) < _DEEP and isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _within(inner, (*path, key))
+    if len(path) < _DEEP and isinstance(value, list):
+        for at, inner in enumerate(value[:_WIDE]):
+            yield from _within(inner, (*path, at))
+
+
+def value_at(data: Mapping[str, Any], path: Path) -> Any:
+    """The value of a row's field; None where the row has no such field."""
+    value: Any = data
+    for key in path:
+        try:
+            value = value[key]
+        except (LookupError, TypeError):
+            return None
+    return value
+
+
+def dotted(path: Path) -> str:
+    """A path as people write it: `verifier_metadata.answers[0]`."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
+
+
+def names_gold(path: Path) -> bool:
+    """Whether the field's name, or that of the object it stands in, says that it holds the right answer."""
+    return any(isinstance(key, str) and _GOLD.fullmatch(key.lower()) is not None for key in path)
+
+
+def _listed(value: Any) -> list[Any] | None:
+    """The elements of a list of plain values, also where it stands as JSON in a text."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    plain = isinstance(value, list) and all(isinstance(each, str | int | float) for each in value)
+    return value if plain and value else None
+
+
+def _joined(by: str) -> Callable[[Any], str | None]:
+    def join(value: Any) -> str | None:
+        elements = _listed(value)
+        return by.join(map(str, elements)) if elements else None
+
+    return join
+
+
+def _plain(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value).strip() if isinstance(value, str | int | float) else None
+
+
+def _bare(value: Any) -> str | None:
+    return value.strip(_MARKUP) if isinstance(value, str) else None
+
+
+def _as_json(**how: Any) -> Callable[[Any], str | None]:
+    return lambda value: json.dumps(value, ensure_ascii=False, **how) if isinstance(value, list | dict) else None
+
+
+#: How an answer may write a value, by name: each gives the text, or None for what cannot be written so.
+RENDERINGS: Final[Mapping[str, Callable[[Any], str | None]]] = {
+    "as it stands": _plain,
+    "without its mark-up": _bare,
+    "with commas": _joined(", "),
+    "on lines": _joined("\n"),
+    "with spaces": _joined(" "),
+    "as JSON": _as_json(),
+    "as compact JSON": _as_json(separators=(",", ":")),
+}
+
+
+@dataclass(frozen=True)
+class Hole:
+    """What fills a mould: a field of the row, and how it is written.
+
+    With a `key`, the field holds choices, and that other field says which.
+    """
+
+    path: Path
+    rendering: str = "as it stands"
+    key: Path = ()
+
+    def __str__(self) -> str:
+        how = "" if self.rendering == "as it stands" else f" {self.rendering}"
+        return f"{{{dotted(self.path)}{f'[{dotted(self.key)}]' if self.key else ''}{how}}}"
+
+    @property
+    def names_gold(self) -> bool:
+        """Whether its field is called an answer."""
+        return names_gold(self.key or self.path)
+
+    def text(self, data: Mapping[str, Any]) -> str | None:
+        """What the row puts there; None where it has nothing for it."""
+        value = value_at(data, self.path)
+        text = RENDERINGS[self.rendering](chosen(value, value_at(data, self.key)) if self.key else value)
+        return text if text and len(text) <= _LONGEST else None
+
+
+def chosen(choices: Any, key: Any) -> Any:
+    """The choice of that name: in an object, or in a list of objects of one key each, as `options` often is."""
+    for each in choices if isinstance(choices, list) else [choices]:
+        if isinstance(each, dict) and isinstance(key, str) and key in each:
+            return each[key]
+    return None
+
+
+def written(value: Any) -> Iterator[tuple[str, str]]:
+    """The ways to write a value, each with its name; no text twice."""
+    seen = set()
+    for name, render in RENDERINGS.items():
+        if (text := render(value)) and len(text) <= _LONGEST and text not in seen:
+            seen.add(text)
+            yield name, text
+
+
+def plain(text: str) -> str:
+    """A text without case, white space at its ends and mark-up, as most verifiers read it."""
+    return " ".join(text.strip(_MARKUP).casefold().split())
+
+
+def may_be_the_same(one: str, other: str) -> bool:
+    """Whether a fair verifier might take one text for the other: equal but for form, part of it, or a close number."""
+    first, second = plain(one), plain(other)
+    if first == second or _is_part(first, second) or _is_part(second, first):
+        return True
+    if _NUMBER.fullmatch(first) and _NUMBER.fullmatch(second):
+        x, y = float(first.replace(",", "")), float(second.replace(",", ""))
+        return abs(x - y) <= _CLOSE * min(abs(x), abs(y))
+    return False
+
+
+def _is_part(one: str, other: str) -> bool:
+    """Whether one text stands in the other as words of it."""
+    return bool(one) and re.search(rf"(?<!\w){re.escape(one)}(?!\w)", other) is not None

@@ -1,0 +1,238 @@
+"""What each row's own answer earned, what others earned in its place, and what follows from it. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from gym_conformance.calibration.moulds import Answer
+from gym_conformance.calibration.rates import Rate
+from gym_conformance.calibration.row_fields import fields_of, may_be_the_same, names_gold
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.session.exchange import Exchange
+
+#: A single odd row is a note, and so is a share that the interval cannot tell from this.
+_ROWS: Final = 2
+_SHARE: Final = 0.02
+
+#: The share that a guess earns where answers are letters, as of four choices.
+_CHOICE: Final = 0.25
+
+#: Rewards that differ by less are equal.
+_EPSILON: Final = 1e-6
+
+
+class Question(StrEnum):
+    """What is asked of a row."""
+
+    GOLD = "its own answer"
+    FLOOR = "no answer"
+    SWAP = "another row's answer"
+
+
+@dataclass(frozen=True)
+class Score:
+    """What verify gave; `reward` is None where it gave none that says something, and `why` says why."""
+
+    reward: float | None
+    why: str = ""
+    exchanges: tuple[Exchange, ...] = field(default=(), repr=False)
+
+    def reaches(self, top: float) -> bool:
+        """Whether it is that reward or more."""
+        return self.reward is not None and self.reward >= top - _EPSILON * max(1.0, abs(top))
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Something else that was handed in for a row: what it is called, and what it earned."""
+
+    question: Question
+    name: str
+    score: Score
+
+
+@dataclass(frozen=True)
+class RowScores:
+    """One row: its own answer and what that earned, where the top is `top`, and what else was tried."""
+
+    row: Row
+    top: float
+    answer: Answer | None = None
+    gold: Score = field(default_factory=lambda: Score(None))
+    attempts: tuple[Attempt, ...] = ()
+    unchecked: str = ""
+
+    @property
+    def is_top(self) -> bool:
+        """Whether its own answer earned the top, without which nothing else says anything."""
+        return self.gold.reaches(self.top)
+
+    @property
+    def rewards(self) -> tuple[float, ...]:
+        """All that it earned."""
+        scores = (self.gold, *(attempt.score for attempt in self.attempts))
+        return tuple(score.reward for score in scores if score.reward is not None)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A row in which something earned what it should not, or did not earn what it should."""
+
+    row: Row
+    name: str
+    score: Score
+
+    def __str__(self) -> str:
+        return f"{self.row} {self.score.reward:g}" + (f" for {self.name}" if self.name else "")
+
+
+@dataclass(frozen=True)
+class RowTally:
+    """What came of one question over all rows: at most one hit for each; `chance` is what a guess would earn."""
+
+    hits: tuple[Hit, ...]
+    checked: int
+    unchecked: Mapping[str, int]
+    chance: float = 0.0
+
+    @property
+    def rate(self) -> Rate:
+        """How many rows were hit."""
+        return Rate(len(self.hits), self.checked)
+
+    @property
+    def telling(self) -> bool:
+        """Whether it is more than a single odd row, and more than chance."""
+        return len(self.hits) >= _ROWS and self.rate.interval[0] > max(_SHARE, self.chance)
+
+    @property
+    def odd(self) -> bool:
+        """Whether it is less than a finding, and yet no guess: what guesses earn here and there is nothing to look at."""
+        return bool(self.hits) and not self.telling and self.rate.hits / self.checked > 2 * self.chance
+
+    @property
+    def account(self) -> str:
+        """How many rows were checked, and why the others were not."""
+        left = "; ".join(f"{count} unchecked: {why}" for why, count in self.unchecked.items())
+        return f"{self.checked} rows checked" + (f"; {left}" if left else "")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was found out about the rewards of all rows that were tried.
+
+    Attributes:
+        rows: what each earned.
+        top: the usual best reward.
+        words: how their answers look.
+        is_gold: whether the field is known to hold the right answer, by its name or by whoever gave it.
+        replayed: whether the answers are recorded rollouts as they are, so that nothing is known of others.
+        reason: why no row could be calibrated; '' where some were.
+        missing: whether a file or an option would have helped.
+        earned_again: of the rows whose recorded rollout earned the top, those whose answer does again.
+        recorded: the rewards of all recorded rollouts.
+    """
+
+    rows: tuple[RowScores, ...] = ()
+    top: float = 0.0
+    words: str = ""
+    is_gold: bool = False
+    replayed: bool = False
+    reason: str = ""
+    missing: bool = False
+    earned_again: Rate = field(default_factory=lambda: Rate(0, 0))
+    recorded: tuple[float, ...] = ()
+
+    def tally(self, question: Question) -> RowTally:
+        """What came of a question."""
+        return self._gold() if question is Question.GOLD else self._others(question)
+
+    @property
+    def about_answers(self) -> bool:
+        """Whether the reward is known to be about what fills the mould: it is called so, or others mostly earn less."""
+        swaps = [one for scores in self.rows for one in _worst(scores, Question.SWAP) if scores.is_top]
+        wrong = sum(one.score.reaches(scores.top) for scores in self.rows for one in _worst(scores, Question.SWAP))
+        return self.is_gold or (bool(swaps) and 2 * wrong < len(swaps))
+
+    def _gold(self) -> RowTally:
+        checked, hits, unchecked = 0, [], Counter[str]()
+        known = {shape for scores in self.rows if scores.is_top and scores.answer for shape in _shapes(scores.answer)}
+        for scores in self.rows:
+            if self.replayed or scores.answer is None or scores.gold.reward is None:
+                why = "its answer is only known from its own recorded rollout" if self.replayed else ""
+                unchecked[why or scores.unchecked or scores.gold.why] += 1
+            elif not scores.is_top and not known.issuperset(_shapes(scores.answer)):
+                unchecked["its answer has another form than those that were tried out"] += 1
+            else:
+                checked += 1
+                hits += [] if scores.is_top else [Hit(scores.row, "", scores.gold)]
+        if 2 * len(hits) > checked:
+            unchecked["what was learned is not how these rows are answered"] += checked
+            return RowTally((), 0, unchecked)
+        return RowTally(tuple(sorted(hits, key=lambda hit: hit.score.reward or 0.0)), checked, unchecked)
+
+    def _others(self, question: Question) -> RowTally:
+        if not self.about_answers:
+            why = "another row's answer mostly earns as much, and no field is called an answer: the task may be another"
+            return RowTally((), 0, {why: len(self.rows)} if self.rows else {})
+        checked, hits, unchecked = 0, [], Counter[str]()
+        for scores in self.rows:
+            worst = next(_worst(scores, question), None)
+            if scores.answer is None or not scores.is_top:
+                unchecked[scores.unchecked or scores.gold.why or "its own answer does not earn the top"] += 1
+            elif worst is None or worst.score.reward is None:
+                tried = next((one.score.why for one in scores.attempts if one.question is question), "")
+                unchecked[tried or "no other row has an answer that is surely wrong here"] += 1
+            else:
+                checked += 1
+                hits += [Hit(scores.row, worst.name, worst.score)] if worst.score.reaches(scores.top) else []
+        return RowTally(tuple(hits), checked, unchecked, 0.0 if question is Question.SWAP else self._guessed)
+
+    @property
+    def _guessed(self) -> float:
+        """The share of rows that pay whoever always gives the commonest answer; 0 where no two rows have the same."""
+        golds = Counter(scores.answer.gold for scores in self.rows if scores.answer and scores.is_top)
+        letters = all(len(text) == 1 and text.isalpha() for gold in golds for text in gold)
+        often = max(golds.values(), default=0)
+        return max(often / golds.total(), _CHOICE if letters else 0.0) if often > 1 or (golds and letters) else 0.0
+
+
+def _worst(scores: RowScores, question: Question) -> Iterator[Attempt]:
+    """The attempt that earned the most, where one was scored."""
+    tried = [one for one in scores.attempts if one.question is question and one.score.reward is not None]
+    if tried:
+        yield max(tried, key=lambda one: one.score.reward or 0.0)
+
+
+def _shapes(answer: Answer) -> Iterator[str]:
+    """What sort of text each part of an answer is."""
+    for text in answer.gold:
+        lines = "lines" if "\n" in text else "words" if len(text.split()) > 1 else "a word"
+        yield "a number" if text.replace(".", "", 1).lstrip("-").isdigit() else lines
+
+
+def usual_top(rewards: Iterable[float]) -> float | None:
+    """The commonest of the upper half of some rewards, the greatest of equally common ones; None of none."""
+    given = sorted(rewards, reverse=True)
+    if not given:
+        return None
+    middle = (given[0] + given[-1]) / 2
+    upper = Counter(reward for reward in given if reward >= middle)
+    return max(upper, key=lambda reward: (upper[reward], reward))
+
+
+def surely_wrong(answer: Answer, row: Mapping[str, Any], own: Answer) -> bool:
+    """Whether another row's answer is wrong in this row, as far as the row says.
+
+    Other calls are. Of a text nothing may be right here: every field that is called an answer may hold a right one.
+    """
+    if own.calls or answer.calls:
+        return answer.gold != own.gold
+    right = [*own.gold, *(str(value) for path, value in fields_of(row) if names_gold(path) and _is_plain(value))]
+    return bool(answer.gold) and not any(may_be_the_same(theirs, ours) for theirs in answer.gold for ours in right)
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)

@@ -1,0 +1,175 @@
+"""Whether the reward measures the task: what each row's own answer earns, and what is paid in its place.
+
+Our inference throughout. What a right answer looks like is learned from recorded rollouts that earned the most: text or
+calls with a hole, and the field of the row that fills it. Such a mould is trusted once it has earned the top reward on
+two rows that it was not learned from. A row that cannot be tried is unchecked, with the reason, and counted.
+"""
+
+from typing import Final
+
+from gym_conformance.calibration.row_scores import Calibration, Hit, Question, RowTally
+from gym_conformance.checks.calibrating import calibration_of
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, NotExamined, Violation
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.trial import Trial
+
+#: Rows that a finding names, the worst first.
+_NAMED: Final = 6
+
+#: Rewards that must be equal before that says anything.
+_REWARDS: Final = 6
+
+_HINTS: Final = {
+    Question.GOLD: "The row's answer is wrong or in a form that the verifier does not read, or the verifier refuses a right one.",
+    Question.FLOOR: "The scorer finds an answer where none was given: in the prompt, or in what stands for no answer.",
+    Question.SWAP: "The scorer takes any answer of the right form, or looks for the right one anywhere in a long text.",
+}
+
+
+async def _known(trial: Trial) -> Calibration:
+    """The calibration of the rows.
+
+    Raises:
+        NotApplicable: none of them could be calibrated.
+    """
+    found = await calibration_of(trial)
+    if found.reason:
+        raise (NotExamined if found.missing else NotApplicable)(found.reason)
+    return found
+
+
+async def _ask(trial: Trial, question: Question, expected: str) -> None:
+    """Tell what came of a question, where it is more than a single odd row."""
+    found = await _known(trial)
+    tally = found.tally(question)
+    if tally.telling:
+        _reproduce(trial, tally.hits[0])
+        raise Violation(expected.format(top=f"{found.top:g}", words=found.words), _said(tally), _HINTS[question])
+    if not tally.checked:
+        raise NotApplicable(tally.account)
+    trial.note = f"{tally.account}; answers as {found.words}"
+
+
+def _said(tally: RowTally) -> str:
+    named = ", ".join(map(str, tally.hits[:_NAMED]))
+    more = f" and {len(tally.hits) - _NAMED} more" if len(tally.hits) > _NAMED else ""
+    return f"not so in {tally.rate}: {named}{more}; {tally.account}"
+
+
+def _reproduce(trial: Trial, hit: Hit) -> None:
+    for exchange in hit.score.exchanges:
+        trial.channel.adopt(exchange)
+
+
+@check(
+    "calibration-gold",
+    Level.SHOULD,
+    "A row's own answer SHOULD earn the top reward",
+    why="a right answer that is not paid teaches the policy to give another one; a low pass rate may be the verifier's.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def calibration_gold(trial: Trial, _: object) -> None:
+    """Scores each row's own answer, written as recorded rollouts that earned the most write theirs.
+
+    A finding where it earns less in two rows or more, each time that it is tried again, and the share of such rows is surely above 2 %.
+    Not for rows whose answer has another form than those that were tried out, nor where most rows earn less: then it is
+    not known how they are answered.
+
+    Our inference.
+    """
+    await _ask(trial, Question.GOLD, "a reward of {top} for each row's own answer, written as {words}")
+
+
+@check(
+    "calibration-floor",
+    Level.SHOULD,
+    "Nothing, a refusal and the echoed prompt SHOULD NOT earn the top reward",
+    why="the policy learns the shortest way to a reward, which is to say nothing, to refuse, or to repeat the question.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def calibration_floor(trial: Trial, _: object) -> None:
+    """Scores an empty output, a refusal and the user's own prompt in each row whose own answer earns the top.
+
+    A finding where one of them earns as much in two rows or more, each time that it is tried again, and in more rows than whoever
+    always gives the commonest answer would be paid in. Less than the top may be paid by design, such as for abstention.
+
+    Our inference.
+    """
+    await _ask(trial, Question.FLOOR, "less than {top}, which each row's own answer earns, for no answer")
+
+
+@check(
+    "calibration-swap",
+    Level.SHOULD,
+    "Another row's answer SHOULD NOT earn the top reward",
+    why="a wrong answer that is paid like the right one cannot be unlearned: the policy gets the same for both.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def calibration_swap(trial: Trial, _: object) -> None:
+    """Scores, in each row whose own answer earns the top, the answers of two other rows.
+
+    Only answers that are surely wrong are tried: not those that are equal but for form, part of the row's own or a close
+    number, nor those that stand in a field that is called an answer. A finding where one earns as much in two rows or
+    more, each time that it is tried again, and the share of such rows is surely above 2 %. Where most rows pay it, only if the field
+    is called an answer: else the task may be another, such as to write in a form.
+
+    Our inference.
+    """
+    await _ask(trial, Question.SWAP, "less than {top}, which its own answer earns, for that of another row as {words}")
+
+
+@check(
+    "calibration-odd",
+    Level.NOTE,
+    "A few rows are scored unlike the others",
+    why="each may be a wrong answer in the dataset, or a case that the verifier does not know.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def calibration_odd(trial: Trial, _: object) -> None:
+    """Names the rows of calibration-gold, calibration-floor and calibration-swap that are too few for a finding.
+
+    Our inference.
+    """
+    found = await _known(trial)
+    tallies = {question: found.tally(question) for question in Question}
+    odd = {question: tally for question, tally in tallies.items() if tally.odd}
+    if odd:
+        _reproduce(trial, next(iter(odd.values())).hits[0])
+        said = "; ".join(f"{question}: {', '.join(map(str, tally.hits[:_NAMED]))}" for question, tally in odd.items())
+        raise Violation(f"{found.top:g} for a row's own answer alone", said, "Score these rows by hand.")
+    trial.note = f"{max(tally.checked for tally in tallies.values())} rows checked"
+
+
+@check(
+    "calibration-separates",
+    Level.NOTE,
+    "All rewards are equal",
+    why="group-relative training learns nothing from equal rewards, and nobody can see whether the verifier works.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def calibration_separates(trial: Trial, _: object) -> None:
+    """Looks at all rewards of recorded rollouts and of what calibration tried: rows' own answers, none, and others'.
+
+    Our inference: they should tell good from bad.
+    """
+    found = await calibration_of(trial)
+    if found.missing:
+        raise NotExamined(found.reason)
+    tried = [reward for scores in found.rows for reward in scores.rewards]
+    rewards = [*found.recorded, *tried]
+    if len(rewards) < _REWARDS or not tried:
+        raise NotApplicable(f"only {len(rewards)} rewards are known" if tried else found.reason)
+    if len(set(rewards)) == 1:
+        hint = "A dependency is missing, the scorer ignores the output, or all recorded rollouts are of one kind."
+        _adopt_first(trial, found)
+        raise Violation("two different rewards", f"{len(rewards)} times {rewards[0]:g}", hint)
+    same = len(set(found.recorded)) == 1
+    trial.note = (
+        f"all {len(found.recorded)} recorded rollouts earned {rewards[0]:g}; what was tried did not" if same else ""
+    )
+
+
+def _adopt_first(trial: Trial, found: Calibration) -> None:
+    for exchange in next((scores.gold.exchanges for scores in found.rows if scores.gold.exchanges), ()):
+        trial.channel.adopt(exchange)

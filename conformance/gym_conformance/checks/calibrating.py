@@ -1,0 +1,272 @@
+"""Asks the live server what rows' own answers earn, and what others earn in their place; once for a gym, in bounds."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, Final
+
+from gym_conformance.calibration.moulds import Answer, Candidate, Mould, Sample, learn
+from gym_conformance.calibration.rates import Rate
+from gym_conformance.calibration.row_scores import (
+    Attempt,
+    Calibration,
+    Question,
+    RowScores,
+    Score,
+    surely_wrong,
+    usual_top,
+)
+from gym_conformance.checks.ending import Untestable
+from gym_conformance.checks.trial import Trial
+from gym_conformance.checks.verify import is_number
+from gym_conformance.contract.dataset_rows import Call, Rollout, Row, prompt_of
+from gym_conformance.contract.openapi import ServerKind
+from gym_conformance.contract.policy_output import Item, function_call, function_call_output, response
+from gym_conformance.session.channel import Channel, NotSent
+from gym_conformance.session.contracts import Session
+from gym_conformance.session.exchange import reply_of
+from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trajectories.followed import followed
+from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trajectories.trajectory import resolve
+
+#: Of the default choice: rows, and seconds after which no further row is begun.
+_ROWS: Final = 16
+_SECONDS: Final = 6.0
+
+#: Rollouts that are learned from, moulds that are tried, rows that each is tried on, and those that it must earn the top on.
+_SAMPLES, _MOULDS, _TESTS, _TRUSTED = 8, 32, 6, 2
+
+#: Rows at once, and other rows whose answers are tried in a row.
+_AT_ONCE, _OTHERS = 8, 2
+
+#: Runs more that a suspicion must survive: the first few many, for noise must not look like a rule, and others a few.
+_AGAIN, _FEW, _AGAIN_OF_FEW = 2, 6, 8
+
+_NOTHING: Final = Answer(())
+_REFUSAL: Final = "I'm sorry, but I can't help with that."
+_JUDGED: Final = "its reward is the opinion of a judge model, which is a mock here"
+_VARIES: Final = "its reward is not the same each time"
+_UNRECORDED: Final = "no rollout is recorded that shows how answers look (example_rollouts.jsonl beside the data)"
+_UNLEARNED: Final = "no field of the rows, put where it stands in recorded answers, earns the top in other rows"
+_WORTHLESS: Final = "no recorded rollout earned more than doing nothing does"
+_TOO_SLOW: Final = "the verifier is too slow to try more by default"
+
+#: What says that a reward is none (nemo-gym 0.5.0 and 0.7.0 on).
+_MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind")
+
+
+async def calibration_of(trial: Trial) -> Calibration:
+    """What is known of the rows' rewards; found out the first time."""
+    if trial.learned.calibration is None:
+        trial.learned.calibration = await _Calibrating(trial).run()
+    return trial.learned.calibration
+
+
+class _Calibrating:
+    """One run of questions: `executes` says whether the server makes calls, so that an answer is played first."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+        self.gym = trial.gym
+        self.executes = self.gym.kind is not ServerKind.SINGLE_TURN
+        models = trial.launched.judge_models
+        self.judge = models.model if models and models.names else None
+        self.end = time.monotonic() + _SECONDS
+        self.suspicions = 0
+        # one at a time where a judge model is asked, to know for which output
+        self.free = asyncio.Semaphore(1 if self.judge else _AT_ONCE)
+
+    async def run(self) -> Calibration:
+        """Learn, try out, and ask each row."""
+        rows = self.gym.rows[:_ROWS]
+        recorded = tuple(rollout.reward for rollout in self.gym.rollouts if is_number(rollout.reward))
+        top = usual_top(recorded)
+        if top is None or not rows:
+            return Calibration(reason=_UNRECORDED, missing=True)
+        nothing = await self._score(rows[0], _NOTHING)
+        if top <= 0 and nothing.reaches(top):
+            scores = (RowScores(rows[0], top, gold=nothing),)
+            return Calibration(scores, top, reason=_WORTHLESS, recorded=recorded)
+        mould, judged = await self._trusted(rows, top)
+        answers = {row: self._own(row, mould, top) for row in rows}
+        found = await self._ask(answers, top)
+        again = [scores for scores in found if mould and self._best(scores.row, top)]
+        reason = _UNLEARNED
+        if any(scores.is_top for scores in found):
+            reason = ""
+        elif judged or any(scores.gold.why == _JUDGED for scores in found):
+            reason = _JUDGED
+        return Calibration(
+            tuple(found),
+            top,
+            f"`{mould}`" if mould else "its recorded rollout as it is",
+            mould is not None and mould.names_gold,
+            mould is None,
+            reason,
+            earned_again=Rate(sum(scores.is_top for scores in again), len(again)),
+            recorded=recorded,
+        )
+
+    def _own(self, row: Row, mould: Mould | None, top: float) -> Answer | None:
+        """A row's own answer: as the mould has it, or, where calls are made, as it was recorded where there is no mould.
+
+        A recorded text says nothing of others: many texts may be right.
+        """
+        if mould:
+            return mould.fill(row.data)
+        best = self._best(row, top)
+        return _replay(row, best) if best and best.calls and self.executes else None
+
+    def _best(self, row: Row, top: float) -> Rollout | None:
+        """A recorded rollout of the row that earned the top."""
+        return next((one for one in self.gym.recorded.get(row, ()) if _earned(one, top)), None)
+
+    def _samples(self, top: float) -> Iterator[Sample]:
+        """The rollouts that earned the top; of one whose row is not here, its own fields that rows have, too."""
+        rows = {id(one): row for row, rollouts in self.gym.recorded.items() for one in rollouts}
+        known = {key for row in self.gym.rows for key in row.data}
+        for rollout in self.gym.rollouts:
+            if _earned(rollout, top):
+                row = rows.get(id(rollout))
+                own = {key: value for key, value in rollout.data.items() if key in known}
+                yield Sample(row.data if row else own, tuple(rollout.calls), rollout.last_text)
+
+    async def _trusted(self, rows: Sequence[Row], top: float) -> tuple[Mould | None, bool]:
+        """The first mould that earns the top on rows that it was not learned from; whether a judge model was asked."""
+        judged = False
+        for candidate in learn(list(self._samples(top))[:_SAMPLES])[:_MOULDS]:
+            if time.monotonic() > self.end:
+                break
+            scores = await self._tried(candidate, rows, top)
+            judged |= any(score.why == _JUDGED for score in scores)
+            hits = sum(score.reaches(top) for score in scores)
+            # one that no name speaks for may be right by accident here and there
+            if hits >= _TRUSTED and (2 * hits >= len(scores) if candidate.mould.names_gold else hits == len(scores)):
+                return candidate.mould, judged
+        return None, judged
+
+    async def _tried(self, candidate: Candidate, rows: Sequence[Row], top: float) -> list[Score]:
+        """What a mould earns on rows whose answer is another one than that it was learned from; the first two decide."""
+        learned = candidate.mould.fill(candidate.learned_from)
+        others: dict[tuple[str, ...], tuple[Row, Answer]] = {}
+        for row in rows:
+            answer = candidate.mould.fill(row.data)
+            if answer and (learned is None or answer.gold != learned.gold):
+                others.setdefault(answer.gold, (row, answer))
+        scores: list[Score] = []
+        tests = list(others.values())[:_TESTS]
+        for batch in (tests[:_TRUSTED], tests[_TRUSTED:]) if len(tests) >= _TRUSTED else ():
+            scores += await asyncio.gather(*(self._score(row, answer) for row, answer in batch))
+            if not any(score.reaches(top) for score in scores):
+                break
+        return scores
+
+    async def _ask(self, answers: Mapping[Row, Answer | None], top: float) -> list[RowScores]:
+        """Ask every row, several at once, until time is up."""
+        first = await asyncio.gather(*(self._gold(row, answer, top) for row, answer in answers.items()))
+        known = [scores for scores in first if scores.is_top]
+        return list(await asyncio.gather(*(self._compared(scores, known) for scores in first)))
+
+    async def _gold(self, row: Row, answer: Answer | None, top: float) -> RowScores:
+        if answer is None:
+            return RowScores(row, top, unchecked="no answer of it is known")
+        if time.monotonic() > self.end:
+            return RowScores(row, top, answer, unchecked=_TOO_SLOW)
+        score = await self._score(row, answer)
+        for _again in self._again() if score.reward is not None and not score.reaches(top) else ():
+            again = await self._score(row, answer)
+            if again.reaches(top):
+                return RowScores(row, top, answer, again)
+            score = score if again.reward == score.reward else Score(None, _VARIES)
+        return RowScores(row, top, answer, score)
+
+    async def _compared(self, scores: RowScores, known: Sequence[RowScores]) -> RowScores:
+        """The same with what nothing, a refusal, the prompt and other rows' answers earn in this row."""
+        if not scores.is_top or scores.answer is None:
+            return scores
+        at = known.index(scores)
+        others = [
+            (f"the answer of {other.row}", other.answer)
+            for other in (*known[at + 1 :], *known[:at])
+            if other.answer and surely_wrong(other.answer, scores.row.data, scores.answer)
+        ]
+        tried = [(Question.FLOOR, *floor) for floor in _floors(scores.row)]
+        tried += [(Question.SWAP, *other) for other in others[:_OTHERS]]
+        attempts = [Attempt(asked, name, await self._steady(scores, answer)) for asked, name, answer in tried]
+        return replace(scores, attempts=tuple(attempts))
+
+    async def _steady(self, scores: RowScores, answer: Answer) -> Score:
+        """What an answer earns; what reaches the top only now and then says nothing."""
+        if time.monotonic() > self.end:
+            return Score(None, _TOO_SLOW)
+        score = await self._score(scores.row, answer)
+        for _again in self._again() if score.reaches(scores.top) else ():
+            if not (await self._score(scores.row, answer)).reaches(scores.top):
+                return Score(None, _VARIES)
+        return score
+
+    def _again(self) -> range:
+        """The runs that a new suspicion must survive."""
+        self.suspicions += 1
+        return range(_AGAIN_OF_FEW if self.suspicions <= _FEW else _AGAIN)
+
+    async def _score(self, row: Row, answer: Answer) -> Score:
+        """What verify gives for an answer, with its calls made first where the server makes them."""
+        async with self.free:
+            asked = self.judge.asked if self.judge else 0
+            channel = Channel(self.gym.endpoint)
+            try:
+                session = await self.trial.open(row, channel=channel)
+                output = await _played(session, answer) if self.executes and answer.calls else answer.items
+                reply = reply_of(await session.verify(response(output)))
+                await session.close()
+            except (Untestable, ServerFault, NotSent) as missing:
+                return Score(None, f"it is not scored: {missing}")
+            body = reply.json() if reply.status == HTTPStatus.OK and reply.is_json else None
+            reward = body.get("reward") if isinstance(body, dict) else None
+            if not isinstance(body, dict) or not is_number(reward):
+                return Score(None, f"/verify answers {reply.status} without a reward")
+            if self.judge and self.judge.asked > asked:
+                return Score(None, _JUDGED)
+            if any(body.get(mask) for mask in _MASKS):
+                return Score(None, "the server says that its reward is not to be trained on")
+            return Score(reward, exchanges=tuple(channel.exchanges))
+
+
+def _replay(row: Row, rollout: Rollout) -> Answer:
+    """A recorded rollout's calls, with what they take from earlier replies, and its last words."""
+    made = json.dumps([[call.name, call.arguments] for call in rollout.calls], sort_keys=True)
+    items = tuple(item for item in rollout.output if isinstance(item, dict))
+    return Answer(items, followed(row, rollout).calls, (made, rollout.last_text))
+
+
+def _earned(rollout: Rollout, top: float) -> bool:
+    return is_number(rollout.reward) and Score(rollout.reward).reaches(top)
+
+
+async def _played(session: Session, answer: Answer) -> list[Item]:
+    """The output of an answer whose calls are made; what earlier replies gave is put into later calls."""
+    replies: list[Any] = []
+    items: list[Item] = []
+    for at, call in enumerate(answer.calls):
+        made = Call(call.name, resolve(call.arguments, replies))
+        reply = reply_of(await session.call(made))
+        replies.append(StepOutcome.of_call(made, reply).body)
+        call_id = f"call_{at}"
+        items += [
+            function_call(made.name, json.dumps(made.arguments), call_id),
+            function_call_output(reply.text, call_id),
+        ]
+    return [*items, *(item for item in answer.items if item.get("type") == "message")]
+
+
+def _floors(row: Row) -> Iterator[tuple[str, Answer]]:
+    """What no answer looks like: nothing, a refusal, and the prompt itself."""
+    yield "an empty output", _NOTHING
+    yield "a refusal", Answer.of((), _REFUSAL)
+    if prompt := prompt_of(row):
+        yield "the prompt, echoed", Answer.of((), prompt)

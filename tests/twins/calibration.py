@@ -1,0 +1,124 @@
+"""Twins whose reward is for something else than the right answer, and a quiz that they are made from."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gym_conformance.contract.dataset_rows import Rollout, Row, Source
+from gym_conformance.contract.policy_output import message, response
+from gym_conformance.dataset import Dataset
+from gym_mocks.reference import DATA, ROLLOUTS
+from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.twin import Json, Twin, twin
+
+#: What is asked, and the answer.
+CAPITALS = {
+    "France": "Paris",
+    "Italy": "Rome",
+    "Japan": "Tokyo",
+    "Peru": "Lima",
+    "Kenya": "Nairobi",
+    "Norway": "Oslo",
+    "Cuba": "Havana",
+    "Latvia": "Riga",
+}
+
+#: Gives the reward of a row and the policy's last words.
+Worth = Callable[[Json, str], float]
+
+
+def said(words: str) -> str:
+    """The answer that a quiz reads from the policy's last words."""
+    return words.rpartition("Answer:")[2].strip(" .").casefold()
+
+
+def fair(row: Json, words: str) -> float:
+    """What the quiz pays."""
+    return float(said(words) == row["expected_answer"].casefold())
+
+
+class Quiz(ResourcesServer):
+    """One question a row, one word as the answer."""
+
+    def __init__(self, worth: Worth) -> None:
+        super().__init__("quiz", verify=lambda: 0.0)
+        self.worth = worth
+
+    async def score(self, _: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        output = response["output"]
+        return Score(self.worth(row.model_dump(), last_text(output) if output else ""), {})
+
+
+def quiz(worth: Worth) -> Callable[[], ASGIApp]:
+    """Makes quizzes that pay so."""
+    return lambda: Quiz(worth)
+
+
+def row_of(country: str, capital: str) -> Json:
+    asked = f"What is the capital of {country}? End with `Answer: CAPITAL`."
+    return {
+        "responses_create_params": {"input": [{"role": "user", "content": asked}]},
+        "expected_answer": capital,
+        "country": country,
+    }
+
+
+def quizzed(
+    worth: Worth = fair, answer: str = "It is in {country}. Answer: {expected_answer}", rows: Sequence[Json] = ()
+) -> Dataset:
+    """The quiz's rows, and rollouts that answer them, with the rewards that the quiz pays for them."""
+    asked = rows or [row_of(*pair) for pair in CAPITALS.items()]
+    told = [answer.format(**row) for row in asked]
+    rollouts = [
+        {**row, "response": response([message(words)]), "reward": worth(row, words)}
+        for row, words in zip(asked, told, strict=True)
+    ]
+    return Dataset(
+        tuple(Row(row, Source(DATA, at)) for at, row in enumerate(asked, 1)),
+        tuple(Rollout(rollout, Source(ROLLOUTS, at)) for at, rollout in enumerate(rollouts, 1)),
+        len(asked),
+    )
+
+
+def refuses_two(row: Json, words: str) -> float:
+    """Knows another spelling than the row has."""
+    return 0.0 if row["country"] in ("Kenya", "Peru") else fair(row, words)
+
+
+def refuses_one(row: Json, words: str) -> float:
+    return 0.0 if row["country"] == "Peru" else fair(row, words)
+
+
+def pays_refusals(row: Json, words: str) -> float:
+    """Takes what cannot be answered for answered."""
+    return 1.0 if "can't help" in words else fair(row, words)
+
+
+def pays_echoes(row: Json, words: str) -> float:
+    """Looks for a word of the question."""
+    return 1.0 if row["country"] in words else fair(row, words)
+
+
+def ignores_row(_: Json, words: str) -> float:
+    return float(said(words) in {capital.casefold() for capital in CAPITALS.values()})
+
+
+def pays_all(_: Json, __: str) -> float:
+    return 1.0
+
+
+TWINS: tuple[Twin, ...] = (
+    twin("refuses right answers", "calibration-gold", quiz(refuses_two), data=quizzed(refuses_two)),
+    twin("refuses one right answer", "calibration-odd", quiz(refuses_one), data=quizzed(refuses_one)),
+    twin("pays refusals", "calibration-floor", quiz(pays_refusals), data=quizzed()),
+    twin(
+        "pays echoed prompts", "calibration-floor", quiz(pays_echoes), data=quizzed(answer="Answer: {expected_answer}")
+    ),
+    twin("pays the answer of any row", "calibration-swap", quiz(ignores_row), data=quizzed()),
+    twin(
+        "pays everything",
+        "verify-floor calibration-floor calibration-swap calibration-separates",
+        quiz(pays_all),
+        data=quizzed(),
+    ),
+)

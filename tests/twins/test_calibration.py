@@ -1,0 +1,92 @@
+"""What a fair author pays is no finding: parts of an answer, several answers, abstention, effort, and noise."""
+
+import random
+from collections.abc import Callable
+from difflib import SequenceMatcher
+
+import pytest
+
+from gym_conformance.dataset import Dataset
+from gym_conformance.findings import Finding, Verdict
+from gym_mocks.serving import serve
+from tests.twins.calibration import CAPITALS, Quiz, Worth, fair, quizzed, refuses_two, row_of, said
+from tests.twins.judging import judge, telling
+from tests.twins.twin import Json
+
+CHECKS = tuple(f"calibration-{kind}" for kind in ("gold", "floor", "swap", "odd", "separates"))
+
+
+def calibrated(worth: Worth, data: Dataset) -> dict[str, list[Finding]]:
+    with serve(Quiz(worth)) as url:
+        return judge(url, data, checks=CHECKS)
+
+
+def pays_letters(row: Json, words: str) -> float:
+    """Parts: how much of the answer's letters are there, in their order, and no others."""
+    return SequenceMatcher(None, said(words), row["expected_answer"].casefold()).ratio()
+
+
+def pays_abstention(row: Json, words: str) -> float:
+    """A wrong answer costs more than none."""
+    return 1.0 if fair(row, words) else 0.3 if "can't help" in words or not words else -1.0
+
+
+def pays_any_of_several(row: Json, words: str) -> float:
+    return float(said(words) in {answer.casefold() for answer in row["accepted"]})
+
+
+def pays_effort(_: Json, words: str) -> float:
+    return min(1.0, len(words.split()) / 8)
+
+
+def noisy(share: float, less: float) -> Worth:
+    def worth(row: Json, words: str) -> float:
+        return fair(row, words) - (less if random.random() < share else 0.0)  # noqa: S311 - noise, no secret
+
+    return worth
+
+
+def several() -> Dataset:
+    """Rows that take each other's answers, two by two."""
+    pairs = list(CAPITALS.items())
+    rows = []
+    for at, (country, capital) in enumerate(pairs):
+        neighbour = pairs[at ^ 1][1]
+        row = row_of(country, capital)
+        del row["expected_answer"]
+        rows.append({**row, "accepted": [capital, neighbour]})
+    return quizzed(pays_any_of_several, "Answer: {accepted[0]}", rows)
+
+
+OPPOSITES: dict[str, Callable[[], tuple[Worth, Dataset]]] = {
+    "the fair quiz": lambda: (fair, quizzed()),
+    "parts of an answer": lambda: (pays_letters, quizzed(pays_letters)),
+    "abstention": lambda: (pays_abstention, quizzed(pays_abstention)),
+    "several right answers": lambda: (pays_any_of_several, several()),
+    "effort": lambda: (pays_effort, quizzed(pays_effort, "{country} has a capital, which is a town. {country}.")),
+    "noise now and then": lambda: (noisy(0.1, 0.5), quizzed()),
+    "noise half of the time": lambda: (noisy(0.5, 0.25), quizzed()),
+}
+
+
+@pytest.mark.parametrize("name", OPPOSITES)
+def test_a_fair_reward_is_no_finding(name: str) -> None:
+    worth, data = OPPOSITES[name]()
+    findings = calibrated(worth, data)
+    assert telling(findings) == frozenset(), [finding.actual for found in findings.values() for finding in found]
+
+
+def test_the_fair_quiz_is_calibrated_in_every_row() -> None:
+    (gold,) = calibrated(fair, quizzed())["calibration-gold"]
+    assert (gold.verdict, gold.reason) == (Verdict.PASS, "8 rows checked; answers as `Answer: {expected_answer}`")
+
+
+def test_a_finding_names_rows_counts_and_an_interval_once() -> None:
+    (gold,) = calibrated(refuses_two, quizzed())["calibration-gold"]
+    assert "2 of 8 rows (25%; 95% interval 7% to 59%): example.jsonl:4 0, example.jsonl:5 0" in gold.actual
+    assert gold.reproduce
+
+
+def test_without_recorded_rollouts_nothing_is_examined() -> None:
+    for found in calibrated(fair, Dataset(quizzed().rows)).values():
+        assert [(finding.verdict, finding.not_examined) for finding in found] == [(Verdict.NOT_APPLICABLE, True)]
