@@ -1,12 +1,13 @@
 """Twins whose reward is for something else than the right answer, and a quiz that they are made from."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.dataset import Dataset
-from gym_mocks.reference import DATA, ROLLOUTS
+from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer
 from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import Json, Twin, twin
@@ -29,7 +30,7 @@ Worth = Callable[[Json, str], float]
 
 def said(words: str) -> str:
     """The answer that a quiz reads from the policy's last words."""
-    return words.rpartition("Answer:")[2].strip(" .").casefold()
+    return words.rpartition("Answer:")[2].strip().strip(".").casefold()
 
 
 def fair(row: Json, words: str) -> float:
@@ -99,6 +100,40 @@ def pays_echoes(row: Json, words: str) -> float:
     return 1.0 if row["country"] in words else fair(row, words)
 
 
+def takes_first(row: Json, words: str) -> float:
+    """Reads the first answer, though another may come after it."""
+    return float(
+        words.partition("Answer:")[2].split("\n")[0].strip(" .").casefold() == row["expected_answer"].casefold()
+    )
+
+
+def finds_anywhere(row: Json, words: str) -> float:
+    return float(row["expected_answer"].casefold() in words.casefold())
+
+
+def to_the_letter(row: Json, words: str) -> float:
+    """Takes one writing alone."""
+    return float(words.rpartition("Answer: ")[2] == row["expected_answer"])
+
+
+class ReadsReasoning(Quiz):
+    """Looks for the answer in all that the policy wrote."""
+
+    async def score(self, _: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        return Score(finds_anywhere(row.model_dump(), json.dumps(response["output"])), {})
+
+
+class Believes(ReferenceServer):
+    """Reads the last words alone, whatever was done."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        score = await super().score(session_id, row, response)
+        right = bool(response["output"]) and last_text(response["output"]).endswith(
+            f" {row.model_dump()['expected_answer']}."
+        )
+        return Score.summed({"stock": 0.5, "answer": 0.5}) if right else score
+
+
 def ignores_row(_: Json, words: str) -> float:
     return float(said(words) in {capital.casefold() for capital in CAPITALS.values()})
 
@@ -108,6 +143,11 @@ def pays_all(_: Json, __: str) -> float:
 
 
 TWINS: tuple[Twin, ...] = (
+    twin("takes the first of several answers", "calibration-pressed", quiz(takes_first), data=quizzed()),
+    twin("finds the answer anywhere", "calibration-pressed", quiz(finds_anywhere), data=quizzed()),
+    twin("finds the answer in the reasoning", "calibration-pressed", lambda: ReadsReasoning(fair), data=quizzed()),
+    twin("reads to the letter", "calibration-strict", quiz(to_the_letter), data=quizzed()),
+    twin("reads the last words alone", "calibration-deeds", Believes),
     twin("refuses right answers", "calibration-gold", quiz(refuses_two), data=quizzed(refuses_two)),
     twin("refuses one right answer", "calibration-odd", quiz(refuses_one), data=quizzed(refuses_one)),
     twin("pays refusals", "calibration-floor", quiz(pays_refusals), data=quizzed()),

@@ -15,7 +15,8 @@ AFTER_VERIFY = """verify-degenerate verify-malformed-calls verify-framework-type
     verify-echoes-tokens verify-keeps-row-fields verify-reward-components verify-without-session verify-floor
     verify-malformed repeat-recorded repeat-declares-stateless reward-form reward-extra-read
     reward-claim resources-loop-free metrics-shape metrics-order seed-reads-row
-    calibration-gold calibration-floor calibration-swap calibration-odd calibration-separates"""
+    calibration-gold calibration-floor calibration-swap calibration-pressed calibration-strict calibration-deeds
+    calibration-odd calibration-separates"""
 NEED_COOKIE = "cookie-sent-again cookie-tampered cookie-unsigned-id cookie-signing-key cookie-foreign"
 
 

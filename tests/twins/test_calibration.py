@@ -13,7 +13,7 @@ from tests.twins.calibration import CAPITALS, Quiz, Worth, fair, quizzed, refuse
 from tests.twins.judging import judge, telling
 from tests.twins.twin import Json
 
-CHECKS = tuple(f"calibration-{kind}" for kind in ("gold", "floor", "swap", "odd", "separates"))
+CHECKS = tuple(f"calibration-{kind}" for kind in ("gold", "floor", "swap", "pressed", "strict", "odd", "separates"))
 
 
 def calibrated(worth: Worth, data: Dataset) -> dict[str, list[Finding]]:

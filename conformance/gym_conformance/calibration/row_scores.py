@@ -1,12 +1,12 @@
 """What each row's own answer earned, what others earned in its place, and what follows from it. Pure."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from gym_conformance.calibration.moulds import Answer
+from gym_conformance.calibration.moulds import Answer, Mould
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.row_fields import fields_of, may_be_the_same, names_gold
 from gym_conformance.contract.dataset_rows import Row
@@ -29,6 +29,9 @@ class Question(StrEnum):
     GOLD = "its own answer"
     FLOOR = "no answer"
     SWAP = "another row's answer"
+    PRESSED = "what no reader takes for its answer"
+    FAIR = "its own answer in another fair form"
+    WORDS = "its last words without its deeds"
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,10 @@ class RowScores:
         return self.gold.reaches(self.top)
 
     @property
-    def rewards(self) -> tuple[float, ...]:
-        """All that it earned."""
-        scores = (self.gold, *(attempt.score for attempt in self.attempts))
-        return tuple(score.reward for score in scores if score.reward is not None)
+    def scores(self) -> tuple[Score, ...]:
+        """Of all that was handed in for it."""
+        given = () if self.unchecked else (self.gold,)
+        return (*given, *(attempt.score for attempt in self.attempts))
 
 
 @dataclass(frozen=True)
@@ -128,26 +131,33 @@ class Calibration:
         top: the usual best reward.
         words: how their answers look.
         is_gold: whether the field is known to hold the right answer, by its name or by whoever gave it.
-        replayed: whether the answers are recorded rollouts as they are, so that nothing is known of others.
+        mould: how they look, where that was learned.
         reason: why no row could be calibrated; '' where some were.
         missing: whether a file or an option would have helped.
         earned_again: of the rows whose recorded rollout earned the top, those whose answer does again.
         recorded: the rewards of all recorded rollouts.
+        noisy: whether the same answer earned something else another time.
     """
 
     rows: tuple[RowScores, ...] = ()
     top: float = 0.0
     words: str = ""
+    mould: Mould | None = None
     is_gold: bool = False
-    replayed: bool = False
     reason: str = ""
     missing: bool = False
     earned_again: Rate = field(default_factory=lambda: Rate(0, 0))
     recorded: tuple[float, ...] = ()
+    noisy: bool = False
 
     def tally(self, question: Question) -> RowTally:
         """What came of a question."""
         return self._gold() if question is Question.GOLD else self._others(question)
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the answers are recorded rollouts as they are, so that nothing is known of others."""
+        return self.mould is None
 
     @property
     def about_answers(self) -> bool:
@@ -188,10 +198,10 @@ class Calibration:
             else:
                 checked += 1
                 hits += [Hit(scores.row, worst.name, worst.score)] if worst.score.reaches(scores.top) else []
-        return RowTally(tuple(hits), checked, unchecked, 0.0 if question is Question.SWAP else self._guessed)
+        return RowTally(tuple(hits), checked, unchecked, 0.0 if question is Question.SWAP else self.guessed)
 
     @property
-    def _guessed(self) -> float:
+    def guessed(self) -> float:
         """The share of rows that pay whoever always gives the commonest answer; 0 where no two rows have the same."""
         golds = Counter(scores.answer.gold for scores in self.rows if scores.answer and scores.is_top)
         letters = all(len(text) == 1 and text.isalpha() for gold in golds for text in gold)
@@ -211,6 +221,43 @@ def _shapes(answer: Answer) -> Iterator[str]:
     for text in answer.gold:
         lines = "lines" if "\n" in text else "words" if len(text.split()) > 1 else "a word"
         yield "a number" if text.replace(".", "", 1).lstrip("-").isdigit() else lines
+
+
+@dataclass(frozen=True)
+class ProbeTally:
+    """What one probe earned over all rows."""
+
+    name: str
+    hits: tuple[Hit, ...]
+    checked: int
+    chance: float = 0.0
+
+    @property
+    def rate(self) -> Rate:
+        """In how many rows it was paid, or, of a fair form, was not."""
+        return Rate(len(self.hits), self.checked)
+
+    @property
+    def telling(self) -> bool:
+        """Whether it is more than a single odd row, and more than chance."""
+        return len(self.hits) >= _ROWS and self.rate.interval[0] > max(_SHARE, self.chance)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.rate}"
+
+
+def probe_tallies(probed: Iterable[RowScores], question: Question, chance: float = 0.0) -> list[ProbeTally]:
+    """A tally for each probe of a sort, those that hit most first; of a fair form what is not paid is a hit."""
+    hits: dict[str, list[Hit]] = defaultdict(list)
+    checked = Counter[str]()
+    for scores in probed:
+        for attempt in scores.attempts:
+            if attempt.question is question and attempt.score.reward is not None:
+                checked[attempt.name] += 1
+                if attempt.score.reaches(scores.top) is not (question is Question.FAIR):
+                    hits[attempt.name].append(Hit(scores.row, attempt.name, attempt.score))
+    tallies = [ProbeTally(name, tuple(hits[name]), count, chance) for name, count in checked.items()]
+    return sorted(tallies, key=lambda tally: -tally.rate.interval[0])
 
 
 def usual_top(rewards: Iterable[float]) -> float | None:

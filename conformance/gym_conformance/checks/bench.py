@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from gym_conformance.calibration.row_scores import Calibration
+from gym_conformance.calibration.row_scores import Calibration, RowScores
 from gym_conformance.checks.launched import NOT_LAUNCHED, Launched
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
@@ -40,6 +40,7 @@ class Learned:
         load: what came of episodes, so many at once; None until they were run.
         offer: what it serves over MCP, as far as it is known.
         calibration: what rows' own answers and others earn; None until a check asks.
+        probed: what probes earn in rows; None until a check asks.
     """
 
     knowledge: Knowledge | None = None
@@ -48,6 +49,7 @@ class Learned:
     load: Load | None = None
     offer: Offer = field(default_factory=Offer)
     calibration: Calibration | None = None
+    probed: tuple[RowScores, ...] | None = None
 
 
 @dataclass

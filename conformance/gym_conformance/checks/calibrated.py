@@ -5,13 +5,22 @@ calls with a hole, and the field of the row that fills it. Such a mould is trust
 two rows that it was not learned from. A row that cannot be tried is unchecked, with the reason, and counted.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
-from gym_conformance.calibration.row_scores import Calibration, Hit, Question, RowTally
-from gym_conformance.checks.calibrating import calibration_of
+from gym_conformance.calibration.row_scores import (
+    Calibration,
+    Hit,
+    ProbeTally,
+    Question,
+    RowScores,
+    RowTally,
+    probe_tallies,
+)
+from gym_conformance.checks.calibrating import calibration_of, probes_of
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, NotExamined, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS
 from gym_conformance.checks.trial import Trial
 
 #: Rows that a finding names, the worst first.
@@ -120,6 +129,108 @@ async def calibration_swap(trial: Trial, _: object) -> None:
 
 
 @check(
+    "calibration-pressed",
+    Level.SHOULD,
+    "What no reader takes for the right answer SHOULD NOT earn the top reward",
+    why="a policy under pressure finds such outputs: all candidates at once, an answer taken back, one in its reasoning.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def calibration_pressed(trial: Trial, _: object) -> None:
+    """Scores, in rows whose own answer earns the top, outputs that are made of it and of other rows' answers.
+
+    A list of up to fifty candidates with the right one among them, several answers with the right one in the middle, the
+    right one taken back, a denial, and the right one in the reasoning alone; of calls the right ones with every argument
+    changed, and the right ones among others. To take the first or the last of several answers may be the rule, so the
+    right one is neither. A finding where one of them is paid in two rows or more, each time that it is tried again.
+
+    Our inference.
+    """
+    found, probed = await _probed(trial)
+    if found.tally(Question.SWAP).telling or not found.about_answers:
+        raise NotApplicable("wrong answers alone earn as much; see calibration-swap")
+    tallies = probe_tallies(probed, Question.PRESSED, found.guessed)
+    telling = [tally for tally in tallies if tally.telling]
+    if telling:
+        _reproduce(trial, telling[0].hits[0])
+        said = "; ".join(f"{tally}, such as {tally.hits[0].row}" for tally in telling)
+        hint = "The scorer looks for the right answer anywhere; let it read one final answer, and compare it whole."
+        raise Violation(
+            f"less than {found.top:g}, which answers as {found.words} earn", f"paid all the same: {said}", hint
+        )
+    _note(trial, tallies, found)
+
+
+@check(
+    "calibration-strict",
+    Level.NOTE,
+    "Right answers in another fair form are refused",
+    why="the policy is trained on the form; tell it in the prompt, or let the verifier read both.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def calibration_strict(trial: Trial, _: object) -> None:
+    """Scores rows' own answers with white space around them, in another case, and with numbers written otherwise.
+
+    Our inference. To be strict about form may be the task.
+    """
+    found, probed = await _probed(trial)
+    tallies = probe_tallies(probed, Question.FAIR)
+    telling = [tally for tally in tallies if tally.telling]
+    if telling:
+        _reproduce(trial, telling[0].hits[0])
+        said = "; ".join(f"{tally}, such as {tally.hits[0].row}" for tally in telling)
+        hint = (
+            "The scorer compares texts as they are; strip, fold case or parse numbers where the task is not about form."
+        )
+        raise Violation(f"{found.top:g}, as for answers as {found.words}", f"refused: {said}", hint)
+    _note(trial, tallies, found)
+
+
+@check(
+    "calibration-deeds",
+    Level.NOTE,
+    "The right last words earn the top reward without the deeds",
+    why="where the task is to do something, saying so is easier, and the policy learns to say so.",
+    needs=[RESOURCES_SERVER, SERVED_TOOLS, SCORE],
+)
+async def calibration_deeds(trial: Trial, _: object) -> None:
+    """Scores the last message of rows' own answers in sessions in which none of their calls was made.
+
+    Our inference. Where calls only find out what to say, that is as it should be.
+    """
+    found, probed = await _probed(trial)
+    if not found.about_answers:
+        raise NotApplicable("what other rows' answers do earns as much; see calibration-swap")
+    tallies = probe_tallies(probed, Question.WORDS)
+    if tallies and tallies[0].telling:
+        _reproduce(trial, tallies[0].hits[0])
+        hint = "The scorer reads the last message alone; fine where the calls only find out what to say."
+        raise Violation(
+            f"less than {found.top:g} for words alone", f"{tallies[0]}, such as {tallies[0].hits[0].row}", hint
+        )
+    _note(trial, tallies, found)
+
+
+async def _probed(trial: Trial) -> tuple[Calibration, tuple[RowScores, ...]]:
+    """The calibration, and what probes earn.
+
+    Raises:
+        NotApplicable: no row could be calibrated.
+    """
+    return await _known(trial), await probes_of(trial)
+
+
+def _note(trial: Trial, tallies: Sequence[ProbeTally], found: Calibration) -> None:
+    """Say of a pass what was tried.
+
+    Raises:
+        NotApplicable: nothing was.
+    """
+    if not tallies:
+        raise NotApplicable(f"answers as {found.words} give nothing to try")
+    trial.note = "; ".join(map(str, tallies))
+
+
+@check(
     "calibration-odd",
     Level.NOTE,
     "A few rows are scored unlike the others",
@@ -132,7 +243,7 @@ async def calibration_odd(trial: Trial, _: object) -> None:
     Our inference.
     """
     found = await _known(trial)
-    tallies = {question: found.tally(question) for question in Question}
+    tallies = {question: found.tally(question) for question in (Question.GOLD, Question.FLOOR, Question.SWAP)}
     odd = {question: tally for question, tally in tallies.items() if tally.odd}
     if odd:
         _reproduce(trial, next(iter(odd.values())).hits[0])
@@ -156,7 +267,9 @@ async def calibration_separates(trial: Trial, _: object) -> None:
     found = await calibration_of(trial)
     if found.missing:
         raise NotExamined(found.reason)
-    tried = [reward for scores in found.rows for reward in scores.rewards]
+    tried = [score.reward for scores in found.rows for score in scores.scores]
+    if None in tried:
+        raise NotApplicable("not all that was tried is scored")
     rewards = [*found.recorded, *tried]
     if len(rewards) < _REWARDS or not tried:
         raise NotApplicable(f"only {len(rewards)} rewards are known" if tried else found.reason)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
-from gym_conformance.calibration.moulds import Answer, Candidate, Mould, Sample, learn
+from gym_conformance.calibration.moulds import Answer, Candidate, Mould, Sample, TextMould, learn
+from gym_conformance.calibration.probe_answers import fair_forms, pressed, pressed_calls, words_alone
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.row_scores import (
     Attempt,
@@ -40,6 +41,9 @@ _SECONDS: Final = 6.0
 #: Rollouts that are learned from, moulds that are tried, rows that each is tried on, and those that it must earn the top on.
 _SAMPLES, _MOULDS, _TESTS, _TRUSTED = 8, 32, 6, 2
 
+#: Rows that probes are made of.
+_PROBED: Final = 8
+
 #: Rows at once, and other rows whose answers are tried in a row.
 _AT_ONCE, _OTHERS = 8, 2
 
@@ -66,10 +70,18 @@ async def calibration_of(trial: Trial) -> Calibration:
     return trial.learned.calibration
 
 
+async def probes_of(trial: Trial) -> tuple[RowScores, ...]:
+    """The rows whose own answers earn the top, with what probes earn in them; found out the first time."""
+    if trial.learned.probed is None:
+        found = await calibration_of(trial)
+        trial.learned.probed = await _Calibrating(trial, noisy=found.noisy).probe(found)
+    return trial.learned.probed
+
+
 class _Calibrating:
     """One run of questions: `executes` says whether the server makes calls, so that an answer is played first."""
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial, *, noisy: bool = False) -> None:
         self.trial = trial
         self.gym = trial.gym
         self.executes = self.gym.kind is not ServerKind.SINGLE_TURN
@@ -77,6 +89,7 @@ class _Calibrating:
         self.judge = models.model if models and models.names else None
         self.end = time.monotonic() + _SECONDS
         self.suspicions = 0
+        self.noisy = noisy
         # one at a time where a judge model is asked, to know for which output
         self.free = asyncio.Semaphore(1 if self.judge else _AT_ONCE)
 
@@ -104,12 +117,28 @@ class _Calibrating:
             tuple(found),
             top,
             f"`{mould}`" if mould else "its recorded rollout as it is",
+            mould,
             mould is not None and mould.names_gold,
-            mould is None,
             reason,
             earned_again=Rate(sum(scores.is_top for scores in again), len(again)),
             recorded=recorded,
+            noisy=self.noisy,
         )
+
+    async def probe(self, found: Calibration) -> tuple[RowScores, ...]:
+        """Hand in what a policy finds under pressure, and its opposites, in rows whose own answer earns the top."""
+        rows = [scores for scores in found.rows if scores.is_top]
+        return tuple(await asyncio.gather(*(self._probed(scores, found.mould, rows) for scores in rows[:_PROBED])))
+
+    async def _probed(self, scores: RowScores, mould: Mould | None, rows: Sequence[RowScores]) -> RowScores:
+        """The same row with what each probe that can be made of it earns."""
+        attempts = []
+        for question, name, answer in _probes(scores, mould, rows):
+            score = await self._steady(scores, answer) if question is not Question.FAIR else None
+            if score is None:
+                score = (await self._gold(scores.row, answer, scores.top)).gold
+            attempts.append(Attempt(question, name, score))
+        return replace(scores, attempts=tuple(attempts))
 
     def _own(self, row: Row, mould: Mould | None, top: float) -> Answer | None:
         """A row's own answer: as the mould has it, or, where calls are made, as it was recorded where there is no mould.
@@ -179,6 +208,7 @@ class _Calibrating:
         score = await self._score(row, answer)
         for _again in self._again() if score.reward is not None and not score.reaches(top) else ():
             again = await self._score(row, answer)
+            self.noisy |= again.reward != score.reward
             if again.reaches(top):
                 return RowScores(row, top, answer, again)
             score = score if again.reward == score.reward else Score(None, _VARIES)
@@ -188,14 +218,9 @@ class _Calibrating:
         """The same with what nothing, a refusal, the prompt and other rows' answers earn in this row."""
         if not scores.is_top or scores.answer is None:
             return scores
-        at = known.index(scores)
-        others = [
-            (f"the answer of {other.row}", other.answer)
-            for other in (*known[at + 1 :], *known[:at])
-            if other.answer and surely_wrong(other.answer, scores.row.data, scores.answer)
-        ]
+        others = _wrong(scores, scores.answer, known)[:_OTHERS]
         tried = [(Question.FLOOR, *floor) for floor in _floors(scores.row)]
-        tried += [(Question.SWAP, *other) for other in others[:_OTHERS]]
+        tried += [(Question.SWAP, f"the answer of {row}", answer) for row, answer in others]
         attempts = [Attempt(asked, name, await self._steady(scores, answer)) for asked, name, answer in tried]
         return replace(scores, attempts=tuple(attempts))
 
@@ -206,13 +231,17 @@ class _Calibrating:
         score = await self._score(scores.row, answer)
         for _again in self._again() if score.reaches(scores.top) else ():
             if not (await self._score(scores.row, answer)).reaches(scores.top):
+                self.noisy = True
                 return Score(None, _VARIES)
         return score
 
-    def _again(self) -> range:
-        """The runs that a new suspicion must survive."""
+    def _again(self) -> Iterator[int]:
+        """The runs that a new suspicion must survive: many, too, where rewards were seen to vary."""
         self.suspicions += 1
-        return range(_AGAIN_OF_FEW if self.suspicions <= _FEW else _AGAIN)
+        few = self.suspicions <= _FEW
+        for number in range(_AGAIN_OF_FEW):
+            if number < _AGAIN or few or self.noisy:
+                yield number
 
     async def _score(self, row: Row, answer: Answer) -> Score:
         """What verify gives for an answer, with its calls made first where the server makes them."""
@@ -262,6 +291,35 @@ async def _played(session: Session, answer: Answer) -> list[Item]:
             function_call_output(reply.text, call_id),
         ]
     return [*items, *(item for item in answer.items if item.get("type") == "message")]
+
+
+def _wrong(scores: RowScores, own: Answer, known: Sequence[RowScores]) -> list[tuple[Row, Answer]]:
+    """The answers of other rows that are surely wrong in this one, each once, beginning with the next row."""
+    at = known.index(scores)
+    wrong: dict[tuple[str, ...], tuple[Row, Answer]] = {}
+    for other in (*known[at + 1 :], *known[:at]):
+        if other.answer and surely_wrong(other.answer, scores.row.data, own):
+            wrong.setdefault(other.answer.gold, (other.row, other.answer))
+    return list(wrong.values())
+
+
+def _probes(
+    scores: RowScores, mould: Mould | None, rows: Sequence[RowScores]
+) -> Iterator[tuple[Question, str, Answer]]:
+    """What to hand in for a row beside its own answer."""
+    if scores.answer is None:
+        return
+    wrong = [answer for _, answer in _wrong(scores, scores.answer, rows)]
+    if isinstance(mould, TextMould):
+        (right,) = scores.answer.gold
+        if len(wrong) > 1:
+            texts = [text for answer in wrong for text in answer.gold]
+            yield from ((Question.PRESSED, *probe) for probe in pressed(mould, right, texts))
+        yield from ((Question.FAIR, *form) for form in fair_forms(mould, right))
+    elif mould:
+        yield from ((Question.PRESSED, *probe) for probe in pressed_calls(scores.answer, wrong))
+    if words := words_alone(scores.answer):
+        yield Question.WORDS, str(Question.WORDS), words
 
 
 def _floors(row: Row) -> Iterator[tuple[str, Answer]]:
