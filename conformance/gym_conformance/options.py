@@ -215,6 +215,11 @@ class Options:
         default=1,
         more=f"at most {MOST_WORKERS}",
     )
+    network: bool = _option(
+        "--gym-network",
+        "let a launched server use the network while it is judged",
+        more="without it, what it asks of other hosts fails, and is recorded; [how](docs/launching.md#keys-and-the-network)",
+    )
     launch_timeout: float = _option(
         "--gym-launch-timeout SECONDS",
         f"how long a launched server may take to answer (default: {LAUNCH_TIMEOUT:g})",
@@ -385,6 +390,10 @@ _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
     (
         lambda it: it.workers > 1 and not it.envs,
         "--gym-workers: how many processes a server has is decided where it is started; give --gym-env DIR too",
+    ),
+    (
+        lambda it: it.network and not it.envs,
+        "--gym-network: only a server that is launched has its network closed; give --gym-env DIR too",
     ),
     (
         lambda it: it.workers > MOST_WORKERS,

@@ -64,8 +64,7 @@ async def judge_answers(trial: Trial, saying: Saying) -> None:
     Our inference: nemo-gym passes the error on with its text, and later versions report it as `_ng_failure_class`.
     """
     reply = await _verified(trial, saying)
-    text = reply.text.strip().strip('"')
-    if is_crash(reply.status) and (text in _NOTHING_SAID or text.startswith(_SLIPS)):
+    if is_crash(reply.status) and names_no_cause(reply.text):
         raise Violation(
             f"a score, or an error that names its cause, when the judge model answers {saying}",
             describe(reply),
@@ -80,6 +79,12 @@ async def judge_answers(trial: Trial, saying: Saying) -> None:
         )
     if saying is Saying.FAILURE and reply.status == HTTPStatus.OK and not is_masked(body):
         await _expect_told_apart(trial, _reward(reply))
+
+
+def names_no_cause(said: str) -> bool:
+    """Whether an error says nothing, or is the bare `repr` of a programming error."""
+    text = said.strip().strip('"')
+    return text in _NOTHING_SAID or text.startswith(_SLIPS)
 
 
 async def _expect_told_apart(trial: Trial, failed: Any) -> None:

@@ -41,6 +41,28 @@ class JudgeModels:
     model: FakeModel
 
 
+class OtherHosts(StrEnum):
+    """What the hosts that a launched server asks on the network are made to do."""
+
+    DOWN = "not there"
+    SLOW = "slow, and then answer 503"
+    TOO_MANY = "answer 429"
+    FAILURE = "answer 500"
+    GARBAGE = "answer 200 with garbage"
+    EMPTY = "answer 200 with an empty object"
+
+
+class FakeHosts(Protocol):
+    """What stands for all other hosts."""
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """What was asked of them, and how often."""
+
+    def let(self, hosts: OtherHosts) -> None:
+        """Let them do so from now on."""
+
+
 class Relaunch(Protocol):
     """Launches a server again that the suite launched; blocks for as long as that takes.
 
@@ -77,6 +99,8 @@ class Launched:
         workers: how many processes serve it.
         listen: begins to listen to what it prints, for one trial, and returns what gives the last lines since.
         relaunch: launches it again.
+        outside: what stands for all other hosts; None where the server may reach them.
+        made_up: the credentials and other keys of its config that the suite made up.
     """
 
     env: Env | None = None
@@ -85,6 +109,8 @@ class Launched:
     workers: int = 1
     listen: Listen = _nothing_printed
     relaunch: Relaunch | None = None
+    outside: FakeHosts | None = None
+    made_up: tuple[str, ...] = ()
 
     @property
     def has_log(self) -> bool:

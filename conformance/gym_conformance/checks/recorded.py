@@ -52,7 +52,7 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
         raise NotApplicable("its reward comes from a judge model, which is a mock here")
     if trial.gym.endpoint.groups.size > 1:
         raise NotApplicable("its reward was relative to the others of its group, which are not recorded with it")
-    mask = volatile(now, again) | _not_recorded(recorded, now)
+    mask = volatile(now, again) | _not_recorded(recorded, now, row)
     for _batch in range(0, _RUNS, _AT_ONCE):  # a value that comes now and then is noise
         if _first(recorded, now, mask) is None:
             return
@@ -70,8 +70,11 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
         )
 
 
-def _not_recorded(recorded: Outcome, now: Outcome) -> frozenset[Place]:
-    """What a record does not say: statuses, and what a tool answered that is not served here."""
+def _not_recorded(recorded: Outcome, now: Outcome, row: Row) -> frozenset[Place]:
+    """What a record does not say: statuses, and what a tool answered that is not served here, or not over HTTP.
+
+    A row that declares no tool had them over MCP, where a result has another form.
+    """
     mask: set[Place] = set()
     for number, (was, now_is) in enumerate(zip(recorded.steps, now.steps, strict=True)):
         if was.name == VERIFY:
@@ -79,7 +82,7 @@ def _not_recorded(recorded: Outcome, now: Outcome) -> frozenset[Place]:
                 raise NotApplicable("its recorded reward is not a number")
             continue
         mask.add((number, "status"))
-        if now_is.status in UNROUTED:
+        if now_is.status in UNROUTED or not row.tools:
             mask.add((number, "body"))
     return frozenset(mask)
 

@@ -21,6 +21,7 @@ from gym_conformance.checks import (
     mcp_tokens,
     metrics,
     model,
+    outside,
     repeat,
     resources,
     restart,
@@ -79,11 +80,14 @@ JUDGE_MODELS: Final[tuple[Check, ...]] = _checks(judge_models) + _checks(model)
 #: Tried only where a load is asked for.
 LOAD: Final[tuple[Check, ...]] = _checks(load)
 
+#: What becomes of it where other hosts fail; then all that it asked of them is known.
+OUTSIDE: Final[tuple[Check, ...]] = _checks(outside)
+
 #: The last: they end the server's process, and what was in it is gone.
 RESTARTS: Final[tuple[Check, ...]] = _checks(restart)
 
 #: Tried only on envs that the suite launches itself.
-LAUNCHED: Final[tuple[Check, ...]] = FILES + JUDGE_MODELS + RESTARTS
+LAUNCHED: Final[tuple[Check, ...]] = FILES + JUDGE_MODELS + OUTSIDE + RESTARTS
 
 
 @cache

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import dropwhile
 from typing import Final
 
@@ -42,6 +43,8 @@ _OPENING: Final = (SEED_SESSION, RESET)
 #: What only nemo-gym's own rollout collection adds to a row.
 _ROLLOUT_KEY: Final = re.compile(rf"\b(?:{ROLLOUT_INDEX}|{TASK_INDEX})\b")
 
+_THE_NETWORK: Final = "the network"
+
 #: Python's own files, and uvloop's, in which a program is started.
 _STARTING: Final = re.compile(r"(?:^|/)(?:(?:subprocess|unix_events|base_events)\.py|(?:loop|process)\.pyx)$")
 
@@ -61,6 +64,8 @@ class MissingDependency:
         if found is None and case.crashed and case.bench.launched.has_log:
             await asyncio.sleep(_WRITTEN)
             found = missing(case.exchanges, case.log)
+        if found and case.bench.launched.outside and found.needs.startswith(_THE_NETWORK):
+            return replace(found, needs=found.needs.replace(_THE_NETWORK, f"{_THE_NETWORK} (--gym-network)", 1))
         return found
 
 
@@ -95,7 +100,7 @@ def _named(exchange: Exchange, log: Log, sent: Sent) -> Missing | None:
         return Missing(f"what `pip install {found['package'].rstrip('.,')}` brings, where the server runs")
     if any(found[0] not in sent for found in NETWORK.finditer(exception)):
         reply = exchange.reply.text if exchange.reply else ""
-        return Missing(f"the network: {exchange.request.path} answers {reply[:_CUT]}")
+        return Missing(f"{_THE_NETWORK}: {exchange.request.path} answers {reply[:_CUT]}")
     return None
 
 

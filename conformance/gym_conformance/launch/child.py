@@ -38,6 +38,8 @@ _BASES = {  # by the key of the YAML: module, class, and what authors extend
 _PEERS = ("resources_servers", "responses_api_agents")
 _UNSET = "???"  # OmegaConf's own
 _PLAIN = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+_CREDENTIAL = re.compile(r"key|token|secret|passw|credential|(^|_)cx$", re.IGNORECASE)
+_MADE_UP = "made-up-credential"
 
 
 class LaunchError(Exception):
@@ -141,7 +143,24 @@ def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         for key in _PLAIN.findall(json.dumps(declared, default=str)):
             if key not in own:
                 config.setdefault(key, "none")
+    for key in made_up(spec, own):
+        config.setdefault(key, _MADE_UP)
     return config
+
+
+def made_up(spec: dict[str, Any], own: dict[str, Any]) -> list[str]:
+    """The keys that the YAML refers to and does not have, if they are credentials, or only other servers need them."""
+    given = {setting.partition("=")[0] for setting in spec["settings"]}
+    server = json.dumps(_dict(own.get(spec["instance"])).get(spec["group"]), default=str)
+    needed = set(_PLAIN.findall(server))
+    asked = dict.fromkeys(_PLAIN.findall(json.dumps(own, default=str)))
+    return [
+        key
+        for key in asked
+        if key not in own | {"policy_base_url": ""}
+        and key not in given
+        and (_CREDENTIAL.search(key) or key not in needed)
+    ]
 
 
 def peers(entry: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -194,6 +213,17 @@ def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
             raise LaunchError(f"an application: {module} has no attribute {attribute}")
         app = getattr(app, name)
     serve(app, {}, timeout_keep_alive=30, timeout_graceful_shutdown=1)
+
+
+def closing_when_asked(app: Any, close: Callable[[], None]) -> Any:
+    """The application, and the network closed from its first request on: what it fetches while it starts is there by then."""
+
+    async def closed(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            close()
+        await app(scope, receive, send)
+
+    return closed
 
 
 def failure(error: BaseException) -> dict[str, Any]:
@@ -258,6 +288,10 @@ def main() -> None:
     def serve(app: Any, config: dict[str, Any], **options: Any) -> None:
         import uvicorn  # noqa: PLC0415 - it may be missing: that is for us to say
 
+        if spec.get("outside"):
+            here = runpy.run_path(str(Path(__file__).with_name("no_network.py")))
+            app = closing_when_asked(app, here["closing"](tuple(spec["outside"])))
+            options["loop"] = "asyncio"  # others connect without asking Python's sockets
         server = uvicorn.Server(uvicorn.Config(app, **options))
         ready({"pid": os.getpid(), "config": config})
         server.run(sockets=[listener])

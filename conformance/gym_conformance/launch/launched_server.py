@@ -10,9 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -23,7 +23,7 @@ import psutil
 
 from gym_conformance.documents import parse_json
 from gym_conformance.launch.env import BadConfig, Env, find_server
-from gym_conformance.launch.reasons import raised, reason
+from gym_conformance.launch.reasons import missing_credentials, raised, reason
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets, named_values
 
@@ -48,24 +48,38 @@ _ANNOUNCEMENT, _SHOWN = 4 << 20, 80
 #: Characters of what is needed.
 _LONGEST = 1_000
 
+#: What stands for a credential that nobody gave, as the child writes it.
+MADE_UP = "made-up-credential"
+
 _HERE = Path(__file__).parent
 
 
 class NotLaunched(Exception):
-    """The server cannot be judged as launched: `needs` says what is missing, `log` is what it printed last."""
+    """The server cannot be judged as launched: `needs` says what is missing, `log` is what it printed last.
 
-    def __init__(self, needs: str, log: tuple[str, ...] = (), secrets: Secrets = NO_SECRETS) -> None:
+    `credentials` are the fields of its config that it lacks, if those are all.
+    """
+
+    def __init__(
+        self,
+        needs: str,
+        log: tuple[str, ...] = (),
+        secrets: Secrets = NO_SECRETS,
+        credentials: tuple[str, ...] = (),
+    ) -> None:
         self.needs = secrets.show(needs, _LONGEST)
         self.log = log
+        self.credentials = credentials
         super().__init__(self.needs)
 
 
 @dataclass(frozen=True)
 class PeerAddresses:
-    """Where the server finds the rest of the gym, as (host, port)."""
+    """Where the server finds the rest of the gym, as (host, port), and what is asked instead of other hosts."""
 
     head: tuple[str, int]
     policy: tuple[str, int]
+    outside: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +94,7 @@ class Launch:
         deadline: seconds until it must be ready to accept.
         real: whether it is to run as NeMo Gym runs it, Ray and all.
         workers: how many processes serve it.
+        network: whether it may use the network while it is judged.
     """
 
     env: Env
@@ -89,6 +104,7 @@ class Launch:
     deadline: float = 120.0
     real: bool = False
     workers: int = 1
+    network: bool = False
 
     @property
     def interpreter(self) -> str:
@@ -104,6 +120,18 @@ class Launch:
         """
         return () if self.env.application else find_server(self.env.folder, self.env.config).models
 
+    def with_made_up(self, fields: Sequence[str]) -> "Launch":
+        """The same with made-up values for these fields of the server's config."""
+        instance = find_server(self.env.folder, self.env.config)
+        place = f"{instance.name}.{instance.group}.{instance.inner}"
+        made_up = (f"{place}.{field}={MADE_UP}" for field in fields)
+        return replace(self, settings=(*self.settings, *made_up))
+
+    @property
+    def _outside(self) -> tuple[str, int] | None:
+        """What is asked instead of other hosts; None where those are."""
+        return None if self.network or self.real else self.peers.outside
+
     def specification(self, port: int) -> dict[str, Any]:
         """What the child is told.
 
@@ -112,7 +140,12 @@ class Launch:
         """
         env = self.env
         if env.application:
-            return {"application": env.application, "folder": str(env.folder), "workers": self.workers}
+            return {
+                "application": env.application,
+                "folder": str(env.folder),
+                "workers": self.workers,
+                "outside": self._outside,
+            }
         instance = find_server(env.folder, env.config)
         return {
             "application": "",
@@ -126,6 +159,7 @@ class Launch:
             "settings": list(self.settings),
             "real": self.real,
             "workers": self.workers,
+            "outside": self._outside,
             "address": {"host": "127.0.0.1", "port": port},
             "head": dict(zip(("host", "port"), self.peers.head, strict=True)),
             "policy": dict(zip(("host", "port"), self.peers.policy, strict=True)),
@@ -153,11 +187,17 @@ class LaunchedServer:
     _mark: str = field(default_factory=lambda: token_hex(16), repr=False)
 
     def start(self) -> Self:
-        """Start it, and wait until it is about to accept.
+        """Start it, and wait until it is about to accept; with made-up credentials if it lacks nothing else.
 
         Raises:
             NotLaunched: it is not ready within the deadline.
         """
+        try:
+            return self._start(0)
+        except NotLaunched as refused:
+            if not refused.credentials:
+                raise
+            self.launch = self.launch.with_made_up(refused.credentials)
         return self._start(0)
 
     def restart(self) -> None:
@@ -233,6 +273,11 @@ class LaunchedServer:
     def _logs(self) -> list[Path]:
         """The files that hold the end of what it printed, the older one first."""
         return [self.log_folder / name for name in ("log.before", "log")] if self.log_folder else []
+
+    @property
+    def made_up(self) -> tuple[str, ...]:
+        """The keys of its config that were made up, since nobody gave them."""
+        return tuple(dict.fromkeys(key for key, value in named_values(self.config) if value == MADE_UP))
 
     @property
     def secrets(self) -> Secrets:
@@ -312,7 +357,9 @@ class LaunchedServer:
         said = self._line(deadline)
         if "failed" in said:
             self._ended()  # until then, it may print
-            raise self._refusal(self._reason(said["failed"]))
+            refused = self._refusal(self._reason(said["failed"]))
+            refused.credentials = missing_credentials(said["failed"])
+            raise refused
         if "ended" in said:
             raise self._refusal(f"to start: it ended {_status(said['ended'])}")
         if "pid" not in said:

@@ -10,6 +10,11 @@ from gym_conformance.launch.env import Env
 _KEYS = re.compile(r"^\s*-\s+(\S+)\s*$", re.MULTILINE)
 _INTERPOLATION = re.compile(r"Interpolation key '([^']+)'|\$\{([A-Za-z_][\w.]*)\}")
 _MISSING_FIELD = re.compile(r"^(\S+)\n\s+Field required", re.MULTILINE)
+_NO_TEXT = re.compile(
+    r"^([A-Za-z_]\w*)\S*\n\s+Input should be a valid string \[type=string_type, input_value=None", re.MULTILINE
+)
+#: The keys of credentials: a made-up value will do until they are used.
+_CREDENTIAL = re.compile(r"key|token|secret|passw|credential|(^|_)cx$", re.IGNORECASE)
 #: What is said of a network that is not there.
 NETWORK = re.compile(
     r"Connection refused|Max retries exceeded|Name or service not known|Temporary failure in name resolution"
@@ -46,6 +51,14 @@ def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: P
     if bases & _NETWORK_TYPES or NETWORK.search(message):
         return f"the network, or the files that it would download: {kind}: {first}"
     return _config(kind, message, first) or f"to start: {kind}: {first}"
+
+
+def missing_credentials(failure: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields of a config that its class lacks, if nothing but credentials is missing."""
+    message = str(failure["message"])
+    fields = dict.fromkeys([*_MISSING_FIELD.findall(message), *_NO_TEXT.findall(message)])
+    only = failure["type"] == "ValidationError" and all(map(_CREDENTIAL.search, fields))
+    return tuple(fields) if only else ()
 
 
 def raised(log: Sequence[str]) -> Mapping[str, Any] | None:

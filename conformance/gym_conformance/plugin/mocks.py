@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gym_conformance.checks.launched import Saying
+from gym_conformance.checks.launched import OtherHosts, Saying
 from gym_conformance.launch.launched_server import PeerAddresses
 
 
@@ -47,6 +47,7 @@ class MockPeers:
         self._head: Any = None
         self._policy: Any = None
         self._asked = 0
+        self._outside: Any = None
         self._peers: PeerAddresses | None = None
 
     @property
@@ -54,16 +55,20 @@ class MockPeers:
         """Where they are."""
         if self._peers is None:
             from gym_mocks.head import Head  # noqa: PLC0415 - only launching needs them
+            from gym_mocks.outside import Outside  # noqa: PLC0415
             from gym_mocks.participants import Participants  # noqa: PLC0415
             from gym_mocks.policy import FakePolicy  # noqa: PLC0415
             from gym_mocks.serving import Host  # noqa: PLC0415
 
             host = Host()
             self._started.callback(host.close)
+            self._outside = self._started.enter_context(Outside())
             self._head, self._policy = Head({}), FakePolicy()
             self.says(Saying.USUAL)
             self._peers = PeerAddresses(
-                _address(host.serve(self._head)), _address(host.serve(Participants(self._counted())))
+                _address(host.serve(self._head)),
+                _address(host.serve(Participants(self._counted()))),
+                self._outside.address,
             )
         return self._peers
 
@@ -87,6 +92,24 @@ class MockPeers:
             self._policy.fail(PolicyFault("status", status=400, message=_TOO_LONG))
         if saying is Saying.NOTHING:
             self._policy.fail(PolicyFault("latency", seconds=_LONG))
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """What was asked of other hosts, and how often."""
+        found: dict[str, int] = self._outside.requests if self._outside else {}
+        return found
+
+    def let(self, hosts: OtherHosts) -> None:
+        """Let other hosts do so from now on."""
+        from gym_mocks.outside import Outage  # noqa: PLC0415
+
+        self._outside.outage = Outage[hosts.name]
+
+    def forget(self) -> None:
+        """Another server is launched: forget what was asked of other hosts, and let them be down."""
+        if self._outside:
+            self._outside.forget()
+            self.let(OtherHosts.DOWN)
 
     def _counted(self) -> Any:
         async def counted(scope: Any, receive: Any, send: Any) -> None:  # a function: uvicorn mistakes a bound method

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.drift import drift_definition_unsound
-from gym_conformance.checks.launched import NOT_LAUNCHED, FakeModel, JudgeModels, Launched, Listen, Relaunch
+from gym_conformance.checks.launched import NOT_LAUNCHED, FakeHosts, FakeModel, JudgeModels, Launched, Listen, Relaunch
 from gym_conformance.checks.registry import FILES
 from gym_conformance.contract.openapi import Api, ServerKind
 from gym_conformance.dataset import BadData, Dataset, load
@@ -50,6 +50,8 @@ class RunningServer:
     listen: Listen = NOT_LAUNCHED.listen
     secrets: Secrets = NO_SECRETS
     relaunch: Relaunch | None = None
+    outside: FakeHosts | None = None
+    made_up: tuple[str, ...] = ()
 
 
 class JudgedTarget(Protocol):
@@ -166,6 +168,8 @@ class Target:
                 listen=served.listen,
                 secrets=served.secrets,
                 relaunch=served.relaunch,
+                outside=served.outside,
+                made_up=served.made_up,
                 first_look=self.first_look,
             )
             self._run.progress = self.progress
@@ -295,6 +299,7 @@ class launched:  # noqa: N801 - a context manager
     def __enter__(self) -> RunningServer:
         launch = self.server.launch
         dataset = self._rows(launch.env.data)
+        self.mocks.forget()
         self.server.start()
         try:
             self.mocks.tell_head(self.server.config)
@@ -311,6 +316,8 @@ class launched:  # noqa: N801 - a context manager
             partial(self.server.listen, _SEEN),
             self.server.secrets,
             Relaunching(self.server, self.options),
+            None if launch.network or launch.real else self.mocks,
+            self.server.made_up,
         )
 
     def __exit__(self, *_: object) -> None:
@@ -392,6 +399,7 @@ def launched_target(name: str, options: Options, peers: "Mocks") -> Target:
             options.launch_timeout,
             real=options.real,
             workers=options.workers,
+            network=options.network,
         )
         return launched(LaunchedServer(launch), options, peers)
 
@@ -401,8 +409,8 @@ def launched_target(name: str, options: Options, peers: "Mocks") -> Target:
     return Target(name, f"--gym-env {quote(given)}", options, serve, known, env, interpreter=interpreter)
 
 
-class Mocks(FakeModel, Protocol):
-    """What a launched server is given: a model, the addresses, and a head that is told its config."""
+class Mocks(FakeModel, FakeHosts, Protocol):
+    """What a launched server is given: a model, other hosts, the addresses, and a head that is told its config."""
 
     @property
     def addresses(self) -> PeerAddresses:
@@ -410,3 +418,6 @@ class Mocks(FakeModel, Protocol):
 
     def tell_head(self, config: Mapping[str, Any]) -> None:
         """Let the head tell of this config."""
+
+    def forget(self) -> None:
+        """Another server is launched: forget what was asked of other hosts, and let them be down."""

@@ -12,7 +12,7 @@ import httpx
 from gym_conformance.agents import executing_agents
 from gym_conformance.checks.bench import Bench, Settings
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.launched import NOT_LAUNCHED, JudgeModels, Launched, Listen, Relaunch
+from gym_conformance.checks.launched import NOT_LAUNCHED, FakeHosts, JudgeModels, Launched, Listen, Relaunch
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
@@ -62,6 +62,8 @@ class Run:
         listen: Listen = NOT_LAUNCHED.listen,
         secrets: Secrets = NO_SECRETS,
         relaunch: Relaunch | None = None,
+        outside: FakeHosts | None = None,
+        made_up: tuple[str, ...] = (),
         first_look: bool = True,
     ) -> None:
         self.url = url
@@ -74,6 +76,8 @@ class Run:
         self._listen = listen
         self._secrets = secrets
         self._relaunch = relaunch
+        self._outside = outside
+        self._made_up = made_up
         self._first_look = first_look
         self._judge: Judge | None = None
 
@@ -150,6 +154,8 @@ class Run:
                 workers=self.options.workers,
                 listen=self._listen,
                 relaunch=self._relaunch,
+                outside=self._outside,
+                made_up=self._made_up,
             )
             self._judge = Judge(Bench(gym, settings, launched))
         return self._judge

@@ -1,0 +1,128 @@
+"""Other hosts: what a launched server asks of them, and what it makes of their failures.
+
+While it is judged, a recorder on loopback stands for all other hosts (`--gym-network` leaves them as they are).
+"""
+
+from collections.abc import Iterable
+
+from gym_conformance.checks.check import Level, Need, check
+from gym_conformance.checks.ending import NotApplicable, Violation
+from gym_conformance.checks.judge_models import names_no_cause
+from gym_conformance.checks.launched import FakeHosts, OtherHosts
+from gym_conformance.checks.needs import RESOURCES_SERVER
+from gym_conformance.checks.trial import Trial, describe
+from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.contract.policy_output import message, response
+from gym_conformance.contract.statuses import is_crash, is_error
+from gym_conformance.session.exchange import Exchange
+from gym_conformance.trajectories.before_and_after import writing
+
+#: Rows that are played, and requests to other hosts that are told.
+_ROWS, _TOLD = 2, 12
+
+
+async def _outside(trial: Trial) -> None:
+    if trial.launched.outside is None:
+        raise NotApplicable("only of a server that the suite launches, with the network closed, is this known")
+
+
+OUTSIDE = Need("other hosts", _outside)
+
+
+def _each_failure(_trial: Trial) -> Iterable[OtherHosts]:
+    return tuple(OtherHosts)
+
+
+@check(
+    "outside-answers",
+    Level.SHOULD,
+    "Tools and verify SHOULD answer in form whatever other hosts do",
+    why="search engines and APIs fail for minutes under load; each crash loses a rollout, and nothing points at its cause.",
+    needs=[RESOURCES_SERVER, OUTSIDE],
+    subjects=_each_failure,
+)
+async def outside_answers(trial: Trial, hosts: OtherHosts) -> None:
+    """Plays two rows while all other hosts are down, slow, or answer 429, 500, garbage or an empty object.
+
+    The calls are a recorded rollout's, or made up from the rows' definitions. Where another host is asked, each reply
+    must come within --gym-timeout; a 5xx must name its cause, and not be the bare `repr` of a programming error; and a
+    200 of verify must have a reward or `_ng_failure_class`. Only for launched servers; not with `--gym-network` or
+    `--gym-launch real`.
+
+    Our inference: an agent hands a tool's error on to the policy, as text (`SimpleAgent.responses`, nemo-gym 0.4.0).
+    """
+    outside = trial.launched.outside
+    assert outside is not None  # noqa: S101 - it is a need
+    asked = _times(outside)
+    outside.let(hosts)
+    try:
+        for row in (trial.gym.rows or (trial.gym.row,))[:_ROWS]:
+            session = await trial.open(row)
+            for call in writing(trial.gym, row).calls if row.tools else ():
+                await session.call(call)
+            recorded = trial.gym.recorded.get(row, ())
+            output = response(recorded[0].output) if recorded else response([message("The answer is 42.")])
+            await session.verify(output)
+    finally:
+        outside.let(OtherHosts.DOWN)
+    if _times(outside) == asked:
+        raise NotApplicable("nothing that was tried asks another host")
+    for exchange in trial.channel.exchanges:
+        _expect_form(exchange, hosts)
+
+
+def _expect_form(exchange: Exchange, hosts: OtherHosts) -> None:
+    reply = exchange.reply
+    if reply is None:
+        return
+    if is_crash(reply.status) and names_no_cause(reply.text):
+        raise Violation(
+            f"an answer, or an error that names its cause, where other hosts {_phrase(hosts)}",
+            f"{exchange.request.path}: {describe(reply)}",
+            "The code assumes what the other host's answer looks like; catch what the request may raise, and say so.",
+        )
+    body = reply.json() if reply.is_json else None
+    scored = isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)
+    if exchange.request.path == VERIFY and not is_error(reply.status) and not scored:
+        raise Violation(
+            "a reward, or _ng_failure_class", describe(reply), "verify does not report what other hosts did."
+        )
+
+
+def _phrase(hosts: OtherHosts) -> str:
+    return f"are {hosts}" if hosts in (OtherHosts.DOWN, OtherHosts.SLOW) else str(hosts)
+
+
+@check(
+    "outside-asked",
+    Level.NOTE,
+    "The server asks other hosts, or for credentials",
+    why="a rollout that asks the network is as slow and as unstable as the hosts that it asks, and its rewards are, too.",
+    needs=[OUTSIDE],
+)
+async def outside_asked(trial: Trial, _: object) -> None:
+    """Tells which hosts the server asked for what while it was judged, and which credentials its config asks for.
+
+    Such credentials were made up, if nobody gave them. Nothing of it left this machine.
+
+    Our inference.
+    """
+    outside = trial.launched.outside
+    requests = dict(sorted(outside.requests.items())) if outside else {}
+    told = [f"{what} ({count} times)" for what, count in list(requests.items())[:_TOLD]]
+    more = [f"{len(requests) - _TOLD} more"] if len(requests) > _TOLD else []
+    made_up = trial.launched.made_up
+    if not requests and not made_up:
+        return
+    asked = [f"asked for {', '.join([*told, *more])}"] if told else []
+    keys = [f"{', '.join(made_up)} made up"] if made_up else []
+    raise Violation(
+        "no other host, and no credential",
+        "; ".join([*asked, *keys]),
+        "All other hosts are down while the server is judged, except for outside-answers; --gym-network lets it reach "
+        "them, and --gym-env-set gives a real credential.",
+    )
+
+
+def _times(outside: FakeHosts) -> int:
+    return sum(outside.requests.values())

@@ -1,0 +1,160 @@
+"""Closes the network to this process: run by its path in a launched server's interpreter, which need not have our package.
+
+What the server asks of other hosts goes to a recorder on loopback, which first says whether a name is to be found. A
+name that is has an address of our own, and a connection to it is one to the recorder; a TLS connection is made without
+a certificate, since nobody has one in that name. A connection to any other address is refused. Programs that the
+server starts are told of the recorder as their proxy.
+"""
+
+import errno
+import inspect
+import ipaddress
+import os
+import socket
+import ssl
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+#: Addresses that nobody else has (RFC 2544).
+_OURS = ipaddress.ip_network("198.18.0.0/15")
+
+#: Seconds within which the recorder answers.
+_SOON = 5.0
+
+_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+
+_connect, _connect_ex, _getaddrinfo = socket.socket.connect, socket.socket.connect_ex, socket.getaddrinfo
+
+
+def closing(recorder: tuple[str, int]) -> Callable[[], None]:
+    """What closes the network, once and for all."""
+    closed = False
+
+    def close() -> None:
+        nonlocal closed
+        if not closed:
+            closed = True
+            _close(recorder, _own_addresses())
+
+    return close
+
+
+def _own_addresses() -> set[str]:
+    """This machine's own, by its name: servers find themselves by it."""
+    own = {"", "0.0.0.0", "::", "localhost", "localhost.localdomain", socket.gethostname(), socket.getfqdn()}  # noqa: S104
+    for name in tuple(own):
+        try:
+            own |= {str(found[4][0]) for found in _getaddrinfo(name or None, 0)}
+        except (OSError, UnicodeError):
+            continue
+    return own
+
+
+def _close(recorder: tuple[str, int], own: set[str]) -> None:  # noqa: C901 - each is what takes the place of one function
+    addresses: dict[str, str] = {}
+    free = _OURS.hosts()
+
+    def is_own(host: str) -> bool:
+        return host in own or (_is_address(host) and ipaddress.ip_address(host.partition("%")[0]).is_loopback)
+
+    def found(host: str, port: object) -> bool:
+        """Whether the recorder, which notes that it was asked for, lets the name be found."""
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asking:
+                asking.settimeout(_SOON)
+                _connect(asking, recorder)
+                asking.sendall(f"ASK {host} {port}\n".encode())
+                return asking.recv(8).startswith(b"yes")
+        except OSError:
+            return False
+
+    def getaddrinfo(host: Any, port: Any, family: int = 0, *more: int, **named: int) -> Any:
+        name = host.decode() if isinstance(host, bytes) else host
+        if not isinstance(name, str) or is_own(name) or _is_address(name):
+            return _getaddrinfo(host, port, family, *more, **named)
+        if family not in (0, socket.AF_INET) or not found(name, port):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        if name not in addresses:
+            addresses[name] = str(next(free))
+        return _getaddrinfo(addresses[name], port, socket.AF_INET, *more, **named)
+
+    def place(sock: socket.socket, address: Any) -> Any:
+        """Where a connection goes that is made to an address.
+
+        Raises:
+            ConnectionRefusedError: nowhere.
+        """
+        if sock.family not in (socket.AF_INET, socket.AF_INET6) or sock.type != socket.SOCK_STREAM:
+            return address
+        host = str(address[0])
+        if is_own(host):
+            return address
+        if not _is_address(host):
+            host = getaddrinfo(host, address[1], socket.AF_INET)[0][4][0]
+        if host in addresses.values() and sock.family == socket.AF_INET:
+            return recorder
+        found(host, address[1])
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+
+    def connect(self: socket.socket, address: Any) -> None:
+        _connect(self, place(self, address))
+
+    def connect_ex(self: socket.socket, address: Any) -> int:
+        try:
+            return _connect_ex(self, place(self, address))
+        except ConnectionRefusedError as refused:
+            return refused.errno or errno.ECONNREFUSED
+
+    def gethostbyname(host: str) -> str:
+        return str(getaddrinfo(host, None, socket.AF_INET)[0][4][0])
+
+    vars(socket).update(getaddrinfo=getaddrinfo, gethostbyname=gethostbyname)
+    for name, instead in (("connect", connect), ("connect_ex", connect_ex)):
+        setattr(socket.socket, name, instead)
+    for name in ("wrap_socket", "wrap_bio"):
+        setattr(ssl.SSLContext, name, _without_certificate(name, is_own))
+    _tell_programs(recorder)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+def _without_certificate(method: str, is_own: Callable[[str], bool]) -> Callable[..., Any]:
+    """In the place of a method of `SSLContext`: to other hosts, a cipher that needs no certificate."""
+    original = getattr(ssl.SSLContext, method)
+
+    signature = inspect.signature(original)
+
+    def wrap(self: ssl.SSLContext, *given: Any, **options: Any) -> Any:
+        named = signature.bind(self, *given, **options).arguments
+        host = named.get("server_hostname")
+        host = host.decode() if isinstance(host, bytes) else host
+        if named.get("server_side") or not isinstance(host, str) or is_own(host):
+            return original(self, *given, **options)
+        anonymous = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        anonymous.check_hostname = False
+        anonymous.verify_mode = ssl.CERT_NONE
+        anonymous.maximum_version = ssl.TLSVersion.TLSv1_2
+        anonymous.set_ciphers("aNULL:@SECLEVEL=0")
+        return original(**{**named, "self": anonymous, "session": None})
+
+    return wrap
+
+
+def _tell_programs(recorder: tuple[str, int]) -> None:
+    """Let programs that are started have the recorder as their proxy, whatever environment they are given."""
+    start = subprocess.Popen.__init__
+    proxies = dict.fromkeys(_NAMES, "http://{}:{}".format(*recorder))
+    proxies |= dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1")
+
+    def init(self: Any, *given: Any, **options: Any) -> None:
+        options["env"] = {**(options.get("env") or os.environ), **proxies}
+        start(self, *given, **options)
+
+    subprocess.Popen.__init__ = init  # type: ignore[method-assign]

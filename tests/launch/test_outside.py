@@ -1,0 +1,170 @@
+"""A launched server's network: closed while it is judged, and every way in which other hosts fail."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import httpx
+import pytest
+
+from gym_conformance.checks.registry import OUTSIDE
+from gym_conformance.findings import Verdict
+from gym_conformance.options import Options
+from gym_conformance.plugin.mocks import MockPeers
+from gym_conformance.plugin.target_run import Run
+from gym_mocks.outside import Outage, Outside
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import Score, TaskRow
+from gym_mocks.serving import serve
+from tests.launch.drills import NOBODY, application
+from tests.twins.judging import ended, telling
+from tests.twins.twin import dataset
+
+#: Answers what came of a request that it makes itself, by several clients.
+ASKING = """
+    import asyncio, json, socket, subprocess, sys, urllib.request
+    import httpx
+
+    def plain(url):
+        with urllib.request.urlopen(url, timeout=5) as reply:
+            return reply.status
+
+    async def apart(url):
+        async with httpx.AsyncClient(timeout=5) as client:
+            return (await client.get(url)).status_code
+
+    def bare(address):
+        socket.create_connection((address, 80), timeout=5).close()
+        return "connected"
+
+    def program(url):
+        code = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=5).status)"
+        return subprocess.run([sys.executable, "-c", code, url], capture_output=True, text=True).stdout.strip()
+
+    async def said(ask, *given):
+        try:
+            found = await ask(*given) if asyncio.iscoroutinefunction(ask) else await asyncio.to_thread(ask, *given)
+            return str(found)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    class Asks:
+        async def __call__(self, scope, receive, send):
+            if scope["type"] == "lifespan":
+                for step in ("startup", "shutdown"):
+                    await receive()
+                    await send({"type": f"lifespan.{step}.complete"})
+                return
+            answers = {
+                "plain": await said(plain, "http://api.example.com/search?q=1"),
+                "tls": await said(apart, "https://secure.example.com/v1"),
+                "bare": await said(bare, "203.0.113.7"),
+                "program": await said(program, "http://third.example.com/"),
+                "here": await said(apart, "http://127.0.0.1:%d/" % scope["server"][1]) if scope["path"] == "/ask" else "",
+            }
+            body = json.dumps(answers).encode()
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+            await send({"type": "http.response.body", "body": body})
+
+"""
+
+
+def asking(folder: Path, outside: Outside, *, network: bool = False) -> Any:
+    server = application(folder, "")
+    (folder / "drill.py").write_text(dedent(ASKING) + "\napp = Asks()\n")
+    server.launch = replace(server.launch, peers=replace(NOBODY, outside=outside.address), network=network)
+    return server
+
+
+def test_nothing_leaves_the_machine_and_what_was_asked_is_known(tmp_path: Path) -> None:
+    with Outside(seconds=0.1) as outside, asking(tmp_path, outside) as server:
+        down = httpx.get(f"{server.url}/ask", timeout=30).json()
+        asked_down = outside.requests
+        outside.outage = Outage.TOO_MANY
+        up = httpx.get(f"{server.url}/ask", timeout=30).json()
+    assert down["plain"].endswith("Name or service not known>"), down
+    assert "Name or service not known" in down["tls"]
+    assert down["bare"].startswith("ConnectionRefusedError")
+    assert down["here"] == "200", "loopback is not outside"
+    assert {"api.example.com:80", "secure.example.com:443", "203.0.113.7:80"} <= asked_down.keys()
+    assert up["plain"] == "HTTPError: HTTP Error 429: TOO_MANY"
+    assert up["tls"] == "429"
+    assert up["bare"].startswith("ConnectionRefusedError"), "it goes around the resolver"
+    assert {"GET http://api.example.com/search", "GET https://secure.example.com/v1"} <= outside.requests.keys()
+    assert "GET http://third.example.com/" in outside.requests, "programs are told of a proxy"
+
+
+@pytest.fixture
+def mocks() -> Iterator[MockPeers]:
+    with ExitStack() as started:
+        peers = MockPeers(started)
+        assert peers.addresses.outside
+        peers._outside.seconds = 0.1  # noqa: SLF001 - what is slow need not be that slow here
+        yield peers
+
+
+class _Searches(ReferenceServer):
+    """Asks a host before it scores, and copes with what it does."""
+
+    def __init__(self, mocks: MockPeers) -> None:
+        super().__init__()
+        self.host = "http://{}:{}/search".format(*mocks.addresses.outside or ())
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        try:
+            async with httpx.AsyncClient(timeout=5) as client:
+                self.read(await client.get(self.host))
+        except httpx.HTTPError:
+            pass
+        return await super().score(session_id, row, response)
+
+    def read(self, reply: httpx.Response) -> None:
+        """Take anything."""
+
+
+class _TakesItForGranted(_Searches):
+    def read(self, reply: httpx.Response) -> None:
+        _ = reply.json()["results"]
+
+
+class _AsksNobody(ReferenceServer):
+    def __init__(self, _: MockPeers) -> None:
+        super().__init__()
+
+
+@pytest.mark.parametrize(
+    ("server", "fails", "passes"),
+    [
+        (_Searches, {"outside-asked"}, {"outside-answers"}),
+        (_TakesItForGranted, {"outside-asked", "outside-answers"}, set[str]()),
+        (_AsksNobody, set[str](), {"outside-asked"}),
+    ],
+)
+def test_a_twin_fails_exactly_its_own(
+    server: Callable[[MockPeers], ReferenceServer], fails: set[str], passes: set[str], mocks: MockPeers
+) -> None:
+    with serve(server(mocks)) as url:
+        run = Run(url, Options(url=url, timeout=5.0), dataset(), outside=mocks)
+        try:
+            found = {check.id: run.judge(check) for check in OUTSIDE}
+        finally:
+            run.close()
+    assert telling(found) == fails, found
+    assert ended(found, Verdict.PASS) == passes
+    if "outside-answers" in fails:
+        broken = {one.subject for one in found["outside-answers"] if one.verdict is Verdict.FAIL}
+        assert {"answer 200 with an empty object", "answer 429"} <= broken
+
+
+def test_what_is_made_up_is_said(mocks: MockPeers) -> None:
+    with serve(_AsksNobody(mocks)) as url:
+        run = Run(url, Options(url=url, timeout=5.0), dataset(), outside=mocks, made_up=("search_api_key",))
+        try:
+            [found] = run.judge(OUTSIDE[-1])
+        finally:
+            run.close()
+    assert found.verdict is Verdict.NOTE
+    assert found.actual == "search_api_key made up"
