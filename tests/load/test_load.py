@@ -10,7 +10,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from gym_conformance.checks.load import load_answers, load_episode
+from gym_conformance.checks.check import Check
+from gym_conformance.checks.load import load_abandoned, load_answers, load_episode, load_pathological
 from gym_conformance.checks.registry import CHECKS, LAUNCHED, LOAD
 from gym_conformance.findings import EndpointLoad, Finding, LoadLevel, Verdict
 from gym_conformance.options import Options
@@ -164,6 +165,64 @@ def test_who_is_slow_and_right_holds(server: type[ReferenceServer]) -> None:
 
 def test_noise_is_not_the_load() -> None:
     assert _judge(Noisy())["load-episode"].verdict is not Verdict.FAIL
+
+
+class NeverFrees(ReferenceServer):
+    """Some places, which only a verify gives back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: set[str] = set()
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        if len(self.taken) >= 24:
+            raise HttpRefusal(503, "no place is free")
+        self.taken.add(session_id)
+        return await super().seed(session_id, row)
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        self.taken.discard(session_id)
+        return await super().score(session_id, row, response)
+
+
+class LocksWhenLeft(ReferenceServer):
+    """A verify takes a lock, and evaluates what it was given meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scorer = asyncio.Lock()
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        async with self.scorer:
+            if "9**9" in str(response["output"]):
+                await asyncio.sleep(8)
+            return await super().score(session_id, row, response)
+
+
+def _one(server: ReferenceServer, check: Check) -> list[Finding]:
+    with serve(server) as url:
+        options = Options(url=url, timeout=20.0, profile=PROFILES["smoke"], load=(1, 32))
+        run = Run(url, options, dataset())
+        try:
+            return run.judge(check)
+        finally:
+            run.close()
+
+
+def test_places_that_abandoned_sessions_keep_are_told() -> None:
+    [found] = _one(NeverFrees(), load_abandoned)
+    assert found.verdict is Verdict.FAIL, found
+    assert "503 after 32 sessions were opened and left" in found.actual
+
+
+def test_what_holds_up_the_others_is_told() -> None:
+    found = _one(LocksWhenLeft(), load_pathological)
+    assert [one.subject for one in found if one.verdict is Verdict.FAIL] == ["a tower of powers"], found
+
+
+@pytest.mark.parametrize("check", [load_abandoned, load_pathological])
+def test_a_server_that_frees_and_does_not_choke_passes(check: Check) -> None:
+    assert {one.verdict for one in _one(ReferenceServer(), check)} == {Verdict.PASS}
 
 
 def test_a_timeout_is_no_wrong_score() -> None:

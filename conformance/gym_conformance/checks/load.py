@@ -1,6 +1,8 @@
 """Load: whole episodes, many at once, come to what they come to alone. Runs only with `--gym-load`."""
 
-from collections.abc import Sequence
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Final
@@ -11,9 +13,13 @@ from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.policy_output import message, response
+from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.process import allow_open_files
 from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.trajectories.abandoning import abandon, half_sent
+from gym_conformance.trajectories.before_and_after import RUNS, lasting, run_times
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.in_flight import Driver, Known, Load, Strayed, known_alone
@@ -27,6 +33,19 @@ _SECONDS: Final = 5.0
 
 #: A trial and a control are so many runs of one episode that as many of them as this should go astray; no more than the last.
 _EXPECTED, _MOST = 3, 64
+
+#: Episodes that are looked at after others were abandoned, and beside an answer that is hard to score.
+_AFTERWARDS, _BESIDE = 2, 4
+
+#: Seconds by which those are held up, and that the answer has before them.
+_HELD_UP, _HEAD_START = 5.0, 0.2
+
+_PATHOLOGICAL: Final[Mapping[str, str]] = {
+    "a tower of powers": "The answer is \\boxed{9^{9^{9^{9^{9}}}}}, that is 9**9**9**9**9.",
+    "deep nesting": "(" * 50_000 + "1" + ")" * 50_000,
+    "one letter": "a" * 200_000 + "!",
+    "spaces": "answer:" + " " * 200_000 + "x",
+}
 
 _HINT: Final = (
     "State that requests change without a lock, a cache or a pool that many sessions share, an eviction, or a limit of time "
@@ -162,3 +181,106 @@ async def _is_of_the_load(trial: Trial, episodes: Sequence[Known], strayed: Stra
         return await beyond_chance(trial, burst, one_by_one, costly=True) is not None
     finally:
         await endpoint.transport.aclose()
+
+
+@check(
+    "load-abandoned",
+    Level.MUST,
+    "A server MUST serve new episodes as before when others were abandoned",
+    why="a trainer that is killed, or that stops a batch, leaves its sessions open; the rollouts after it fail one and all.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def load_abandoned(trial: Trial, _: object) -> None:
+    """Opens as many sessions as `--gym-load` has in flight, takes half of each one's steps, and leaves them.
+
+    A quarter as many connections stay open with a request that is half sent. New episodes must then come to what they came
+    to before: 17 runs of each before, all alike, and 17 after, all alike and different, are a violation. No more sessions
+    are opened after 20 seconds.
+
+    Source: `SimpleAgent.run` raises for any status but 200 (0.4.0); no request of the cookie contract ends a session.
+    """
+    episodes = (await _load(trial)).episodes[:_AFTERWARDS]
+    before = [await run_times(trial.gym, one.trajectory, RUNS) for one in episodes]
+    endpoint = trial.gym.endpoint.at(trial.gym.endpoint.url, trial.settings.load[-1])
+    try:
+        gym = replace(trial.gym, endpoint=endpoint)
+        begun = await abandon(gym, [one.trajectory for one in episodes], trial.settings.load[-1])
+        async with half_sent(endpoint.url, begun) as open_requests:
+            for one, runs in zip(episodes, before, strict=True):
+                first = await run(trial.gym, trial.channel, one.trajectory)
+                if next(lasting(runs, [first]), None) is None:
+                    continue
+                after = [first, *await run_times(trial.gym, one.trajectory, RUNS - 1)]
+                if difference := next(lasting(runs, after), None):
+                    raise Violation(
+                        f"{difference.step} answers {difference.expected!r}, as before",
+                        f"{difference.actual!r} after {begun:,} sessions were opened and left",
+                        "Sessions take places that only verify or a close gives back: free the oldest, or those of whom "
+                        "nothing was heard for long.",
+                        Cause.WORN_OUT,
+                    )
+    finally:
+        await endpoint.transport.aclose()
+        trial.gym.endpoint.requests += endpoint.requests
+    trial.note = f"after {begun:,} abandoned sessions, {open_requests:,} requests half sent"
+
+
+def _answers(_trial: Trial) -> Iterable[str]:
+    return tuple(_PATHOLOGICAL)
+
+
+@check(
+    "load-pathological",
+    Level.SHOULD,
+    "An answer that is hard to score SHOULD cost its own episode alone",
+    why="one policy output in a batch of hundreds holds up all others, until their clients' time is over.",
+    needs=[RESOURCES_SERVER, SCORE],
+    subjects=_answers,
+)
+async def load_pathological(trial: Trial, answer: str) -> None:
+    """Verifies an answer that scorers choke on, and runs episodes beside it: they must be answered as fast as alone.
+
+    The answers are a tower of powers, deep nesting, 200,000 characters of one letter and of spaces. How long their own
+    verify takes, or what it answers, is not looked at; an episode beside it is held up if it takes more than five seconds
+    longer than alone, twice in a row.
+
+    Our inference; scorers of nemo-gym evaluate what the policy wrote with SymPy and with regular expressions.
+    """
+    episodes = (await _load(trial)).episodes
+    endpoint = trial.gym.endpoint.at(trial.gym.endpoint.url, _BESIDE)
+    session = trial.gym.contract.session(Channel(endpoint), episodes[0].trajectory.row)
+    heavy = response([message(_PATHOLOGICAL[answer])])
+
+    async def held_up() -> str:
+        began = time.monotonic()
+        for one in episodes[:_BESIDE]:
+            await run(trial.gym, trial.channel, one.trajectory)
+        took = time.monotonic() - began
+        return f"{took:.1f} s for {len(episodes[:_BESIDE])} episodes" if took > _HELD_UP + usual else ""
+
+    usual = 0.0
+    started = time.monotonic()
+    await held_up()
+    usual = time.monotonic() - started
+    said = ""
+    try:
+        for _again in range(2):
+            trial.channel.exchanges.clear()
+            await session.seed()
+            verify = asyncio.ensure_future(session.verify(heavy))
+            try:
+                await asyncio.sleep(_HEAD_START)
+                said = await held_up()
+            finally:
+                verify.cancel()
+                await asyncio.gather(verify, return_exceptions=True)
+            if not said:
+                return
+    finally:
+        await endpoint.transport.aclose()
+    raise Violation(
+        f"other episodes in {usual:.1f} s, as alone, while the answer is scored",
+        said,
+        "It is scored on the event loop, or in the one thread or lock that all share: score in a process of its own, and "
+        "end it after a while.",
+    )
