@@ -22,7 +22,7 @@ ROWS = row(1), row(2), row(3)
 def test_recorded_ones_of_different_rows_come_first_and_made_up_ones_after_them() -> None:
     long, short = Trajectory(ROWS[0], (Call("get_note", {}),) * 3), Trajectory(ROWS[0], (Call("get_note", {}),))
     other = Trajectory(ROWS[1], (Call("put_note", {}),))
-    found = known(Knowledge(ROWS, recorded_trajectories=(long, short, other)))
+    found = known(Knowledge(ROWS, known_trajectories=(long, short, other)))
     assert found[:2] == [long, other]
     assert found[3] is short
     assert [call.name for call in found[2].calls] == ["put_note", "get_note"], "a write, and then a read"

@@ -54,7 +54,7 @@ def test_other_numbers_are_allowed_ones_and_no_ids() -> None:
 
 
 def test_two_sessions_share_no_marker_and_each_try_has_its_own() -> None:
-    for schedule in told_apart(Knowledge((ROW,), recorded_trajectories=(LENDS,)), DRAW):
+    for schedule in told_apart(Knowledge((ROW,), known_trajectories=(LENDS,)), DRAW):
         words = [markers(str([call.arguments for call in one.calls])) for one in schedule.trajectories]
         assert sum(map(len, words)) == len(frozenset().union(*words)) > 0
         again = renewed(schedule, DRAW)

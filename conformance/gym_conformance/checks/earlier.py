@@ -30,6 +30,7 @@ from gym_conformance.trajectories.before_and_after import (
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
 from gym_conformance.trajectories.execute import run, run_schedule
 from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, moved, volatile
 from gym_conformance.trajectories.renaming import names_in, new_names, read_back, renamed, taking, with_other_numbers
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
@@ -77,13 +78,24 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         raise _violation(trial, change)
     found = known(knowledge)[:_TRAJECTORIES]
     tried = 0
-    for probe in look.probes if look else ():
+    probes = look.probes if look else ()
+    for probe in (*probes, *_reads_of(found, probes)):
         tried += await _try_probe(trial, probe, found)
     for trajectory in found:
         tried += await _try_names(trial, trajectory, found)
         await _expect_unmoved(trial, trajectory)
     looked = await _expect_unchanged_afresh(trial, found)
     trial.note = f"{tried} pairs of sessions" + (f", and {looked} more on a process started for it" if looked else "")
+
+
+def _reads_of(found: Sequence[Trajectory], probes: Sequence[Trajectory]) -> Iterator[Trajectory]:
+    """The reads of a trajectory that follow what others return, which no look at an untouched server could make."""
+    asked = {call.name for probe in probes for call in probe.calls}
+    for trajectory in found:
+        reads = trajectory.without([at for at, call in enumerate(trajectory.calls) if not is_read(call.name)])
+        if new := {call.name for call in reads.calls} - asked:
+            asked |= new
+            yield reads
 
 
 async def _try_probe(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> int:

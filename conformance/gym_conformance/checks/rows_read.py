@@ -125,7 +125,7 @@ def _differ(one: Outcome, two: Outcome, by_chance: frozenset[Place]) -> bool:
 async def _rewards(trial: Trial, rows: Sequence[Row]) -> list[list[Any]]:
     """What each output earns, on each of the rows: nothing done, recorded rollouts, made-up calls, and last words."""
     knowledge = await knowledge_of(trial)
-    recorded = [each for each in knowledge.recorded_trajectories if each.row in rows][:_ROWS]
+    recorded = [each for each in knowledge.known_trajectories if each.row in rows][:_ROWS]
     made = [made_up(knowledge, rows[0])] if not recorded else []
     tried = [(tuple[Call, ...](), PLAIN_ANSWER), *((each.calls, each.answer) for each in [*recorded, *made])]
     answers = dict.fromkeys(answer for row in rows for answer in knowledge.answers.get(row, ())[:_ANSWERS])

@@ -6,7 +6,9 @@ the clients read from the reply: Verifiers, verl and NeMo RL take reward, respon
 
 import math
 import sys
+from collections.abc import Iterator
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, TypeGuard
 
 from gym_conformance.checks.check import Level, check
@@ -35,6 +37,7 @@ from gym_conformance.contract.policy_output import (
     response,
 )
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.generate import is_read
@@ -210,6 +213,14 @@ async def verify_raw_surrogate(trial: Trial, _: object) -> None:
     )
 
 
+def _wrong_answers(gym: Gym, row: Row) -> Iterator[dict[str, Any]]:
+    """What was recorded of another row, said as it was, and the first half of what was said for this one."""
+    own = {rollout.last_text for rollout in gym.recorded.get(row, ())}
+    others = (rollout for other in gym.recorded if other is not row for rollout in gym.recorded[other])
+    yield from (response(rollout.output) for rollout in islice((one for one in others if one.last_text not in own), 1))
+    yield from (response([message(text[: len(text) // 2])]) for text in islice(own, 1) if len(text) > 1)
+
+
 @check(
     "verify-reward-finite",
     Level.MUST,
@@ -219,14 +230,17 @@ async def verify_raw_surrogate(trial: Trial, _: object) -> None:
     subjects=each_row,
 )
 async def verify_reward_finite(trial: Trial, row: Row) -> None:
-    """Verifies each row with a message that does nothing and an empty output, and looks at `reward`.
+    """Verifies each row with a message that does nothing, an empty output, and wrong answers, and looks at `reward`.
+
+    The wrong answers are what was recorded of another row, and half of what was recorded of this one.
 
     Source: `BaseVerifyResponse.reward: float` (every version); NaN leaves FastAPI as null.
     """
-    for output in (DO_NOTHING.response, response([])):
+    plain = DO_NOTHING.response
+    for output in (plain, response([]), *_wrong_answers(trial.gym, row)):
         session = await trial.open(row)
         reply = await trial.verify(session, output)
-        if reply.status != HTTPStatus.OK and not output["output"]:
+        if reply.status != HTTPStatus.OK and output is not plain:
             continue  # see verify-degenerate
         if reply.status != HTTPStatus.OK:
             raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows")

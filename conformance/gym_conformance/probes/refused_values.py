@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
-from gym_conformance.contract.statuses import UNROUTED, is_refusal, is_success
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.drift.compare import UNNAMED, first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.wording import short
@@ -23,26 +23,10 @@ from gym_conformance.probes.asking import opened
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
+from gym_conformance.session.refusals import says_no
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.trajectory import resolve
 from gym_schemas import Acceptance, Document, Schema, boundary_values, upgrade, whole
-
-#: Refusals that say nothing about the arguments: of the caller, the place, the method, the state, or the pace.
-_OTHER_REFUSALS: Final = UNROUTED | {
-    HTTPStatus.UNAUTHORIZED,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.PROXY_AUTHENTICATION_REQUIRED,
-    HTTPStatus.CONFLICT,
-    HTTPStatus.GONE,
-    HTTPStatus.TOO_MANY_REQUESTS,
-}
-
-#: A 2xx is a refusal only with such a word, or with such a sign at its start.
-_NO: Final = re.compile(
-    r"error|invalid|unknown|unexpected|illegal|wrong|bad\b|fail|refus|reject|denied|missing|required|must|cannot|can't"
-    r"|\bno\b|\bnot\b|n't\b|allowed|expected|usage|\A\W*[#!]",
-    re.IGNORECASE,
-)
 
 #: Words for something that does not exist: a look-up answers so to any value that it does not find.
 _ABSENT: Final = re.compile(
@@ -141,13 +125,6 @@ def _recorded_places(gym: Gym, channel: Channel, definition: Definition) -> list
                 place = _Place(gym, channel, definition.name, row, base, calls[:at], str(rollout), output)
                 found.setdefault(repr(played[at][0].arguments), place)
     return sorted(found.values(), key=lambda each: len(each.before))[:_PLACES]
-
-
-def says_no(reply: Reply) -> bool:
-    """Whether the reply may be a refusal of the arguments: by its status, or in a 2xx by its words."""
-    if is_success(reply.status):
-        return bool(_NO.search(reply.text))
-    return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
 
 
 async def _refused_in_place(place: _Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedCall | None:

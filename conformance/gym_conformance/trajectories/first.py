@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
-from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory, resolve
 from gym_schemas import NoValue, admits, boundary_values, minimal, whole
 
 #: Trajectories that are known to mean something, for the properties of one session.
@@ -18,6 +20,9 @@ _MADE_UP = 5
 #: Arguments at the bounds of a tool's definition, and tools of which they are tried.
 _BOUNDS, _BOUND_TOOLS = 8, 12
 
+#: Values of one argument of a known call, and calls that may come before it.
+_VARIED, _BEFORE = 4, 12
+
 #: Rollouts that run at once.
 _AT_ONCE = 4
 
@@ -27,7 +32,7 @@ def known(knowledge: Knowledge) -> list[Trajectory]:
 
     The first two are of different rows and calls where there are such.
     """
-    recorded = list(knowledge.recorded_trajectories)
+    recorded = list(knowledge.known_trajectories)
     rows = [row for row in knowledge.rows if row not in {trajectory.row for trajectory in recorded}]
     other = (made for row in rows for made in [made_up(knowledge, row)] if made.calls)
     found = [*recorded, *(made for _, made in zip(range(_KNOWN), other, strict=False))]
@@ -41,7 +46,10 @@ def known_alone(knowledge: Knowledge) -> list[Schedule]:
 
 
 def with_bounds(knowledge: Knowledge) -> list[Schedule]:
-    """A few of them, and then each tool's simplest arguments and those at its definition's bounds, in one session."""
+    """A few of them, and then each tool's arguments at their bounds, in one session for each tool.
+
+    A call that is known to mean something is varied in one argument at a time, in its place; others as a whole.
+    """
     tools: dict[str, tuple[Row, Tool]] = {}
     for row in knowledge.rows:
         for tool in row.tools:
@@ -49,8 +57,27 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
     found = []
     for row, tool in islice(tools.values(), _BOUND_TOOLS):
         arguments = map(whole, islice(boundary_values(tool.parameters), _BOUNDS))
-        found.append(Trajectory(row, tuple(Call(tool.name, each) for each in arguments)))
+        calls = tuple(Call(tool.name, each) for each in arguments)
+        found += [Trajectory(row, calls), *_varied(knowledge, tool)]
     return [*known_alone(knowledge), *(Schedule((trajectory,)) for trajectory in found if trajectory.calls)]
+
+
+def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:
+    """The first known trajectory up to its call of the tool, and then that call with each argument at its bounds."""
+    for trajectory in knowledge.known_trajectories:
+        at = next((at for at, call in enumerate(trajectory.calls) if call.name == tool.name), None)
+        properties = tool.parameters.get("properties")
+        if at is None or at >= _BEFORE or not isinstance(properties, dict):
+            continue
+        base = trajectory.calls[at].arguments
+        varied = [
+            {**base, key: whole(value)}
+            for key, schema in properties.items()
+            for value in islice(boundary_values(schema), _VARIED)
+        ]
+        allowed = [Call(tool.name, each) for each in varied if admits(tool.parameters, resolve(each, []))]
+        yield replace(trajectory, calls=(*trajectory.calls[:at], *allowed[: 2 * _BOUNDS]))
+        return
 
 
 def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
@@ -101,9 +128,34 @@ def in_turn(trajectories: Sequence[Trajectory]) -> Iterator[int]:
 
 
 def bare_reads(row: Row) -> list[Call]:
-    """Calls without arguments of the tools that require none, if they read or take none at all."""
-    tools = (tool for tool in row.tools if is_read(tool.name) or not tool.parameters.get("properties"))
-    return [Call(tool.name, {}) for tool in tools if not tool.parameters.get("required")]
+    """Calls of the tools that need not be told anything, if they read or take no arguments at all."""
+    tools = [tool for tool in row.tools if is_read(tool.name) or not tool.parameters.get("properties")]
+    calls = ((tool, plain_arguments(tool)) for tool in tools)
+    return [
+        Call(tool.name, plain) for tool, plain in calls if plain is not None and not any(map(_told, plain.values()))
+    ]
+
+
+def _told(value: Any) -> bool:
+    """Whether an argument is a text or a list, of which the plainest means nothing."""
+    return isinstance(value, str | list)
+
+
+def plain_arguments(tool: Tool) -> dict[str, Any] | None:
+    """The plainest call of a tool: what may be left out is, and what may be null is; None where none is known."""
+    try:
+        least = minimal(tool.parameters)
+    except NoValue:
+        return None
+    if not isinstance(least, dict):
+        return None
+    required = tool.parameters.get("required")
+    kept = {key: value for key, value in least.items() if isinstance(required, list) and key in required}
+    for arguments in (kept, least):
+        nulls = {key: None for key in arguments if admits(tool.parameters, {**arguments, key: None})}
+        if admits(tool.parameters, {**arguments, **nulls}):
+            return {**arguments, **nulls}
+    return least
 
 
 def made_up(knowledge: Knowledge, row: Row) -> Trajectory:

@@ -50,7 +50,7 @@ class Knowledge:
         rows: the rows to seed with.
         answers: what a policy may say at the end, by row: what one said in a recorded rollout, and texts of the row.
         meaningful: arguments that recorded rollouts called a tool with, else ones with words of a row that it knows, by tool.
-        recorded_trajectories: what recorded rollouts did, the longest first.
+        known_trajectories: what recorded rollouts did, the longest first, and what the tools were found to take.
         session_seconds: how long a session takes in which nothing is done.
         returned: where in a tool's reply a string or an integer stands, by tool.
         mined: values seen in recorded arguments and in replies, by the name of the property they stood in: two calls
@@ -60,7 +60,7 @@ class Knowledge:
     rows: tuple[Row, ...] = field(repr=False)
     answers: Mapping[Row, tuple[str, ...]] = field(default_factory=dict, repr=False)
     meaningful: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
-    recorded_trajectories: tuple[Trajectory, ...] = field(default=(), repr=False)
+    known_trajectories: tuple[Trajectory, ...] = field(default=(), repr=False)
     returned: Mapping[str, tuple[tuple[type, tuple[str | int, ...]], ...]] = field(default_factory=dict, repr=False)
     mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
 
@@ -153,8 +153,8 @@ def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most
     row, calls = draw(st.sampled_from(knowledge.rows)), list[Call]()
     # known values reach deeper states, new ones reach other states: every third trajectory uses only new ones
     known, follow = draw(st.sampled_from([(True, False), (True, True), (False, False)]))
-    if knowledge.recorded_trajectories and follow:
-        followed = draw(st.sampled_from(knowledge.recorded_trajectories))
+    if knowledge.known_trajectories and follow:
+        followed = draw(st.sampled_from(knowledge.known_trajectories))
         row, recorded = followed.row, followed.calls[:CALLS]
         calls += recorded[: draw(st.integers(min(min_calls, len(recorded)), min(len(recorded), most)))]
     tools = knowledge.tools(row)
@@ -231,10 +231,10 @@ def references(
         for kind, path in knowledge.returned.get(call.name, ())
         if kind is type(value)
     ]
-    return fitting, [reference for reference in fitting if reference.path and _alike(key, str(reference.path[-1]))]
+    return fitting, [reference for reference in fitting if reference.path and named_alike(key, str(reference.path[-1]))]
 
 
-def _alike(one: str, two: str) -> bool:
+def named_alike(one: str, two: str) -> bool:
     """Whether two names may mean one thing: `cursor` and `next_cursor`, `order_id` and `id`."""
     one, two = one.lower().removesuffix("s"), two.lower().removesuffix("s")
     return one.endswith(two) or two.endswith(one)

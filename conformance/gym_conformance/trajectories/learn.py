@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, places
 from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trajectories.scout import scouted
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.words import known_arguments
 
@@ -43,17 +44,18 @@ async def learn(gym: Gym) -> Knowledge:
     calls = [call for _, several in gym.recorded_calls for call in several]
     rows = tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,)
     played_rows = rows[:_MADE_UP] if gym.kind is not ServerKind.SINGLE_TURN else ()
+    words = await known_arguments(gym, played_rows)
     knowledge = Knowledge(
         session_seconds=await _session_seconds(gym),
         rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
-        meaningful={**await known_arguments(gym, played_rows), **_arguments(calls)},
-        recorded_trajectories=_recorded(gym),
+        meaningful={**words, **_arguments(calls)},
+        known_trajectories=(*_recorded(gym), *await _found(gym, played_rows, calls, words)),
     )
     seen = [value for call in calls for value in named_values(call.arguments)]
     returned: dict[str, dict[Any, None]] = defaultdict(dict)
     made = [made_up(knowledge, row) for row in played_rows]
-    for step in await _played(gym, (*knowledge.recorded_trajectories[:_RUNS], *made)):
+    for step in await _played(gym, (*knowledge.known_trajectories[:_RUNS], *made)):
         returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
         seen += named_values(step.body)
     found = {tool: tuple(each) for tool, each in returned.items()}
@@ -85,6 +87,16 @@ def _recorded(gym: Gym) -> tuple[Trajectory, ...]:
     found = [followed(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
     found = [each for each in found if each.calls] or [followed(gym.row, rollout) for rollout in gym.rollouts]
     return tuple(sorted((each for each in found if each.calls), key=lambda each: -len(each.calls)))
+
+
+async def _found(
+    gym: Gym, rows: Iterable[Row], recorded: Iterable[Call], words: Mapping[str, Sequence[Any]]
+) -> tuple[Trajectory, ...]:
+    """What is found to work on rows with tools that no recorded rollout calls."""
+    called = {call.name for call in recorded}
+    asked = [row for row in rows if not {tool.name for tool in row.tools} <= called]
+    found = [await scouted(gym, row, row.tools, words) for row in asked]
+    return tuple(each for each in found if each.calls)
 
 
 def _answers(gym: Gym, row: Row) -> tuple[str, ...]:

@@ -1,0 +1,32 @@
+"""Whether a reply may refuse its call: by its status, or in a 2xx by its words. A suspicion, and never a verdict."""
+
+import re
+from http import HTTPStatus
+from typing import Final
+
+from gym_conformance.contract.statuses import UNROUTED, is_refusal, is_success
+from gym_conformance.session.exchange import Reply
+
+#: Refusals that say nothing about the arguments: of the caller, the place, the method, the state, or the pace.
+_OTHER_REFUSALS: Final = UNROUTED | {
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.PROXY_AUTHENTICATION_REQUIRED,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.GONE,
+    HTTPStatus.TOO_MANY_REQUESTS,
+}
+
+#: A 2xx is a refusal only with such a word, or with such a sign at its start.
+_NO: Final = re.compile(
+    r"error|invalid|unknown|unexpected|illegal|wrong|bad\b|fail|refus|reject|denied|missing|required|must|cannot|can't"
+    r"|\bno\b|\bnot\b|n't\b|allowed|expected|usage|\A\W*[#!]",
+    re.IGNORECASE,
+)
+
+
+def says_no(reply: Reply) -> bool:
+    """Whether the reply may be a refusal of the arguments: by its status, or in a 2xx by its words."""
+    if is_success(reply.status):
+        return bool(_NO.search(reply.text))
+    return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS

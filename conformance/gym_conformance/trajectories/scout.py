@@ -1,0 +1,138 @@
+"""Calls that tools take, found by asking, where no recorded rollout shows any.
+
+What the definitions alone allow reaches little of a server that looks things up: an empty id is unknown, and so is an
+empty cursor. A session is asked as a careful policy would ask it: what may be null is null, ids come from earlier replies,
+names from the row, reads come first. Of each tool the first call is kept that is not refused.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.contract.statuses import is_success
+from gym_conformance.gym_under_test import Gym
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.contracts import Session
+from gym_conformance.session.exchange import reply_of
+from gym_conformance.session.refusals import says_no
+from gym_conformance.trajectories.first import plain_arguments
+from gym_conformance.trajectories.followed import scalars
+from gym_conformance.trajectories.generate import is_read, named_alike, named_values
+from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trajectories.renaming import own, takes_any_word
+from gym_conformance.trajectories.trajectory import Reference, Trajectory, resolve
+from gym_schemas import admits
+
+#: Tools that are asked about, calls that are tried of each, and values of a reply that may stand in later calls.
+_TOOLS, _TRIES, _SEEN = 16, 4, 200
+
+#: What a text says that may say anything.
+_TEXT: Final = "text"
+
+
+async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str, Sequence[Any]]) -> Trajectory:
+    """A session's calls that the tools take, with references to what earlier ones return; `words` are known arguments.
+
+    Raises:
+        ServerFault: the server does not answer.
+    """
+    session = gym.contract.session(Channel(gym.endpoint), row)
+    await session.seed()
+    scout = _Scout(session, row, words)
+    reads = [tool for tool in tools[:_TOOLS] if is_read(tool.name)]
+    writes = [tool for tool in tools[:_TOOLS] if not is_read(tool.name)]
+    for tool in (*reads, *writes, *reads):  # a read may ask for what a write has made
+        await scout.find(tool)
+    for tool in reads:
+        await scout.go_on(tool)
+    if writes:  # and what was written shows in the end
+        scout.calls += [scout.taken[tool.name] for tool in reads if tool.name in scout.taken]
+    return Trajectory(row, tuple(scout.calls))
+
+
+class _Scout:
+    """One session, and the calls in it that were taken so far."""
+
+    def __init__(self, session: Session, row: Row, words: Mapping[str, Sequence[Any]]) -> None:
+        self.calls: list[Call] = []
+        self.taken: dict[str, Call] = {}
+        self._session = session
+        self._words = words
+        self._own = list(named_values(own(row)))
+        self._replies: list[Any] = []
+
+    async def find(self, tool: Tool) -> None:
+        """Keep the first of a few calls that is taken, unless one was found before."""
+        asked: list[Any] = []
+        for arguments in self._candidates(tool) if tool.name not in self.taken else ():
+            if len(asked) < _TRIES and arguments not in asked:
+                asked.append(arguments)
+                if await self._is_taken(tool, arguments):
+                    return
+
+    async def go_on(self, tool: Tool) -> None:
+        """Call a tool again with what may be null taken from earlier replies: the next page, by its cursor."""
+        call = self.taken.get(tool.name)
+        if call is None or not isinstance(call.arguments, dict):
+            return
+        for key, schema in _properties(tool).items():
+            found = self._returned(key, str, schema) if call.arguments.get(key) is None else None
+            if found:
+                await self._is_taken(tool, {**call.arguments, key: found})
+
+    async def _is_taken(self, tool: Tool, arguments: Any) -> bool:
+        sent = Call(tool.name, resolve(arguments, self._replies))
+        if not admits(tool.parameters, sent.arguments):
+            return False
+        reply = reply_of(await self._session.call(sent))
+        if not is_success(reply.status) or says_no(reply):
+            return False
+        call = Call(tool.name, arguments)
+        self.calls.append(call)
+        self.taken.setdefault(tool.name, call)
+        self._replies.append(StepOutcome.of_call(sent, reply).body)
+        return True
+
+    def _candidates(self, tool: Tool) -> Iterator[Any]:
+        """With what earlier replies and the row say under the arguments' names; with known words; and the plainest."""
+        plain = plain_arguments(tool)
+        if plain is None:
+            return
+        returned = {key: self._filled(key, value, tool) for key, value in plain.items()}
+        yield returned
+        yield from islice(self._words.get(tool.name, ()), 1)
+        yield {key: self._of_row(key, value, tool) for key, value in returned.items()}
+        yield plain
+
+    def _filled(self, key: str, value: Any, tool: Tool) -> Any:
+        """What stands for an argument: a value of an earlier reply, or any text where any may stand."""
+        schema = _properties(tool).get(key)
+        if isinstance(value, list) and not value and isinstance(schema, dict):
+            items = schema.get("items")
+            found = self._returned(key, str, items)
+            return [found] if found else [items["enum"][0]] if isinstance(items, dict) and items.get("enum") else value
+        if type(value) not in (str, int):
+            return value
+        found = self._returned(key, type(value), schema)
+        return found or (_TEXT if takes_any_word(schema) else value)
+
+    def _of_row(self, key: str, value: Any, tool: Tool) -> Any:
+        schema = _properties(tool).get(key)
+        found = (said for name, said in self._own if named_alike(key, name) and type(said) is type(value))
+        return next((said for said in found if admits({"properties": {key: schema}}, {key: said})), value)
+
+    def _returned(self, key: str, kind: type, schema: Any) -> Any:
+        """A reference to the first value of that kind, and of an alike name, that an earlier reply had and that is allowed."""
+        for call, reply in enumerate(self._replies):
+            for value, path in islice(scalars(reply), _SEEN):
+                name = next((str(part) for part in reversed(path) if isinstance(part, str)), "")
+                fits = type(value) is kind and value and name and named_alike(key, name)
+                if fits and admits({"properties": {key: schema}}, {key: value}):
+                    return Reference(call, path, value).as_json()
+        return None
+
+
+def _properties(tool: Tool) -> Mapping[str, Any]:
+    properties = tool.parameters.get("properties")
+    return properties if isinstance(properties, dict) else {}
