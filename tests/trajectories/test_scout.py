@@ -1,0 +1,119 @@
+"""Where nobody recorded a rollout, ids, cursors and words are found by asking, as a careful policy would."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+from fastapi import FastAPI, HTTPException, Response
+
+from gym_conformance.contract.dataset_rows import Row, Source
+from gym_conformance.gym_under_test import recognise
+from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.transport import Transport
+from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.first import bare_reads, with_bounds
+from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.scout import scouted
+from gym_conformance.trajectories.trajectory import Trajectory
+from gym_mocks.serving import serve
+
+_TEXT = {"type": "string"}
+_NULLABLE = {"type": ["string", "null"]}
+
+
+def _tool(name: str, **properties: Any) -> dict[str, Any]:
+    parameters = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {"type": "function", "name": name, "parameters": parameters}
+
+
+TOOLS = [
+    _tool("annotate", star_id=_TEXT, note=_TEXT),
+    _tool("list_stars", near=_NULLABLE, cursor=_NULLABLE),
+    _tool("get_star", star_id=_TEXT),
+]
+ROW = Row({"responses_create_params": {"input": "Look.", "tools": TOOLS}}, Source(Path("rows.jsonl"), 1))
+
+
+def _stars() -> FastAPI:
+    app = FastAPI()
+    notes: dict[str, str] = {}
+
+    @app.post("/seed_session")
+    def seed(response: Response) -> dict[str, str]:
+        notes.clear()
+        response.set_cookie("session", "1")
+        return {}
+
+    @app.post("/list_stars")
+    def list_stars(call: dict[str, str | None]) -> dict[str, Any]:
+        if call["cursor"] not in (None, "page-2") or call["near"]:
+            raise HTTPException(404, "unknown cursor")
+        ids, more = (["S-1", "S-2"], "page-2") if call["cursor"] is None else (["S-3"], None)
+        return {"stars": [{"id": each} for each in ids], "next_cursor": more}
+
+    @app.post("/get_star")
+    def get_star(call: dict[str, str]) -> dict[str, Any]:
+        if call["star_id"] not in ("S-1", "S-2", "S-3"):
+            raise HTTPException(404, "there is no such star")
+        return {"id": call["star_id"], "note": notes.get(call["star_id"])}
+
+    @app.post("/annotate")
+    def annotate(call: dict[str, str]) -> dict[str, Any]:
+        if call["star_id"] not in ("S-1", "S-2", "S-3"):
+            return {"error": "there is no such star"}
+        notes[call["star_id"]] = call["note"]
+        return {"done": True}
+
+    @app.post("/verify")
+    def verify(body: dict[str, Any]) -> dict[str, Any]:
+        return {**body, "reward": 0.0}
+
+    return app
+
+
+def _found() -> tuple[Trajectory, list[int], list[Any]]:
+    """What is found, and the statuses and replies of running it again."""
+
+    async def find(url: str) -> tuple[Trajectory, list[int], list[Any]]:
+        transport = Transport(httpx.URL(url), deadline=10)
+        gym = await recognise(Endpoint(url, transport, 10), (ROW,), ())
+        found = await scouted(gym, ROW, ROW.tools, {})
+        outcome = await run(gym, Channel(gym.endpoint), found)
+        await transport.aclose()
+        return found, [step.status for step in outcome.calls], [step.body for step in outcome.calls]
+
+    with serve(_stars()) as url:
+        return asyncio.run(find(url))
+
+
+def test_a_session_is_found_in_which_every_tool_takes_its_call() -> None:
+    found, statuses, replies = _found()
+    assert [call.name for call in found.calls] == [
+        *("list_stars", "get_star", "annotate"),
+        "list_stars",  # the next page
+        *("list_stars", "get_star"),  # and what was written
+    ]
+    assert statuses == [200] * 6
+    assert replies[3]["stars"] == [{"id": "S-3"}]
+    assert replies[-1] == {"id": "S-1", "note": "text"}
+
+
+def test_a_call_that_works_is_varied_in_one_argument_at_a_time() -> None:
+    found, _, _ = _found()
+    schedules = with_bounds(Knowledge((ROW,), known_trajectories=(found,)))
+    names = ["list_stars", "get_star", "annotate", "annotate"]
+    found_so = [one.trajectories[0].calls for one in schedules]
+    varied = next(calls[2:] for calls in found_so if [call.name for call in calls[:4]] == names)
+    for call in varied:
+        changed = [key for key, value in found.calls[2].arguments.items() if call.arguments[key] != value]
+        assert len(changed) <= 1
+
+
+def test_a_read_that_may_be_told_nothing_is_bare() -> None:
+    assert [(call.name, call.arguments) for call in bare_reads(ROW)] == [("list_stars", {"near": None, "cursor": None})]
