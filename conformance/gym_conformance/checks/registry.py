@@ -12,6 +12,7 @@ from gym_conformance.checks import (
     earlier,
     echo,
     files,
+    hang_up,
     isolation,
     judge_models,
     live,
@@ -78,7 +79,7 @@ FILES: Final[tuple[Check, ...]] = _checks(files)
 JUDGE_MODELS: Final[tuple[Check, ...]] = _checks(judge_models) + _checks(model)
 
 #: Tried only where a load is asked for.
-LOAD: Final[tuple[Check, ...]] = _checks(load)
+LOAD: Final[tuple[Check, ...]] = _checks(load) + _checks(hang_up)
 
 #: What becomes of it where other hosts fail; then all that it asked of them is known.
 OUTSIDE: Final[tuple[Check, ...]] = _checks(outside)

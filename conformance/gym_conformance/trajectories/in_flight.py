@@ -40,10 +40,12 @@ class Known:
     mask: frozenset[Place]
 
     def difference(self, came: Outcome) -> Difference | None:
-        """Where an outcome is not as it is alone."""
-        if came == self.alone:
-            return None
-        return next((one for one in differences(self.alone, came, self.mask) if not one.of_time), None)
+        """The first place where an outcome is not as it is alone."""
+        return None if came == self.alone else next(self.differences(came), None)
+
+    def differences(self, came: Outcome) -> Iterator[Difference]:
+        """All places where an outcome is not as it is alone."""
+        return (one for one in differences(self.alone, came, self.mask) if not one.of_time)
 
 
 @dataclass(frozen=True)
