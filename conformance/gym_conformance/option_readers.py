@@ -17,6 +17,7 @@ from gym_conformance.printable import Refusal
 
 if TYPE_CHECKING:  # PyYAML is heavy
     from gym_conformance.launch.env import Env
+    from gym_conformance.oracle import Oracle
 
 T = TypeVar("T")
 
@@ -143,6 +144,16 @@ def read_program(option: str, given: str) -> str:
     if found is None:
         raise BadOption(f"{option} {given!r}: no such program; give an interpreter, such as .venv/bin/python")
     return str(Path(found).absolute())
+
+
+def read_oracle(option: str, given: str) -> "Oracle":
+    """What gives the right answers of rows."""
+    from gym_conformance.oracle import BadOracle, load_oracle  # noqa: PLC0415 - only this option needs it
+
+    try:
+        return load_oracle(given)
+    except BadOracle as bad:
+        raise BadOption(f"{option} {bad}") from None
 
 
 def read_release(option: str, given: str) -> str:

@@ -24,6 +24,7 @@ from gym_conformance.option_readers import (
     read_counts,
     read_header,
     read_new_file,
+    read_oracle,
     read_path,
     read_program,
     read_release,
@@ -37,6 +38,7 @@ from gym_conformance.trajectories.profiles import PROFILES, QUICK, Profile, Sear
 
 if TYPE_CHECKING:  # PyYAML is heavy
     from gym_conformance.launch.env import Env
+    from gym_conformance.oracle import Oracle
 
 #: Seconds a request may take: what the most impatient known client (Unsloth's notebook) grants a verify.
 TIMEOUT: Final = 30.0
@@ -249,6 +251,13 @@ class Options:
         more="read line by line, so files may be large",
         many=tuple,
         paths=True,
+    )
+    oracle: "Oracle | None" = _option(
+        "--gym-oracle WHAT",
+        "what gives the right answers of rows where nothing is recorded: module:function, which takes a row and returns "
+        "output items or a text, or a JSONL file of reference outputs",
+        read_oracle,
+        more="[how](docs/calibration.md#without-recorded-rollouts)",
     )
     strict: bool = _option("--gym-strict", "SHOULD findings fail the run too")
     reports: tuple[Path, ...] = _option(

@@ -6,19 +6,24 @@ from difflib import SequenceMatcher
 
 import pytest
 
+from gym_conformance.checks.calibrated import calibration_gold
+from gym_conformance.checks.registry import CHECKS
+from gym_conformance.contract.policy_output import message
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
+from gym_conformance.options import Options
+from gym_conformance.plugin.target_run import Run
 from gym_mocks.serving import serve
 from tests.twins.calibration import CAPITALS, Quiz, Worth, fair, quizzed, refuses_two, row_of, said
 from tests.twins.judging import judge, telling
 from tests.twins.twin import Json
 
-CHECKS = tuple(f"calibration-{kind}" for kind in ("gold", "floor", "swap", "pressed", "strict", "odd", "separates"))
+IDS = tuple(check.id for check in CHECKS if check.section == "calibration")
 
 
 def calibrated(worth: Worth, data: Dataset) -> dict[str, list[Finding]]:
     with serve(Quiz(worth)) as url:
-        return judge(url, data, checks=CHECKS)
+        return judge(url, data, checks=IDS)
 
 
 def pays_letters(row: Json, words: str) -> float:
@@ -37,6 +42,11 @@ def pays_any_of_several(row: Json, words: str) -> float:
 
 def pays_effort(_: Json, words: str) -> float:
     return min(1.0, len(words.split()) / 8)
+
+
+def pays_brevity_too(row: Json, words: str) -> float:
+    """One for the answer, one for saying little: what was recorded said too much, and earned one."""
+    return fair(row, words) + (0.0 if len(words.split()) > 5 or not words else 1.0)
 
 
 def noisy(share: float, less: float) -> Worth:
@@ -64,6 +74,10 @@ OPPOSITES: dict[str, Callable[[], tuple[Worth, Dataset]]] = {
     "abstention": lambda: (pays_abstention, quizzed(pays_abstention)),
     "several right answers": lambda: (pays_any_of_several, several()),
     "effort": lambda: (pays_effort, quizzed(pays_effort, "{country} has a capital, which is a town. {country}.")),
+    "more than one reward, of which the best was never recorded": lambda: (
+        pays_brevity_too,
+        quizzed(pays_brevity_too, "The capital of {country} is well known. Answer: {expected_answer}"),
+    ),
     "noise now and then": lambda: (noisy(0.1, 0.5), quizzed()),
     "noise half of the time": lambda: (noisy(0.5, 0.25), quizzed()),
 }
@@ -90,3 +104,33 @@ def test_a_finding_names_rows_counts_and_an_interval_once() -> None:
 def test_without_recorded_rollouts_nothing_is_examined() -> None:
     for found in calibrated(fair, Dataset(quizzed().rows)).values():
         assert [(finding.verdict, finding.not_examined) for finding in found] == [(Verdict.NOT_APPLICABLE, True)]
+
+
+ORACLES = {
+    "a text": lambda row: f"Answer: {row.data['expected_answer']}",
+    "items": lambda row: [message(f"Answer: {row.data['expected_answer']}")],
+}
+
+
+@pytest.mark.parametrize("given", ORACLES)
+@pytest.mark.parametrize(("worth", "found"), [(fair, frozenset()), (refuses_two, {"calibration-gold"})])
+def test_an_oracle_stands_in_for_recorded_rollouts(given: str, worth: Worth, found: frozenset[str]) -> None:
+    with serve(Quiz(worth)) as url:
+        run = Run(url, Options(url=url, oracle=ORACLES[given]), Dataset(quizzed().rows))
+        try:
+            findings = {check.id: run.judge(check) for check in CHECKS if check.section == "calibration"}
+        finally:
+            run.close()
+    assert telling(findings) == found
+    assert "answers as the oracle gives them" in findings["calibration-swap"][0].reason
+
+
+def test_an_oracle_that_raises_is_untestable() -> None:
+    with serve(Quiz(fair)) as url:
+        run = Run(url, Options(url=url, oracle=lambda _: 1 / 0), Dataset(quizzed().rows))
+        try:
+            (found,) = run.judge(calibration_gold)
+        finally:
+            run.close()
+    assert found.verdict is Verdict.UNTESTABLE
+    assert "ZeroDivisionError: division by zero, for example.jsonl:1" in found.reason

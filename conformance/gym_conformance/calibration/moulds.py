@@ -15,6 +15,9 @@ from gym_conformance.trajectories.trajectory import Path
 #: Characters of a frame that stands beside a hole in its line.
 _FRAME = 200
 
+#: Characters of a text that is searched.
+_WORDY = 100_000
+
 #: Frames of one hole that are tried, and words before it that may belong to them.
 _FRAMES, _WORDS = 4, 3
 
@@ -237,11 +240,12 @@ def _shown(arguments: Any) -> str:
 
 def _of_text(sample: Sample) -> Iterator[TextMould]:
     """Frames around the last place where a field's value stands in the final text, wider and wider."""
-    if sample.calls or not sample.words.strip():
+    if sample.calls or not sample.words.strip() or len(sample.words) > _WORDY:
         return
+    folded = sample.words.casefold()
     for path, value, key in _values(sample.data):
         for name, text in written(value):
-            if (found := _last(text, sample.words)) is not None:
+            if text.casefold() in folded and (found := _last(text, sample.words)) is not None:
                 hole = Hole(path, name, key)
                 for start, end in _around(sample.words, *found):
                     yield TextMould(sample.words[start : found[0]], hole, sample.words[found[1] : end])

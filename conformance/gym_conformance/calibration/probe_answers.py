@@ -59,15 +59,23 @@ def _other_number(text: str) -> str | None:
     return f"{text}.0" if "." not in text else str(number) if number.denominator > 1 else str(number.numerator)
 
 
-def pressed_calls(answer: Answer, others: Sequence[Answer]) -> Named:
-    """The right tools with other arguments throughout, and the right calls among those of other rows."""
+def changed_calls(answer: Answer) -> Named:
+    """The right tools with other arguments throughout."""
     changed = tuple(Call(call.name, _changed(call.arguments)) for call in answer.calls)
     if changed != answer.calls:
         yield "the right calls with every argument changed", Answer.of(changed, "")
+
+
+def other_deeds(answer: Answer, others: Sequence[Answer]) -> Named:
+    """The last words without the calls, and the right calls among those of other rows."""
+    said = tuple(item for item in answer.items if item.get("type") == "message")
+    if answer.calls and said:
+        yield "the last words alone", Answer(said[-1:], (), answer.gold)
     beside = [call for other in others[:4] for call in other.calls if call not in answer.calls]
-    if len(beside) > 1:
+    if answer.calls and len(beside) > 1:
         half = len(beside) // 2
-        yield "the right calls among others", Answer.of((*beside[:half], *answer.calls, *beside[half:]), "")
+        made = Answer.of((*beside[:half], *answer.calls, *beside[half:]), "")
+        yield "the right calls among others", Answer((*made.items, *said[-1:]), made.calls)
 
 
 def _changed(arguments: Any) -> Any:
@@ -80,12 +88,6 @@ def _changed(arguments: Any) -> Any:
     if isinstance(arguments, int | float):
         return arguments + 7919
     return f"{arguments[::-1]} zq" if isinstance(arguments, str) else arguments
-
-
-def words_alone(answer: Answer) -> Answer | None:
-    """The last words of an answer without its deeds; None where it has none of them."""
-    said = tuple(item for item in answer.items if item.get("type") == "message")
-    return Answer(said[-1:], (), answer.gold) if answer.calls and said else None
 
 
 def _saying(words: str) -> Answer:

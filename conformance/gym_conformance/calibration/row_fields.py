@@ -18,6 +18,9 @@ _DEEP, _WIDE, _FIELDS = 5, 16, 400
 #: Characters of a value that may stand in an answer.
 _LONGEST = 20_000
 
+#: Parts of a list or an object that may stand in an answer.
+_PARTS: Final = 5_000
+
 #: Names that say that the field holds the right answer.
 _GOLD: Final = re.compile(
     r"(expected|exp|gold|golden|ground_?truth|correct|gt)(_\w+)?|(final_)?(answer|label|solution|target)s?"
@@ -75,10 +78,12 @@ def names_gold(path: Path) -> bool:
 
 def _listed(value: Any) -> list[Any] | None:
     """The elements of a list of plain values, also where it stands as JSON in a text."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
+    if isinstance(value, str) and len(value) <= _LONGEST and value.lstrip().startswith("["):
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
-    plain = isinstance(value, list) and all(isinstance(each, str | int | float) for each in value)
+    plain = (
+        isinstance(value, list) and len(value) <= _PARTS and all(isinstance(each, str | int | float) for each in value)
+    )
     return value if plain and value else None
 
 
@@ -101,7 +106,23 @@ def _bare(value: Any) -> str | None:
 
 
 def _as_json(**how: Any) -> Callable[[Any], str | None]:
-    return lambda value: json.dumps(value, ensure_ascii=False, **how) if isinstance(value, list | dict) else None
+    def write(value: Any) -> str | None:
+        return (
+            json.dumps(value, ensure_ascii=False, **how) if isinstance(value, list | dict) and _small(value) else None
+        )
+
+    return write
+
+
+def _small(value: Any) -> bool:
+    """Whether it has so few parts that an answer may hold it."""
+    left, parts = _PARTS, [value]
+    while parts and left > 0:
+        part = parts.pop()
+        left -= 1 + (len(part) if isinstance(part, list | dict) else 0)
+        if left > 0 and isinstance(part, list | dict):
+            parts += part.values() if isinstance(part, dict) else part
+    return left > 0
 
 
 #: How an answer may write a value, by name: each gives the text, or None for what cannot be written so.

@@ -31,7 +31,7 @@ class Question(StrEnum):
     SWAP = "another row's answer"
     PRESSED = "what no reader takes for its answer"
     FAIR = "its own answer in another fair form"
-    WORDS = "its last words without its deeds"
+    DEEDS = "its words without its calls, or more calls than its own"
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,11 @@ class RowScores:
     def is_top(self) -> bool:
         """Whether its own answer earned the top, without which nothing else says anything."""
         return self.gold.reaches(self.top)
+
+    @property
+    def bar(self) -> float:
+        """What its own answer earned, or the top if that is more: what nothing else should reach."""
+        return self.top if self.gold.reward is None else max(self.top, self.gold.reward)
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -157,13 +162,13 @@ class Calibration:
     @property
     def replayed(self) -> bool:
         """Whether the answers are recorded rollouts as they are, so that nothing is known of others."""
-        return self.mould is None
+        return self.mould is None and not self.is_gold
 
     @property
     def about_answers(self) -> bool:
         """Whether the reward is known to be about what fills the mould: it is called so, or others mostly earn less."""
         swaps = [one for scores in self.rows for one in _worst(scores, Question.SWAP) if scores.is_top]
-        wrong = sum(one.score.reaches(scores.top) for scores in self.rows for one in _worst(scores, Question.SWAP))
+        wrong = sum(one.score.reaches(scores.bar) for scores in self.rows for one in _worst(scores, Question.SWAP))
         return self.is_gold or (bool(swaps) and 2 * wrong < len(swaps))
 
     def _gold(self) -> RowTally:
@@ -197,7 +202,7 @@ class Calibration:
                 unchecked[tried or "no other row has an answer that is surely wrong here"] += 1
             else:
                 checked += 1
-                hits += [Hit(scores.row, worst.name, worst.score)] if worst.score.reaches(scores.top) else []
+                hits += [Hit(scores.row, worst.name, worst.score)] if worst.score.reaches(scores.bar) else []
         return RowTally(tuple(hits), checked, unchecked, 0.0 if question is Question.SWAP else self.guessed)
 
     @property
@@ -254,7 +259,8 @@ def probe_tallies(probed: Iterable[RowScores], question: Question, chance: float
         for attempt in scores.attempts:
             if attempt.question is question and attempt.score.reward is not None:
                 checked[attempt.name] += 1
-                if attempt.score.reaches(scores.top) is not (question is Question.FAIR):
+                fair = question is Question.FAIR
+                if attempt.score.reaches(scores.top if fair else scores.bar) is not fair:
                     hits[attempt.name].append(Hit(scores.row, attempt.name, attempt.score))
     tallies = [ProbeTally(name, tuple(hits[name]), count, chance) for name, count in checked.items()]
     return sorted(tallies, key=lambda tally: -tally.rate.interval[0])

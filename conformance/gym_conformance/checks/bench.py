@@ -6,6 +6,7 @@ from gym_conformance.calibration.row_scores import Calibration, RowScores
 from gym_conformance.checks.launched import NOT_LAUNCHED, Launched
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
+from gym_conformance.oracle import Oracle
 from gym_conformance.trajectories.before_and_after import FirstLook
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.in_flight import Load
@@ -21,12 +22,14 @@ class Settings:
         pid: the server's process, if it is known and on this machine.
         first_look: whether a check of this run wants to know what the untouched server answers.
         load: how many episodes at once are tried, one number after the other.
+        oracle: what gives the right answers of rows; None where nobody said.
     """
 
     search: Search = USUAL
     pid: int | None = None
     first_look: bool = True
     load: tuple[int, ...] = ()
+    oracle: Oracle | None = None
 
 
 @dataclass

@@ -20,7 +20,7 @@ from gym_conformance.calibration.row_scores import (
 from gym_conformance.checks.calibrating import calibration_of, probes_of
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, NotExamined, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.trial import Trial
 
 #: Rows that a finding names, the worst first.
@@ -140,7 +140,7 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
 
     A list of up to fifty candidates with the right one among them, several answers with the right one in the middle, the
     right one taken back, a denial, and the right one in the reasoning alone; of calls the right ones with every argument
-    changed, and the right ones among others. To take the first or the last of several answers may be the rule, so the
+    changed. To take the first or the last of several answers may be the rule, so the
     right one is neither. A finding where one of them is paid in two rows or more, each time that it is tried again.
 
     Our inference.
@@ -188,25 +188,27 @@ async def calibration_strict(trial: Trial, _: object) -> None:
 @check(
     "calibration-deeds",
     Level.NOTE,
-    "The right last words earn the top reward without the deeds",
-    why="where the task is to do something, saying so is easier, and the policy learns to say so.",
-    needs=[RESOURCES_SERVER, SERVED_TOOLS, SCORE],
+    "The right words without the calls, or more calls than the right ones, earn the top reward",
+    why="saying is easier than doing, and doing everything easier than choosing, so the policy learns that.",
+    needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_deeds(trial: Trial, _: object) -> None:
-    """Scores the last message of rows' own answers in sessions in which none of their calls was made.
+    """Scores the last message of rows' own answers without their calls, and their calls among those of other rows.
 
-    Our inference. Where calls only find out what to say, that is as it should be.
+    Our inference. Where calls only find out what to say, words are enough; and more calls may do no harm.
     """
     found, probed = await _probed(trial)
     if not found.about_answers:
         raise NotApplicable("what other rows' answers do earns as much; see calibration-swap")
-    tallies = probe_tallies(probed, Question.WORDS)
-    if tallies and tallies[0].telling:
-        _reproduce(trial, tallies[0].hits[0])
-        hint = "The scorer reads the last message alone; fine where the calls only find out what to say."
-        raise Violation(
-            f"less than {found.top:g} for words alone", f"{tallies[0]}, such as {tallies[0].hits[0].row}", hint
+    tallies = probe_tallies(probed, Question.DEEDS)
+    telling = [tally for tally in tallies if tally.telling]
+    if telling:
+        _reproduce(trial, telling[0].hits[0])
+        said = "; ".join(f"{tally}, such as {tally.hits[0].row}" for tally in telling)
+        hint = (
+            "The scorer reads the last message alone, or looks for the right calls among all; fine where that is meant."
         )
+        raise Violation(f"less than {found.top:g}, which {found.words} earns", f"paid all the same: {said}", hint)
     _note(trial, tallies, found)
 
 

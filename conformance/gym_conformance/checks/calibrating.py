@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 from gym_conformance.calibration.moulds import Answer, Candidate, Mould, Sample, TextMould, learn
-from gym_conformance.calibration.probe_answers import fair_forms, pressed, pressed_calls, words_alone
+from gym_conformance.calibration.probe_answers import changed_calls, fair_forms, other_deeds, pressed
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.row_scores import (
     Attempt,
@@ -23,9 +24,10 @@ from gym_conformance.calibration.row_scores import (
 from gym_conformance.checks.ending import Untestable
 from gym_conformance.checks.trial import Trial
 from gym_conformance.checks.verify import is_number
-from gym_conformance.contract.dataset_rows import Call, Rollout, Row, prompt_of
+from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, prompt_of
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, response
+from gym_conformance.oracle import items_of
 from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
@@ -54,7 +56,9 @@ _NOTHING: Final = Answer(())
 _REFUSAL: Final = "I'm sorry, but I can't help with that."
 _JUDGED: Final = "its reward is the opinion of a judge model, which is a mock here"
 _VARIES: Final = "its reward is not the same each time"
-_UNRECORDED: Final = "no rollout is recorded that shows how answers look (example_rollouts.jsonl beside the data)"
+_UNRECORDED: Final = (
+    "no rollout is recorded that shows how answers look (example_rollouts.jsonl beside the data, or --gym-oracle)"
+)
 _UNLEARNED: Final = "no field of the rows, put where it stands in recorded answers, earns the top in other rows"
 _WORTHLESS: Final = "no recorded rollout earned more than doing nothing does"
 _TOO_SLOW: Final = "the verifier is too slow to try more by default"
@@ -96,16 +100,23 @@ class _Calibrating:
     async def run(self) -> Calibration:
         """Learn, try out, and ask each row."""
         rows = self.gym.rows[:_ROWS]
+        oracle = self._asked_oracle(rows)
         recorded = tuple(rollout.reward for rollout in self.gym.rollouts if is_number(rollout.reward))
         top = usual_top(recorded)
+        if top is None and oracle:
+            earned = await asyncio.gather(*(self._score(row, answer) for row, answer in oracle.items()))
+            top = usual_top(score.reward for score in earned if score.reward is not None)
+            if top is None:
+                return Calibration(reason=earned[0].why)
         if top is None or not rows:
             return Calibration(reason=_UNRECORDED, missing=True)
         nothing = await self._score(rows[0], _NOTHING)
         if top <= 0 and nothing.reaches(top):
             scores = (RowScores(rows[0], top, gold=nothing),)
             return Calibration(scores, top, reason=_WORTHLESS, recorded=recorded)
-        mould, judged = await self._trusted(rows, top)
-        answers = {row: self._own(row, mould, top) for row in rows}
+        samples = [Sample(row.data, one.calls, _words(one)) for row, one in oracle.items()] or self._samples(top)
+        mould, judged = await self._trusted(samples, rows, top)
+        answers = {row: oracle.get(row) if oracle else self._own(row, mould, top) for row in rows}
         found = await self._ask(answers, top)
         again = [scores for scores in found if mould and self._best(scores.row, top)]
         reason = _UNLEARNED
@@ -116,9 +127,9 @@ class _Calibrating:
         return Calibration(
             tuple(found),
             top,
-            f"`{mould}`" if mould else "its recorded rollout as it is",
+            "the oracle gives them" if oracle else f"`{mould}`" if mould else "its recorded rollout as it is",
             mould,
-            mould is not None and mould.names_gold,
+            bool(oracle) or (mould is not None and mould.names_gold),
             reason,
             earned_again=Rate(sum(scores.is_top for scores in again), len(again)),
             recorded=recorded,
@@ -154,20 +165,40 @@ class _Calibrating:
         """A recorded rollout of the row that earned the top."""
         return next((one for one in self.gym.recorded.get(row, ()) if _earned(one, top)), None)
 
-    def _samples(self, top: float) -> Iterator[Sample]:
+    def _asked_oracle(self, rows: Sequence[Row]) -> dict[Row, Answer]:
+        """The answers that the user's oracle gives; a row for which it fails has none.
+
+        Raises:
+            Untestable: it fails for all of them.
+        """
+        oracle, found, failed = self.trial.settings.oracle, dict[Row, Answer](), ""
+        for row in rows if oracle else ():
+            try:
+                given = oracle(row) if oracle else None
+                if given is not None:
+                    found[row] = _answer_of(items_of(given))
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+                failed = failed or f"{type(error).__name__}: {error}, for {row}"
+        if failed and not found:
+            raise Untestable(f"an oracle that answers (--gym-oracle): {failed}")
+        return found
+
+    def _samples(self, top: float) -> list[Sample]:
         """The rollouts that earned the top; of one whose row is not here, its own fields that rows have, too."""
         rows = {id(one): row for row, rollouts in self.gym.recorded.items() for one in rollouts}
         known = {key for row in self.gym.rows for key in row.data}
+        found = []
         for rollout in self.gym.rollouts:
             if _earned(rollout, top):
                 row = rows.get(id(rollout))
                 own = {key: value for key, value in rollout.data.items() if key in known}
-                yield Sample(row.data if row else own, tuple(rollout.calls), rollout.last_text)
+                found.append(Sample(row.data if row else own, tuple(rollout.calls), rollout.last_text))
+        return found
 
-    async def _trusted(self, rows: Sequence[Row], top: float) -> tuple[Mould | None, bool]:
+    async def _trusted(self, samples: Sequence[Sample], rows: Sequence[Row], top: float) -> tuple[Mould | None, bool]:
         """The first mould that earns the top on rows that it was not learned from; whether a judge model was asked."""
         judged = False
-        for candidate in learn(list(self._samples(top))[:_SAMPLES])[:_MOULDS]:
+        for candidate in learn(samples[:_SAMPLES])[:_MOULDS]:
             if time.monotonic() > self.end:
                 break
             scores = await self._tried(candidate, rows, top)
@@ -229,8 +260,8 @@ class _Calibrating:
         if time.monotonic() > self.end:
             return Score(None, _TOO_SLOW)
         score = await self._score(scores.row, answer)
-        for _again in self._again() if score.reaches(scores.top) else ():
-            if not (await self._score(scores.row, answer)).reaches(scores.top):
+        for _again in self._again() if score.reaches(scores.bar) else ():
+            if not (await self._score(scores.row, answer)).reaches(scores.bar):
                 self.noisy = True
                 return Score(None, _VARIES)
         return score
@@ -264,6 +295,20 @@ class _Calibrating:
             if any(body.get(mask) for mask in _MASKS):
                 return Score(None, "the server says that its reward is not to be trained on")
             return Score(reward, exchanges=tuple(channel.exchanges))
+
+
+def _answer_of(items: Sequence[Item]) -> Answer:
+    """An answer of an oracle's items, with the calls among them."""
+    made = Rollout({"response": {"output": list(items)}}, Source(Path(), 0))
+    calls = tuple(made.calls)
+    return Answer(
+        tuple(items), calls, (json.dumps([[call.name, call.arguments] for call in calls]), made.last_text)[not calls :]
+    )
+
+
+def _words(answer: Answer) -> str:
+    """The last message of an answer."""
+    return Rollout({"response": {"output": list(answer.items)}}, Source(Path(), 0)).last_text
 
 
 def _replay(row: Row, rollout: Rollout) -> Answer:
@@ -309,17 +354,24 @@ def _probes(
     """What to hand in for a row beside its own answer."""
     if scores.answer is None:
         return
-    wrong = [answer for _, answer in _wrong(scores, scores.answer, rows)]
-    if isinstance(mould, TextMould):
-        (right,) = scores.answer.gold
+    if isinstance(mould, TextMould) and (right := mould.hole.text(scores.row.data)):
+        wrong = _wrong_texts(mould, right, scores, rows)
         if len(wrong) > 1:
-            texts = [text for answer in wrong for text in answer.gold]
-            yield from ((Question.PRESSED, *probe) for probe in pressed(mould, right, texts))
+            yield from ((Question.PRESSED, *probe) for probe in pressed(mould, right, wrong))
         yield from ((Question.FAIR, *form) for form in fair_forms(mould, right))
     elif mould:
-        yield from ((Question.PRESSED, *probe) for probe in pressed_calls(scores.answer, wrong))
-    if words := words_alone(scores.answer):
-        yield Question.WORDS, str(Question.WORDS), words
+        yield from ((Question.PRESSED, *probe) for probe in changed_calls(scores.answer))
+    others = [answer for _, answer in _wrong(scores, scores.answer, rows)]
+    yield from ((Question.DEEDS, *probe) for probe in other_deeds(scores.answer, others))
+
+
+def _wrong_texts(mould: TextMould, right: str, scores: RowScores, rows: Sequence[RowScores]) -> list[str]:
+    """What fills the mould in other rows and is surely wrong in this one, beginning with the next row."""
+    at = rows.index(scores)
+    own = Answer((), gold=(right,))
+    filled = (mould.fill(other.row.data) for other in (*rows[at + 1 :], *rows[:at]))
+    wrong = (one for one in filled if one and surely_wrong(one, scores.row.data, own))
+    return list(dict.fromkeys(text for one in wrong for text in one.gold))
 
 
 def _floors(row: Row) -> Iterator[tuple[str, Answer]]:

@@ -148,7 +148,8 @@ class Run:
             data = self.dataset
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
             gym = await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known)
-            settings = Settings(self.options.search, self.options.pid, self._first_look, self.options.load)
+            given = self.options
+            settings = Settings(given.search, given.pid, self._first_look, given.load, given.oracle)
             launched = Launched(
                 judge_models=self._judge_models,
                 workers=self.options.workers,

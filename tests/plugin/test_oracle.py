@@ -1,0 +1,57 @@
+"""`--gym-oracle`: a function or a file gives the right answers; what cannot be used is one line and exit status 4."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gym_conformance.contract.dataset_rows import Row, Source
+from gym_conformance.oracle import BadOracle, load_oracle
+
+pytest_plugins = ["pytester"]
+
+ROW = Row({"responses_create_params": {"input": "What is 2 + 3?"}, "sum": 5}, Source(Path("rows.jsonl"), 1))
+OTHER = Row({"responses_create_params": {"input": "What is 2 + 4?"}}, Source(Path("rows.jsonl"), 2))
+
+
+def test_a_function_is_given_the_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sums_oracle.py").write_text("def right(row):\n    return str(row['sum'])\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load_oracle("sums_oracle:right")(ROW) == "5"
+
+
+@pytest.mark.parametrize("given", [{"output": "5"}, {"response": {"output": "5"}}])
+def test_a_reference_is_found_by_the_row_s_input(tmp_path: Path, given: dict[str, object]) -> None:
+    file = tmp_path / "references.jsonl"
+    file.write_text(json.dumps({"responses_create_params": {"input": "What is 2 + 3?"}, **given}) + "\n")
+    oracle = load_oracle(str(file))
+    assert (oracle(ROW), oracle(OTHER)) == ("5", None)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("no_such_module_here:right", "cannot be imported: ModuleNotFoundError"),
+        ("json:no_such_function", "cannot be imported: AttributeError"),
+        ("json:__name__", "is no function"),
+        ("json", "give module:function"),
+        ("no/such/file.jsonl", "give a JSONL file that can be read"),
+    ],
+)
+def test_what_cannot_be_used_says_why(given: str, said: str) -> None:
+    with pytest.raises(BadOracle, match=said):
+        load_oracle(given)
+
+
+def test_a_line_that_is_no_reference_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "references.jsonl"
+    file.write_text('{"responses_create_params": {}}\n')
+    with pytest.raises(BadOracle, match="line 1: no reference output"):
+        load_oracle(str(file))
+
+
+def test_the_option_refuses_it_before_anything_is_sent(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_subprocess("--gym-demo", "--gym-oracle", "json:no_such_function", "-k", "live-root")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--gym-oracle*cannot be imported*"])
