@@ -1,6 +1,7 @@
 """Twins whose faults need a trajectory, two of them, an order, a value, or a moment."""
 
 import asyncio
+import json
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import Score, TaskRow
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.resources.sessions import SessionStore, StoredSession
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
@@ -148,6 +150,18 @@ class CurrentSession(ReferenceServer):
         return await super().call(self.current, tool, arguments)
 
 
+class ScoresByAnswer(ReferenceServer):
+    """A score is kept under what the policy said last, whatever the row."""
+
+    kept: dict[str, Score] = {}  # noqa: RUF012 - one place for all, as in what shipped
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        text = json.dumps(response["output"][-1:])
+        if text not in self.kept:
+            self.kept[text] = await super().score(session_id, row, response)
+        return self.kept[text]
+
+
 class ArgumentsInOnePlace(ReferenceServer):
     """What is asked for stands in one place across an await: another's words are written where two ask alike at once."""
 
@@ -251,6 +265,7 @@ TWINS = (
     PropertyTwin("state shared by all sessions", StateOfTheLastSeed, _ISOLATION - {"isolation-concurrent"}),
     PropertyTwin("one store that no seed resets", OneStore, _words("isolation-earlier isolation-told"), calls=16, sessions=4),
     PropertyTwin("a count of all sessions that only reads show", CountsForAll, _words("isolation-earlier"), calls=40),
+    PropertyTwin("a score kept under the answer alone", ScoresByAnswer, _words("isolation-earlier"), calls=40),
     PropertyTwin("a cache keyed by an item's name", CachesByItem, _words("isolation-earlier"), calls=40),
     PropertyTwin("a row that waits in one place", PendingRow, _words("isolation-interleaved")),
     PropertyTwin("three calls in one order open a trap-door", OrderLeaks, _words("isolation-interleaved"), calls=9),

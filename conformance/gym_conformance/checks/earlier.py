@@ -7,6 +7,7 @@ all sessions share, and that no seed resets, is the commonest leak that shipped.
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from random import Random
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from gym_conformance.checks.fresh_process import fresh_process
 from gym_conformance.checks.needs import FIRST_LOOK, RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import (
@@ -30,9 +32,18 @@ from gym_conformance.trajectories.before_and_after import (
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
 from gym_conformance.trajectories.execute import run, run_schedule
 from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_read
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, moved, volatile
-from gym_conformance.trajectories.renaming import names_in, new_names, read_back, renamed, taking, with_other_numbers
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, moved, volatile
+from gym_conformance.trajectories.renaming import (
+    names_in,
+    new_names,
+    read_back,
+    renamed,
+    taking,
+    with_other_numbers,
+    word,
+)
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 
 #: Trajectories that are tried under other names, and sets of names of each.
@@ -48,6 +59,7 @@ _STORE: Final = (
     "One store for all sessions: a module or class attribute, a default argument such as [] or {}, which is made once, or "
     "a store keyed by the row, its task or a name in it. Keep it by the session's id, and make it anew with each seed."
 )
+_CACHED: Final = "The score is kept under the answer alone: what it is kept under must name the row, too."
 
 
 @check(
@@ -64,9 +76,10 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     same. So they do each time that another session writes between them. A session that reads twice reads the same
     where another one comes and goes in between. And a trajectory comes to the same whether an earlier session has
     spoken of the same names and numbers, or of others; names and numbers that nobody has used are put into calls and
-    row for it, and read back from the replies. What differs anyway is not compared. A server that the suite launched is
-    launched once more beside it, with `--gym-profile ci` and longer ones, or where a difference may have been chance and
-    it starts in five seconds: there the first of these is repeated with whole trajectories.
+    row for it, and read back from the replies. And an answer earns the same on a row whether or not it was given to
+    another row before. What differs anyway is not compared. A server that the suite launched is launched once more
+    beside it, with `--gym-profile ci` and longer ones, or where a difference may have been chance and it starts in five
+    seconds: there the first of these is repeated with whole trajectories.
 
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """
@@ -84,6 +97,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     for trajectory in found:
         tried += await _try_names(trial, trajectory, found)
         await _expect_unmoved(trial, trajectory)
+    tried += await _expect_own_score(trial)
     looked = await _expect_unchanged_afresh(trial, found)
     trial.note = f"{tried} pairs of sessions" + (f", and {looked} more on a process started for it" if looked else "")
 
@@ -273,12 +287,44 @@ async def _expect_unmoved(trial: Trial, trajectory: Trajectory) -> None:
         )
 
 
+async def _expect_own_score(trial: Trial) -> int:
+    """Compare what an answer earns on a row with what it earns after it was given to another row; the number of pairs.
+
+    A word that nobody has said before stands before the answer, so that no earlier score of it is known.
+    """
+    firsts = [(row, rollouts[0]) for row, rollouts in trial.gym.recorded.items() if rollouts and rollouts[0].last_text]
+    earned = [followed(row, rollout) for row, rollout in firsts]
+    others = [Trajectory(row) for row in trial.gym.rows if not earned or row is not earned[0].row]
+    if not earned or not others:
+        return 0
+    own, other, draw = earned[0], others[0], Random()  # noqa: S311 - words, no secrets
+
+    async def scored(channel: Channel, *, before: bool) -> Outcome:
+        answer = f"{word(draw)} {own.answer}"
+        if before:
+            await run(trial.gym, channel, replace(own, answer=answer))
+        reward = (await run(trial.gym, channel, replace(other, answer=answer))).reward
+        return Outcome((StepOutcome(VERIFY, HTTPStatus.OK.value, reward),))
+
+    await _expect_alike(
+        trial,
+        partial(scored, before=True),
+        partial(scored, before=False),
+        "as where the answer was not given to another row before",
+        Schedule((own, replace(other, answer=own.answer))),
+        hint=_CACHED,
+    )
+    return 1
+
+
 async def _expect_alike(
     trial: Trial,
     tried: Callable[[Channel], Awaitable[Outcome]],
     control: Callable[[Channel], Awaitable[Outcome]],
     words: str,
     schedule: Schedule,
+    *,
+    hint: str = _STORE,
 ) -> None:
     """Hold runs to other runs, chance excluded."""
     aside = Channel(trial.gym.endpoint)
@@ -301,7 +347,7 @@ async def _expect_alike(
     if found := await beyond_chance(trial, partial(held, tried), partial(held, control)):
         trial.schedule = schedule
         expected = f"{found.step} answers {found.expected!r}, {words}"
-        raise Violation(expected, f"{found.actual!r}", _STORE, Cause.OUTLIVING_STATE)
+        raise Violation(expected, f"{found.actual!r}", hint, Cause.OUTLIVING_STATE)
 
 
 async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
