@@ -182,10 +182,13 @@ async def _needs_its_session(trial: Trial, row: Row) -> bool:
 async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory and verifies it twice more in its session; the reward must stay the same.
 
-    Where fresh sessions differ as often, it is repeat-deterministic's finding.
+    Not applicable to a server of NeMo Gym's main, which is not released, that does not say that its verify is stateless
+    (`/reverify_mode`): no client sends it again there (`nemo_gym.agents.utils.verify_call`). Where fresh sessions differ as often, it is repeat-deterministic's finding.
 
     Source: nemo_gym/server_utils.py `request` retries on a lost connection (every version).
     """
+    if trial.gym.api.is_of_main and await reverify_mode(trial) != "stateless":
+        raise NotApplicable("NeMo Gym's main: a verify that is not stateless is not sent again")
 
     async def repeated(channel: Channel) -> tuple[StepOutcome, StepOutcome] | None:
         rollout = TrajectoryRun(trial.gym, channel, schedule.trajectories[0])

@@ -18,6 +18,14 @@ RESPONSES: Final = "/v1/responses"
 LIVENESS: Final = "/"
 REVERIFY_MODE: Final = "/reverify_mode"
 OPENAPI: Final = "/openapi.json"
+SANDBOX_ACCESS: Final = "/sandbox_access"
+
+#: What NeMo Gym's main serves below this path, such as checkpoints; not released.
+CONTROL: Final = "/ng-control/"
+
+#: The release of a web session, in NeMo Gym's main, and the capability that it asks for; not released.
+CLOSE: Final = "/close"
+CLOSE_CAPABILITY: Final = "_ng_session_close_token"
 
 #: How sessions are made: as the OpenAPI document says, by cookie alone, or by typed requests.
 CONTRACTS: Final = (AUTO := "auto", "cookie", "typed")
@@ -26,6 +34,7 @@ CONTRACTS: Final = (AUTO := "auto", "cookie", "typed")
 RESERVED: Final = frozenset(
     {
         *("seed_session", "verify", "aggregate_metrics", "close_session", "reverify_mode", "mcp"),
+        *("sandbox_access", "ng-control"),  # NeMo Gym's main, not released
         *("stats", "livez", "readyz", "healthz", "health"),
         *("docs", "redoc", "openapi.json"),
     }

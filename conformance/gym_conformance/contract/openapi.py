@@ -7,7 +7,18 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from gym_conformance.contract.endpoints import CLOSE_SESSION, RESERVED, RESPONSES, RUN, SEED_SESSION, VERIFY
+from gym_conformance.contract.endpoints import (
+    CLOSE,
+    CLOSE_CAPABILITY,
+    CLOSE_SESSION,
+    CONTROL,
+    RESERVED,
+    RESPONSES,
+    RUN,
+    SANDBOX_ACCESS,
+    SEED_SESSION,
+    VERIFY,
+)
 from gym_conformance.contract.episode import EPISODE_FIELDS
 from gym_conformance.contract.identity import SESSION_ID
 
@@ -44,11 +55,17 @@ class Api:
     @cached_property
     def tools(self) -> frozenset[str]:
         """Names that a tool call would reach by a route of their own."""
+        closes = {CLOSE} if any(CLOSE_CAPABILITY in fields for fields in self._bodies(CLOSE)) else set[str]()
         return frozenset(
             path[1:]
-            for path in self.posts
+            for path in self.posts - closes
             if path[1:].partition("/")[0] not in RESERVED and "{" not in path and path != "/"
         )
+
+    @property
+    def is_of_main(self) -> bool:
+        """Whether it has routes that only NeMo Gym's main documents, which is not released."""
+        return any(path == SANDBOX_ACCESS or path.startswith(CONTROL) for path in self.posts)
 
     @property
     def typed(self) -> bool:

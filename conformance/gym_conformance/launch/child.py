@@ -17,6 +17,7 @@ an environment server (0.7.0), every server that it names.
 port from others.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -73,12 +74,36 @@ def serve_env(spec: dict[str, Any], serve: Callable[..., None], become: Callable
         serve(app, omegaconf.to_container(config, resolve=False), **options)
 
     vars(importlib.import_module("uvicorn"))["run"] = run
-    vars(importlib.import_module("nemo_gym.server_utils"))["initialize_ray"] = lambda: None
-    vars(importlib.import_module("ray"))["init"] = refuse_ray
+    keep_ray_out()
     # an absolute path, as `__file__` has it in `python app.py`
     space = runpy.run_path(str(folder / spec["entrypoint"]), run_name="__main__")
     if not served:
         server_class(space, spec["group"]).run_webserver()
+
+
+def framework(*names: str) -> Any:
+    """A module of nemo-gym, by the names that it has had: that of the releases, then those of its main.
+
+    Raises:
+        ModuleNotFoundError: it has none of these; it names the first.
+    """
+    for name in names:
+        try:
+            return importlib.import_module(f"nemo_gym.{name}")
+        except ModuleNotFoundError as missing:
+            if not f"nemo_gym.{name}".startswith(missing.name or "?"):
+                raise  # what it imports is missing
+    return importlib.import_module(f"nemo_gym.{names[0]}")
+
+
+def keep_ray_out() -> None:
+    """No cluster is started: by nemo-gym, nor by Ray itself, which from nemo-gym's main on need not be there."""
+    framework("server_utils", "server_runtime.base_server")
+    for name, module in list(sys.modules.items()):
+        if name.startswith("nemo_gym.") and "initialize_ray" in vars(module):
+            vars(module)["initialize_ray"] = lambda *_, **__: None
+    with contextlib.suppress(ModuleNotFoundError):
+        vars(importlib.import_module("ray"))["init"] = refuse_ray
 
 
 def refuse_ray(*_: Any, **__: Any) -> None:
@@ -97,7 +122,7 @@ def server_class(space: dict[str, Any], group: str) -> Any:
         LaunchError: the module has none, or more than one.
     """
     module, name, extended = _BASES[group]
-    base = vars(importlib.import_module(f"nemo_gym.{module}"))[name]
+    base = vars(framework(module, f"server_runtime.{module}"))[name]
     own = [value for value in space.values() if isinstance(value, type) and issubclass(value, base)]
     own = [value for value in own if value.__module__ == "__main__"]
     if not own:
@@ -111,7 +136,7 @@ def server_class(space: dict[str, Any], group: str) -> Any:
 def resolve(spec: dict[str, Any]) -> Any:
     """The global config as nemo-gym resolves it: its own parser, given the YAML, our addresses and the user's settings."""
     omegaconf = importlib.import_module("omegaconf").OmegaConf
-    parser = importlib.import_module("nemo_gym.global_config").GlobalConfigDictParser()
+    parser = framework("global_config", "config.global_config").GlobalConfigDictParser()
     settings = omegaconf.from_dotlist(spec["settings"])
     initial = omegaconf.merge(mocked(spec, omegaconf.to_container(omegaconf.load(spec["config"]))), settings)
     return parser.parse_no_environment(initial_global_config_dict=initial)

@@ -1,6 +1,7 @@
 """A library to make a NeMo Gym resources server of plain typed functions; see `ResourcesServer`."""
 
 from gym_mocks.resources.function_tool import FunctionTool
+from gym_mocks.resources.lost_sessions import LostSessions
 from gym_mocks.resources.outputs import last_text
 from gym_mocks.resources.resources_server import ResourcesServer
 from gym_mocks.resources.rows import TaskRow
@@ -11,6 +12,7 @@ from gym_mocks.resources.typed_server import TypedSessions
 
 __all__ = [
     "FunctionTool",
+    "LostSessions",
     "ResourcesServer",
     "Score",
     "SessionStore",

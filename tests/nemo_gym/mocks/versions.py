@@ -35,6 +35,24 @@ _AGENT = """## Its agent
 Where a run with `simple_agent` is not to the letter as one with the mock agent: the runs of
 `tests/nemo_gym/mocks/test_agent_to_the_letter.py`, on the same resources server and policy."""
 
+#: What NeMo Gym's main documents and no release has, and what the suite makes of it.
+_MAIN = """## What comes next
+
+NeMo Gym's main, as far as its documentation says: nothing of it is on PyPI, and nothing here was run. So no rule rests on it
+alone, and none is above SHOULD.
+
+| what | page of the documentation | here |
+| --- | --- | --- |
+| modules moved to `nemo_gym.server_runtime` and `nemo_gym.config` | server_runtime.base_server, config.global_config | the launcher finds either place |
+| Ray need not be installed | infrastructure/scale-cpu-work-with-ray | the launcher does without |
+| 404 to a tool call in a session that is lost, a masked sample to its verify | server_runtime.base_resources_server | as good as going on, for `restart-session`; `gym_mocks.resources.LostSessions` answers so |
+| 410 where the worker that held a session is gone | server_runtime.request_handling.session_routing | the same |
+| 409 to a seed or close that conflicts | server_runtime.testing.session_conformance | a refusal as any other, in section `typed` |
+| `/sandbox_access`, `/ng-control/...` | checkpoint control | no tools |
+| `/close` with `_ng_session_close_token` | web.session | no tool |
+| a verify is sent again only if `/reverify_mode` says stateless | agents.utils.verify_call | `repeat-verify` does not apply to a server with a route of main's that does not say so |
+"""
+
 FEW = 3
 
 
@@ -67,7 +85,7 @@ def page() -> str:
         _AGENT: _table(["what", *seen, "why"], played),
         "## Findings\n\nMUST and SHOULD, properties left out.": _table(["server", *seen], found),
     }
-    return "\n".join([_HEAD, *(line for title, table in sections.items() for line in (title, "", *table, ""))])
+    return "\n".join([_HEAD, *(line for title, table in sections.items() for line in (title, "", *table, "")), _MAIN])
 
 
 def _runs(agent: dict[str, list[str]], kind: str) -> str:
