@@ -149,7 +149,15 @@ class Judge:
         return self._violation(check, subject, cause, trial)
 
     def _case(self, trial: Trial, fault: ServerFault | None = None, *, repeated: bool = False) -> Case:
-        return Case(self.bench, tuple(trial.channel.exchanges), fault, trial.asked_judge_model, repeated, trial.log)
+        return Case(
+            self.bench,
+            tuple(trial.channel.exchanges),
+            fault,
+            trial.asked_judge_model,
+            repeated,
+            trial.log,
+            trial.asked_sandbox,
+        )
 
     async def _afterwards(self, check: Check) -> list[Finding]:
         """Whatever a check sent, the server must still answer after it."""

@@ -55,6 +55,7 @@ IN_FLIGHT_HERE, IN_FLIGHT_ELSEWHERE = 256, 4
 LAUNCH_TIMEOUT: Final = 120.0
 
 #: How an env is launched: its app, served by us without Ray, or its process as NeMo Gym starts it.
+SANDBOXES: Final = (SCRIPTED := "scripted", LOCAL := "local")
 LAUNCHES: Final = (DIRECT := "direct", REAL := "real")
 
 #: Processes of one server.
@@ -216,6 +217,13 @@ class Options:
         partial(read_count, least=1),
         default=1,
         more=f"at most {MOST_WORKERS}",
+    )
+    sandbox: str = _option(
+        "--gym-sandbox HOW",
+        "what stands for a sandbox that the config refers to and does not have: scripted (default: it runs nothing) or local",
+        partial(read_choice, among=dict(zip(SANDBOXES, SANDBOXES, strict=True))),
+        default=SCRIPTED,
+        more="local RUNS COMMANDS ON THIS MACHINE, as you, by nemo-gym's own local provider",
     )
     network: bool = _option(
         "--gym-network",
@@ -399,6 +407,10 @@ _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
     (
         lambda it: it.workers > 1 and not it.envs,
         "--gym-workers: how many processes a server has is decided where it is started; give --gym-env DIR too",
+    ),
+    (
+        lambda it: it.sandbox != SCRIPTED and not it.envs,
+        "--gym-sandbox: only a server that is launched has its sandbox chosen; give --gym-env DIR too",
     ),
     (
         lambda it: it.network and not it.envs,

@@ -63,6 +63,36 @@ class FakeHosts(Protocol):
         """Let them do so from now on."""
 
 
+class SandboxTrouble(StrEnum):
+    """What goes wrong with the sandboxes that a launched server asks for."""
+
+    NONE = "nothing goes wrong"
+    NOT_CREATED = "creation fails"
+    NO_CAPACITY = "there is no capacity"
+    TIMEOUT = "commands time out"
+    KILLED = "commands are killed for memory, with 137"
+    NOT_TEXT = "the output is no UTF-8"
+    ENDLESS = "the output does not end"
+    NO_FILE = "no file is there"
+    BAD_GATEWAY = "commands are answered with 502"
+    NOT_CLOSED = "closing fails"
+
+
+class FakeSandboxes(Protocol):
+    """What stands for the sandboxes that a launched server asks for."""
+
+    @property
+    def asked_sandboxes(self) -> int:
+        """How many requests they got."""
+
+    @property
+    def left_sandboxes(self) -> list[str]:
+        """Those that were made, and that nobody has tried to close."""
+
+    def let_sandboxes(self, trouble: SandboxTrouble) -> None:
+        """Let this go wrong from now on."""
+
+
 class Relaunch(Protocol):
     """Launches a server again that the suite launched; blocks for as long as that takes.
 
@@ -100,6 +130,7 @@ class Launched:
         listen: begins to listen to what it prints, for one trial, and returns what gives the last lines since.
         relaunch: launches it again.
         outside: what stands for all other hosts; None where the server may reach them.
+        sandboxes: what stands for the sandboxes that it asks for.
         made_up: the credentials and other keys of its config that the suite made up.
     """
 
@@ -111,6 +142,7 @@ class Launched:
     relaunch: Relaunch | None = None
     outside: FakeHosts | None = None
     made_up: tuple[str, ...] = ()
+    sandboxes: FakeSandboxes | None = None
 
     @property
     def has_log(self) -> bool:

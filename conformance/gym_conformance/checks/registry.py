@@ -22,13 +22,14 @@ from gym_conformance.checks import (
     mcp_tokens,
     metrics,
     model,
-    outside,
+    other_hosts,
     repeat,
     resources,
     restart,
     reward,
     rows_read,
     run,
+    sandbox_troubles,
     seed,
     step,
     told,
@@ -76,13 +77,13 @@ FILES: Final[tuple[Check, ...]] = _checks(files)
 
 #: What a verify makes of its judge's words, and an episode of its model's, tried after all others where the suite is
 #: judge and model.
-JUDGE_MODELS: Final[tuple[Check, ...]] = _checks(judge_models) + _checks(model)
+JUDGE_MODELS: Final[tuple[Check, ...]] = _checks(judge_models) + _checks(model) + _checks(sandbox_troubles)
 
 #: Tried only where a load is asked for.
 LOAD: Final[tuple[Check, ...]] = _checks(load) + _checks(hang_up)
 
 #: What becomes of it where other hosts fail; then all that it asked of them is known.
-OUTSIDE: Final[tuple[Check, ...]] = _checks(outside)
+OUTSIDE: Final[tuple[Check, ...]] = _checks(other_hosts)
 
 #: The last: they end the server's process, and what was in it is gone.
 RESTARTS: Final[tuple[Check, ...]] = _checks(restart)

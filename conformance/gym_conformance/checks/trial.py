@@ -44,6 +44,7 @@ class Trial:
         self.readings: list[ProcessReading] = []
         self.load: list[LoadLevel] = []
         self._asked = self._times_asked()
+        self._asked_sandboxes = self._times_asked_sandboxes()
         #: The last lines that a launched server printed since the trial began.
         self.log = self.launched.listen()
 
@@ -81,6 +82,14 @@ class Trial:
     def asked_judge_model(self) -> bool:
         """Whether our mock judge model was asked since the trial began, so that a reward may be its opinion."""
         return self._times_asked() > self._asked
+
+    @property
+    def asked_sandbox(self) -> bool:
+        """Whether our sandboxes, which run nothing, were asked since the trial began."""
+        return self._times_asked_sandboxes() > self._asked_sandboxes
+
+    def _times_asked_sandboxes(self) -> int:
+        return self.launched.sandboxes.asked_sandboxes if self.launched.sandboxes else 0
 
     def _times_asked(self) -> int:
         models = self.launched.judge_models

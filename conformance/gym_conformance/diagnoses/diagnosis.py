@@ -19,6 +19,7 @@ class Case:
         bench: the gym, and what is known of it.
         exchanges: the trial's record.
         fault: what ended the trial, where no whole reply came.
+        asked_sandbox: whether the server asked our sandboxes, which run nothing, meanwhile.
         asked_judge_model: whether the server asked our mock judge model meanwhile.
         repeated: whether the trial is already a second try of the same.
         log: the last lines that a launched server printed since the trial began: older ones say nothing of it.
@@ -30,6 +31,7 @@ class Case:
     asked_judge_model: bool = False
     repeated: bool = False
     log: Callable[[], Sequence[str]] = tuple
+    asked_sandbox: bool = False
 
     @property
     def verified(self) -> bool:

@@ -75,6 +75,7 @@ def serve_env(spec: dict[str, Any], serve: Callable[..., None], become: Callable
 
     vars(importlib.import_module("uvicorn"))["run"] = run
     keep_ray_out()
+    register_sandboxes(spec)
     # an absolute path, as `__file__` has it in `python app.py`
     space = runpy.run_path(str(folder / spec["entrypoint"]), run_name="__main__")
     if not served:
@@ -170,7 +171,33 @@ def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
                 config.setdefault(key, "none")
     for key in made_up(spec, own):
         config.setdefault(key, _MADE_UP)
+    known = not spec["real"] or "gym_mocks" not in spec["sandbox"]  # ours is registered in this process alone
+    for name in sandboxes(own):
+        if known and name not in own:
+            config.setdefault(name, spec["sandbox"])
     return config
+
+
+def sandboxes(node: Any) -> Iterator[str]:
+    """Names of all sandbox configs that are referred to, as `sandbox_provider` (nemo_gym/sandbox/config.py, 0.5.0 on)."""
+    if isinstance(node, dict):
+        if isinstance(node.get("sandbox_provider"), str):
+            yield node["sandbox_provider"]
+        for value in node.values():
+            yield from sandboxes(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from sandboxes(value)
+
+
+def register_sandboxes(spec: dict[str, Any]) -> None:
+    """Let nemo-gym know the mocks' provider, which need not be installed beside it; nothing before 0.5.0."""
+    try:
+        registry = importlib.import_module("nemo_gym.sandbox.providers")
+    except ModuleNotFoundError:
+        return
+    provider = runpy.run_path(spec["provider"], run_name="gym_mocks_sandbox_provider")["ScriptedProvider"]
+    registry.register_provider("gym_mocks", provider, override=True)
 
 
 def made_up(spec: dict[str, Any], own: dict[str, Any]) -> list[str]:

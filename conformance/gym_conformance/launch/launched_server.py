@@ -75,11 +75,13 @@ class NotLaunched(Exception):
 
 @dataclass(frozen=True)
 class PeerAddresses:
-    """Where the server finds the rest of the gym, as (host, port), and what is asked instead of other hosts."""
+    """Where the server finds the rest of the gym, as (host, port), what is asked instead of other hosts, the sandboxes' URL, and the file of their provider."""
 
     head: tuple[str, int]
     policy: tuple[str, int]
     outside: tuple[str, int] | None = None
+    sandboxes: str = ""
+    provider: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class Launch:
         real: whether it is to run as NeMo Gym runs it, Ray and all.
         workers: how many processes serve it.
         network: whether it may use the network while it is judged.
+        local_sandbox: whether commands are run, by the framework's own local provider, where a sandbox is asked for.
     """
 
     env: Env
@@ -105,6 +108,7 @@ class Launch:
     real: bool = False
     workers: int = 1
     network: bool = False
+    local_sandbox: bool = False
 
     @property
     def interpreter(self) -> str:
@@ -160,6 +164,8 @@ class Launch:
             "real": self.real,
             "workers": self.workers,
             "outside": self._outside,
+            "provider": self.peers.provider,
+            "sandbox": {"local": {}} if self.local_sandbox else {"gym_mocks": {"url": self.peers.sandboxes}},
             "address": {"host": "127.0.0.1", "port": port},
             "head": dict(zip(("host", "port"), self.peers.head, strict=True)),
             "policy": dict(zip(("host", "port"), self.peers.policy, strict=True)),

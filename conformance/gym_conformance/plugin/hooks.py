@@ -15,7 +15,7 @@ from gym_conformance.checks.registry import FILES, JUDGE_MODELS, LOAD, OUTSIDE, 
 from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.option_readers import BadOption
-from gym_conformance.options import FIXED_REQUESTS, Options, is_here
+from gym_conformance.options import FIXED_REQUESTS, LOCAL, Options, is_here
 from gym_conformance.plugin.check_items import CheckItem, collect_checks, is_chosen
 from gym_conformance.plugin.gate import BASELINE, BEFORE, StaleItem, collect_unknown
 from gym_conformance.plugin.github import tell_github
@@ -147,8 +147,10 @@ class Suite:
         return running_target(self.url, dataset, self.options)
 
     def pytest_report_header(self) -> str | None:
-        """Warn of what is sent to a server that others may be using."""
+        """Warn of what is sent to a server that others may be using, and of commands that are run on this machine."""
         options = self.options
+        if options.sandbox == LOCAL:
+            return "--gym-sandbox local: THE COMMANDS OF SANDBOXES ARE RUN ON THIS MACHINE, AS YOU"
         if options.envs or is_here(options.url):
             return None
         profile, properties = options.profile, sum(check.attempt is not None for check in all_checks())

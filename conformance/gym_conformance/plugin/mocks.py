@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from gym_conformance.checks.launched import OtherHosts, Saying
+from gym_conformance.checks.launched import OtherHosts, SandboxTrouble, Saying
 from gym_conformance.launch.launched_server import PeerAddresses
 
 
@@ -48,27 +48,33 @@ class MockPeers:
         self._policy: Any = None
         self._asked = 0
         self._outside: Any = None
+        self._sandboxes: Any = None
         self._peers: PeerAddresses | None = None
 
     @property
     def addresses(self) -> PeerAddresses:
         """Where they are."""
         if self._peers is None:
+            from gym_mocks import sandbox_provider  # noqa: PLC0415
             from gym_mocks.head import Head  # noqa: PLC0415 - only launching needs them
             from gym_mocks.outside import Outside  # noqa: PLC0415
             from gym_mocks.participants import Participants  # noqa: PLC0415
             from gym_mocks.policy import FakePolicy  # noqa: PLC0415
+            from gym_mocks.sandboxes import Sandboxes  # noqa: PLC0415
             from gym_mocks.serving import Host  # noqa: PLC0415
 
             host = Host()
             self._started.callback(host.close)
             self._outside = self._started.enter_context(Outside())
+            self._sandboxes = self._started.enter_context(Sandboxes())
             self._head, self._policy = Head({}), FakePolicy()
             self.says(Saying.USUAL)
             self._peers = PeerAddresses(
                 _address(host.serve(self._head)),
                 _address(host.serve(Participants(self._counted()))),
                 self._outside.address,
+                self._sandboxes.url,
+                str(sandbox_provider.__file__),
             )
         return self._peers
 
@@ -105,10 +111,28 @@ class MockPeers:
 
         self._outside.outage = Outage[hosts.name]
 
+    @property
+    def asked_sandboxes(self) -> int:
+        """How many requests sandboxes got."""
+        return int(self._sandboxes.asked) if self._sandboxes else 0
+
+    @property
+    def left_sandboxes(self) -> list[str]:
+        """Those that were made, and that nobody has tried to close."""
+        left: list[str] = self._sandboxes.left if self._sandboxes else []
+        return left
+
+    def let_sandboxes(self, trouble: SandboxTrouble) -> None:
+        """Let this go wrong with them from now on."""
+        from gym_mocks.sandboxes import SandboxFault  # noqa: PLC0415
+
+        self._sandboxes.fault = SandboxFault[trouble.name]
+
     def forget(self) -> None:
         """Another server is launched: forget what was asked of other hosts, and let them be down."""
         if self._outside:
             self._outside.forget()
+            self._sandboxes.forget()
             self.let(OtherHosts.DOWN)
 
     def _counted(self) -> Any:

@@ -12,7 +12,16 @@ from typing import Any, Protocol
 from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.drift import drift_definition_unsound
-from gym_conformance.checks.launched import NOT_LAUNCHED, FakeHosts, FakeModel, JudgeModels, Launched, Listen, Relaunch
+from gym_conformance.checks.launched import (
+    NOT_LAUNCHED,
+    FakeHosts,
+    FakeModel,
+    FakeSandboxes,
+    JudgeModels,
+    Launched,
+    Listen,
+    Relaunch,
+)
 from gym_conformance.checks.registry import FILES
 from gym_conformance.contract.openapi import Api, ServerKind
 from gym_conformance.dataset import BadData, Dataset, load
@@ -22,7 +31,7 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.judge import Judge
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.launched_server import Launch, LaunchedServer, NotLaunched, PeerAddresses
-from gym_conformance.options import Options
+from gym_conformance.options import LOCAL, Options
 from gym_conformance.plugin.keeping import Keeper
 from gym_conformance.plugin.progress import Progress
 from gym_conformance.plugin.target_run import Effort, Run, Unreachable, ensure_reachable, make_endpoint
@@ -52,6 +61,7 @@ class RunningServer:
     relaunch: Relaunch | None = None
     outside: FakeHosts | None = None
     made_up: tuple[str, ...] = ()
+    sandboxes: FakeSandboxes | None = None
 
 
 class JudgedTarget(Protocol):
@@ -170,6 +180,7 @@ class Target:
                 relaunch=served.relaunch,
                 outside=served.outside,
                 made_up=served.made_up,
+                sandboxes=served.sandboxes,
                 first_look=self.first_look,
             )
             self._run.progress = self.progress
@@ -318,6 +329,7 @@ class launched:  # noqa: N801 - a context manager
             Relaunching(self.server, self.options),
             None if launch.network or launch.real else self.mocks,
             self.server.made_up,
+            None if launch.local_sandbox or launch.real else self.mocks,
         )
 
     def __exit__(self, *_: object) -> None:
@@ -400,6 +412,7 @@ def launched_target(name: str, options: Options, peers: "Mocks") -> Target:
             real=options.real,
             workers=options.workers,
             network=options.network,
+            local_sandbox=options.sandbox == LOCAL,
         )
         return launched(LaunchedServer(launch), options, peers)
 
@@ -409,8 +422,8 @@ def launched_target(name: str, options: Options, peers: "Mocks") -> Target:
     return Target(name, f"--gym-env {quote(given)}", options, serve, known, env, interpreter=interpreter)
 
 
-class Mocks(FakeModel, FakeHosts, Protocol):
-    """What a launched server is given: a model, other hosts, the addresses, and a head that is told its config."""
+class Mocks(FakeModel, FakeHosts, FakeSandboxes, Protocol):
+    """What a launched server is given: a model, other hosts, sandboxes, the addresses, and a head that is told its config."""
 
     @property
     def addresses(self) -> PeerAddresses:
@@ -420,4 +433,4 @@ class Mocks(FakeModel, FakeHosts, Protocol):
         """Let the head tell of this config."""
 
     def forget(self) -> None:
-        """Another server is launched: forget what was asked of other hosts, and let them be down."""
+        """Another server is launched: forget what was asked of other hosts and sandboxes, and let those be down."""

@@ -12,7 +12,15 @@ import httpx
 from gym_conformance.agents import executing_agents
 from gym_conformance.checks.bench import Bench, Settings
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.launched import NOT_LAUNCHED, FakeHosts, JudgeModels, Launched, Listen, Relaunch
+from gym_conformance.checks.launched import (
+    NOT_LAUNCHED,
+    FakeHosts,
+    FakeSandboxes,
+    JudgeModels,
+    Launched,
+    Listen,
+    Relaunch,
+)
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
@@ -64,6 +72,7 @@ class Run:
         relaunch: Relaunch | None = None,
         outside: FakeHosts | None = None,
         made_up: tuple[str, ...] = (),
+        sandboxes: FakeSandboxes | None = None,
         first_look: bool = True,
     ) -> None:
         self.url = url
@@ -78,6 +87,7 @@ class Run:
         self._relaunch = relaunch
         self._outside = outside
         self._made_up = made_up
+        self._sandboxes = sandboxes
         self._first_look = first_look
         self._judge: Judge | None = None
 
@@ -157,6 +167,7 @@ class Run:
                 relaunch=self._relaunch,
                 outside=self._outside,
                 made_up=self._made_up,
+                sandboxes=self._sandboxes,
             )
             self._judge = Judge(Bench(gym, settings, launched))
         return self._judge

@@ -1,0 +1,118 @@
+"""Sandboxes: what a launched server makes of their failures, and whether it closes what it has made.
+
+Where its config refers to a sandbox and has none, the suite's stand for it; they run nothing, and can be made to fail.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Violation
+from gym_conformance.checks.judge_models import names_no_cause
+from gym_conformance.checks.launched import FakeSandboxes, SandboxTrouble
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.trial import Trial, describe
+from gym_conformance.contract.policy_output import message, response
+from gym_conformance.contract.statuses import is_crash, is_error
+from gym_conformance.session.exchange import Reply
+
+#: Seconds within which a sandbox is closed after a verify.
+_CLOSING = 5.0
+_PAUSE = 0.1
+
+
+def _sandboxes(trial: Trial) -> FakeSandboxes:
+    found = trial.launched.sandboxes
+    if found is None:
+        raise NotApplicable("only of a server that the suite launches, with sandboxes of its own, is this known")
+    return found
+
+
+def _each_trouble(_trial: Trial) -> Iterable[SandboxTrouble]:
+    return tuple(each for each in SandboxTrouble if each is not SandboxTrouble.NONE)
+
+
+@check(
+    "sandbox-answers",
+    Level.SHOULD,
+    "verify SHOULD score or say what failed, whatever its sandbox does",
+    why="sandboxes fail by the hundred under load; each crash loses a rollout, and nothing points at its cause.",
+    needs=[RESOURCES_SERVER, SCORE],
+    subjects=_each_trouble,
+)
+async def sandbox_answers(trial: Trial, trouble: SandboxTrouble) -> None:
+    """Verifies a row while creation, commands, files or closing fail, and expects a score or a named error in time.
+
+    A 5xx is a violation if it says nothing, or is the bare `repr` of a programming error; so is a 200 without a reward
+    or `_ng_failure_class`. Only for launched servers that ask a sandbox.
+
+    Our inference: `SandboxProvider` in nemo_gym/sandbox/providers/base.py (0.5.0 on) says what a provider may raise and
+    answer.
+    """
+    reply = await _verified(trial, trouble)
+    if is_crash(reply.status) and names_no_cause(reply.text):
+        raise Violation(
+            f"a score, or an error that names its cause, when {trouble}",
+            describe(reply),
+            "The scorer assumes what the sandbox answers; catch what it may raise, and say so.",
+        )
+    body = reply.json() if reply.is_json else None
+    if not is_error(reply.status) and not (
+        isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)
+    ):
+        raise Violation(
+            "a reward, or _ng_failure_class", describe(reply), "verify does not report what its sandbox did."
+        )
+
+
+@check(
+    "sandbox-closed",
+    Level.SHOULD,
+    "Every sandbox that was made SHOULD be closed after verify, also after a failure",
+    why="a sandbox that nobody closes runs, and is paid for, until its time to live is over.",
+    needs=[RESOURCES_SERVER, SCORE],
+    subjects=lambda _: tuple(each for each in SandboxTrouble if each is not SandboxTrouble.NOT_CLOSED),
+)
+async def sandbox_closed(trial: Trial, trouble: SandboxTrouble) -> None:
+    """Verifies a row, once as usual and while something fails, and looks which of the sandboxes made meanwhile are left.
+
+    A session that can be closed is closed first. Only for launched servers that ask a sandbox.
+
+    Our inference: `AsyncSandbox.stop` in nemo_gym/sandbox/api.py (0.5.0 on) ends a sandbox; nothing else does.
+    """
+    sandboxes = _sandboxes(trial)
+    before = set(sandboxes.left_sandboxes)
+    await _verified(trial, trouble)
+    for _look in range(int(_CLOSING / _PAUSE)):
+        if set(sandboxes.left_sandboxes) <= before:
+            return
+        await asyncio.sleep(_PAUSE)
+    left = set(sandboxes.left_sandboxes) - before
+    raise Violation(
+        "no sandbox that is left",
+        f"{len(left)} left {_CLOSING:g} s after verify"
+        + ("" if trouble is SandboxTrouble.NONE else f", when {trouble}"),
+        "Stop the sandbox in a `finally`, whatever happened to its commands.",
+    )
+
+
+async def _verified(trial: Trial, trouble: SandboxTrouble) -> Reply:
+    """What verify answers in a session that was opened before the trouble began; the session is closed.
+
+    Raises:
+        NotApplicable: the server asks no sandbox.
+    """
+    sandboxes = _sandboxes(trial)
+    row = next(iter(trial.gym.recorded), trial.gym.row)
+    rollout = next(iter(trial.gym.recorded.get(row, ())), None)
+    asked = sandboxes.asked_sandboxes
+    session = await trial.open(row)
+    sandboxes.let_sandboxes(trouble)
+    try:
+        reply = await trial.verify(session, response(rollout.output if rollout else [message("The answer is 42.")]))
+        await session.close()
+    finally:
+        sandboxes.let_sandboxes(SandboxTrouble.NONE)
+    if sandboxes.asked_sandboxes == asked:
+        raise NotApplicable("it asks no sandbox for this row")
+    return reply

@@ -1,0 +1,183 @@
+"""Sandboxes that run nothing: what commands answer and what goes wrong is scripted, and all that was asked is known.
+
+`gym_mocks.sandbox_provider` is nemo-gym's way to them.
+"""
+
+import base64
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from types import TracebackType
+from typing import Any, Final, Self
+
+from gym_mocks.addresses import LOOPBACK
+
+#: Characters of an output that does not end.
+_ENDLESS: Final = 8 << 20
+
+#: Commands that are remembered, and bytes of what is uploaded in all.
+_COMMANDS, _UPLOADED = 10_000, 64 << 20
+
+
+class SandboxFault(StrEnum):
+    """What goes wrong with sandboxes."""
+
+    NONE = "nothing"
+    NOT_CREATED = "creation fails"
+    NO_CAPACITY = "there is no capacity"
+    TIMEOUT = "a command times out"
+    KILLED = "a command is killed for memory, with 137"
+    NOT_TEXT = "the output is no UTF-8"
+    ENDLESS = "the output does not end"
+    NO_FILE = "a file is not there"
+    BAD_GATEWAY = "a command is answered with 502"
+    NOT_CLOSED = "closing fails"
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """What a command is said to have done."""
+
+    stdout: str = ""
+    stderr: str = ""
+    return_code: int = 0
+    error_type: str | None = None
+
+
+_COMMIT: Final = "5c6f2b0f6f1d4d8c9e7a3b1d2e4f60718293a4b5"
+
+
+def usual(command: str) -> CommandResult:
+    """What code asks of any sandbox before it begins: where it is, and at which commit; nothing else prints anything."""
+    last = command.strip().splitlines()[-1] if command.strip() else ""
+    if "rev-parse" in last and "HEAD" in last:
+        return CommandResult(stdout=f"{_COMMIT}\n")
+    return CommandResult(stdout="/workspace\n" if last.rpartition("&& ")[2].strip() == "pwd" else "")
+
+
+_RESULTS: Final = {
+    SandboxFault.TIMEOUT: CommandResult(stderr="command timed out", return_code=125, error_type="timeout"),
+    SandboxFault.KILLED: CommandResult(stderr="Killed", return_code=137),
+    SandboxFault.NOT_TEXT: CommandResult(stdout="\udcff\udcfe \ufffd\x00", return_code=1),
+    SandboxFault.ENDLESS: CommandResult(stdout="y\n" * (_ENDLESS // 2)),
+}
+_REFUSALS: Final = {
+    ("create", SandboxFault.NOT_CREATED): {"raise": "create", "message": "the sandbox did not become ready"},
+    ("create", SandboxFault.NO_CAPACITY): {"raise": "create", "message": "no capacity: 0 of 64 slots are free"},
+    ("exec", SandboxFault.BAD_GATEWAY): {"raise": "runtime", "message": "502 Bad Gateway"},
+    ("close", SandboxFault.NOT_CLOSED): {"raise": "runtime", "message": "the sandbox could not be deleted: 500"},
+    ("download", SandboxFault.NO_FILE): {"raise": "file", "message": "no such file in the sandbox"},
+}
+
+
+@dataclass
+class Sandboxes:
+    """All sandboxes of one place. Close it, or use it as a context manager.
+
+    Attributes:
+        run: what a command answers; by default hardly any prints anything, and all have exit status 0.
+        fault: what goes wrong from now on.
+        commands: what was to be run, with the sandbox's id.
+        made: the ids of the sandboxes that were made.
+        closing: how often each was to be closed.
+        files: what was uploaded, or is there to be downloaded, by path.
+    """
+
+    run: Callable[[str], CommandResult] = usual
+    fault: SandboxFault = SandboxFault.NONE
+    commands: list[tuple[str, str]] = field(default_factory=list)
+    made: list[str] = field(default_factory=list)
+    closing: Counter[str] = field(default_factory=Counter)
+    files: dict[str, bytes] = field(default_factory=dict)
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._numbers = count(1)
+        self._server = ThreadingHTTPServer((LOOPBACK, 0), _handler(self._answer))
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.1,), name="gym-sandboxes", daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        """For the config: `sandbox: {gym_mocks: {url: ...}}`."""
+        return f"http://{LOOPBACK}:{self._server.server_address[1]}"
+
+    @property
+    def left(self) -> list[str]:
+        """The sandboxes that nobody has closed, or tried to."""
+        with self._lock:
+            return [one for one in self.made if not self.closing[one]]
+
+    def forget(self) -> None:
+        """Begin anew, with nothing wrong."""
+        with self._lock:
+            self.fault = SandboxFault.NONE
+            for each in (self.commands, self.made, self.closing, self.files):
+                each.clear()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _answer(self, operation: str, given: dict[str, Any]) -> dict[str, Any]:
+        with self._lock:
+            self.asked += 1
+            if operation == "close":
+                self.closing[str(given["id"])] += 1
+            if refusal := _REFUSALS.get((operation, self.fault)):
+                return refusal
+            return self._done(operation, given)
+
+    def _done(self, operation: str, given: dict[str, Any]) -> dict[str, Any]:
+        match operation:
+            case "create":
+                self.made.append(f"sandbox-{next(self._numbers)}")
+                self.files |= {path: str(content).encode() for path, content in given.get("files", {}).items()}
+                return {"id": self.made[-1]}
+            case "exec":
+                if len(self.commands) < _COMMANDS:
+                    self.commands.append((given["id"], given["command"]))
+                return vars(_RESULTS.get(self.fault) or self.run(given["command"]))
+            case "upload":
+                content = base64.b64decode(given["content"])
+                if sum(map(len, self.files.values())) + len(content) < _UPLOADED:
+                    self.files[given["path"]] = content
+            case "download":
+                if (found := self.files.get(given["path"])) is None:
+                    return {"raise": "file", "message": f"no such file: {given['path']}"}
+                return {"content": base64.b64encode(found).decode()}
+            case "status":
+                return {"status": "stopped" if self.closing[str(given["id"])] else "running"}
+        return {}
+
+
+def _handler(answer: Callable[[str, dict[str, Any]], dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            given = json.loads(self.rfile.read(int(self.headers.get("content-length", "0"))))
+            body = json.dumps(answer(self.path[1:], given)).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    return Handler
