@@ -33,13 +33,14 @@ class BadData(Refusal):
 class Dataset:
     """The choice of rows and rollouts, distinct shapes first.
 
-    `read` counts all rows that were read, and `definitions` are the tools that any of them declares.
+    `read` counts all rows that were read, `definitions` are the tools that any of them declares, and `files` what was read.
     """
 
     rows: tuple[Row, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
     read: int = 0
     definitions: tuple[Definition, ...] = ()
+    files: tuple[Path, ...] = ()
 
 
 def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) -> Dataset:
@@ -54,7 +55,8 @@ def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) ->
     rollouts: _Choice[Rollout] = _Choice(bound)
     definitions = Definitions()
     reader = Repeats(definitions, _parse, counts=lambda data: isinstance(data, dict) and not _is_rollout(data))
-    for path in _files(paths, recorded=recorded):
+    files = _files(paths, recorded=recorded)
+    for path in files:
         before = rows.offered + rollouts.offered
         for item in _read(path, reader):
             if isinstance(item, Rollout):
@@ -69,7 +71,7 @@ def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) ->
     for kept in chosen:
         if found := flaw(kept.data):
             raise _bad_line(ValueError(found), f"{kept.source.path}, line {kept.source.line}")
-    return Dataset(rows.chosen, rollouts.chosen, rows.offered, tuple(definitions))
+    return Dataset(rows.chosen, rollouts.chosen, rows.offered, tuple(definitions), tuple(files))
 
 
 def read(path: Path) -> Iterator[Row | Rollout]:

@@ -68,6 +68,11 @@ def read_count(option: str, given: str, least: int) -> int:
     return int(given)
 
 
+def read_rows(option: str, given: str) -> int:
+    """How many rows; 0 for all."""
+    return 0 if given == "all" else read_count(option, given, 1)
+
+
 def read_counts(option: str, given: str) -> tuple[int, ...]:
     """Whole numbers between commas, each once, in ascending order."""
     counts = sorted({read_count(option, each.strip(), 1) for each in given.split(",")})

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.contract.endpoints import AUTO, CONTRACTS
 from gym_conformance.option_readers import (
     BadOption,
@@ -29,6 +30,7 @@ from gym_conformance.option_readers import (
     read_program,
     read_release,
     read_report,
+    read_rows,
     read_seconds,
     read_setting,
     read_text,
@@ -68,7 +70,7 @@ LOADS: Final = (1, 8, 64, 256, 1024)
 FIXED_REQUESTS: Final = 500
 
 #: What `--gym-report` can write, by suffix; `.xml` is pytest's own JUnit.
-REPORTS: Final = (".json", ".md", ".html", ".sarif", ".svg", ".xml")
+REPORTS: Final = (".json", ".jsonl", ".md", ".html", ".sarif", ".svg", ".xml")
 
 #: What `--gym-drift` can write.
 DRIFT_REPORTS: Final = (".json", ".md", ".html")
@@ -267,12 +269,25 @@ class Options:
         read_oracle,
         more="[how](docs/calibration.md#without-recorded-rollouts)",
     )
+    rows: int | None = _option(
+        "--gym-rows N",
+        "ask so many rows of the files, or all, whether their own answers are paid, and no others",
+        read_rows,
+        more="[how](docs/calibration.md#whole-datasets)",
+    )
+    rows_keep: Path | None = _option(
+        "--gym-rows-keep FILE",
+        "write the rows that hold, byte for byte",
+        partial(read_report, suffixes=(".jsonl",)),
+        paths=True,
+    )
     strict: bool = _option("--gym-strict", "SHOULD findings fail the run too")
     reports: tuple[Path, ...] = _option(
         "--gym-report FILE",
         f"write a report; the suffix decides its form: {', '.join(REPORTS[:-1])} or {REPORTS[-1]} (repeatable)",
         partial(read_report, suffixes=REPORTS),
-        more="JSON has [a schema](conformance/gym_conformance/reports/report.schema.json), `.svg` is a badge, `.xml` JUnit",
+        more="JSON has [a schema](conformance/gym_conformance/reports/report.schema.json), `.svg` is a badge, `.xml` JUnit, "
+        "`.jsonl` has a line for each row (with `--gym-rows`)",
         many=tuple,
         paths=True,
     )
@@ -374,7 +389,15 @@ class Options:
     @property
     def bound(self) -> float:
         """Seconds that judging one server may take."""
-        return self.max_time or MAX_TIME + MAX_TIME_SEARCHES * self.profile.seconds
+        usual = MAX_TIME + MAX_TIME_SEARCHES * self.profile.seconds
+        return self.max_time or (usual if self.rows is None else _WEEK)
+
+    def row_plan(self, files: tuple[Path, ...]) -> RowPlan | None:
+        """Which rows of these files are asked, and what is written of them; None where it is a few."""
+        if self.rows is None:
+            return None
+        report = next((path for path in self.reports if path.suffix == ".jsonl"), None)
+        return RowPlan(files, self.rows or None, report, self.rows_keep, self.resume)
 
     @property
     def real(self) -> bool:
@@ -420,6 +443,14 @@ _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
         lambda it: it.workers > MOST_WORKERS,
         f"--gym-workers: more than {MOST_WORKERS}; a few show what several processes do",
     ),
+    (
+        lambda it: it.rows is None and (it.rows_keep or any(path.suffix == ".jsonl" for path in it.reports)),
+        "--gym-rows-keep and --gym-report FILE.jsonl: no rows are asked; give --gym-rows N, or --gym-rows all, too",
+    ),
+    (
+        lambda it: it.rows is not None and len(it.envs) > 1,
+        "--gym-rows: several servers would write the same files; judge one at a time",
+    ),
     (lambda it: it.nemo and not it.install, "--gym-nemo: nothing is installed; give --gym-install too"),
     (
         lambda it: it.load and not it.load_anyway and not is_here(it.url),
@@ -464,6 +495,7 @@ def _refuse_same_file(options: Options) -> None:
     written = [
         *(("--gym-report", path) for path in options.reports),
         *(("--gym-drift", path) for path in options.drift),
+        *([("--gym-rows-keep", options.rows_keep)] if options.rows_keep else []),
         *([("--gym-baseline-write", options.baseline_write)] if options.baseline_write else []),
         *([("--gym-lock", options.lock)] if options.lock and options.lock_update else []),
     ]

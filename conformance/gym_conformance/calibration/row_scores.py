@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Final
 
 from gym_conformance.calibration.moulds import Answer, Mould
@@ -15,6 +16,9 @@ from gym_conformance.session.exchange import Exchange
 #: A single odd row is a note, and so is a share that the interval cannot tell from this.
 _ROWS: Final = 2
 _SHARE: Final = 0.02
+
+#: Hits that are kept of one question.
+_KEPT: Final = 50
 
 #: The share that a guess earns where answers are letters, as of four choices.
 _CHOICE: Final = 0.25
@@ -98,22 +102,26 @@ class Hit:
 
 @dataclass(frozen=True)
 class RowTally:
-    """What came of one question over all rows: at most one hit for each; `chance` is what a guess would earn."""
+    """What came of one question over all rows: at most one hit for each; `chance` is what a guess would earn.
+
+    `hits` are the first of `hit`.
+    """
 
     hits: tuple[Hit, ...]
     checked: int
     unchecked: Mapping[str, int]
     chance: float = 0.0
+    hit: int = 0
 
     @property
     def rate(self) -> Rate:
         """How many rows were hit."""
-        return Rate(len(self.hits), self.checked)
+        return Rate(self.hit, self.checked)
 
     @property
     def telling(self) -> bool:
         """Whether it is more than a single odd row, and more than chance."""
-        return len(self.hits) >= _ROWS and self.rate.interval[0] > max(_SHARE, self.chance)
+        return self.hit >= _ROWS and self.rate.interval[0] > max(_SHARE, self.chance)
 
     @property
     def odd(self) -> bool:
@@ -125,6 +133,35 @@ class RowTally:
         """How many rows were checked, and why the others were not."""
         left = "; ".join(f"{count} unchecked: {why}" for why, count in self.unchecked.items())
         return f"{self.checked} rows checked" + (f"; {left}" if left else "")
+
+
+@dataclass
+class Counting:
+    """Counts the outcomes of one question, row by row, and keeps the first hits."""
+
+    chance: float
+    hits: list[Hit] = field(default_factory=list)
+    hit: int = 0
+    checked: int = 0
+    unchecked: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Hit | str | None) -> None:
+        """One row more."""
+        if isinstance(outcome, str):
+            self.unchecked[outcome] += 1
+            return
+        self.checked += 1
+        if outcome:
+            self.hit += 1
+            self.hits += [outcome][: _KEPT - len(self.hits)]
+
+    def tally(self, question: Question) -> RowTally:
+        """What came of it; where most rows' own answers earn less, it is not known how they are answered."""
+        if question is Question.GOLD and 2 * self.hit > self.checked:
+            left = self.unchecked + Counter({"what was learned is not how these rows are answered": self.checked})
+            return RowTally((), 0, left)
+        worst = sorted(self.hits, key=lambda hit: (hit.score.reward or 0.0) * (1 if question is Question.GOLD else -1))
+        return RowTally(tuple(worst), self.checked, self.unchecked, self.chance, self.hit)
 
 
 @dataclass(frozen=True)
@@ -155,57 +192,61 @@ class Calibration:
     recorded: tuple[float, ...] = ()
     noisy: bool = False
 
-    def tally(self, question: Question) -> RowTally:
-        """What came of a question."""
-        return self._gold() if question is Question.GOLD else self._others(question)
-
     @property
     def replayed(self) -> bool:
         """Whether the answers are recorded rollouts as they are, so that nothing is known of others."""
         return self.mould is None and not self.is_gold
 
-    @property
+    @cached_property
     def about_answers(self) -> bool:
         """Whether the reward is known to be about what fills the mould: it is called so, or others mostly earn less."""
         swaps = [one for scores in self.rows for one in _worst(scores, Question.SWAP) if scores.is_top]
         wrong = sum(one.score.reaches(scores.bar) for scores in self.rows for one in _worst(scores, Question.SWAP))
         return self.is_gold or (bool(swaps) and 2 * wrong < len(swaps))
 
-    def _gold(self) -> RowTally:
-        checked, hits, unchecked = 0, [], Counter[str]()
-        known = {shape for scores in self.rows if scores.is_top and scores.answer for shape in _shapes(scores.answer)}
-        for scores in self.rows:
-            if self.replayed or scores.answer is None or scores.gold.reward is None:
-                why = "its answer is only known from its own recorded rollout" if self.replayed else ""
-                unchecked[why or scores.unchecked or scores.gold.why] += 1
-            elif not scores.is_top and not known.issuperset(_shapes(scores.answer)):
-                unchecked["its answer has another form than those that were tried out"] += 1
-            else:
-                checked += 1
-                hits += [] if scores.is_top else [Hit(scores.row, "", scores.gold)]
-        if 2 * len(hits) > checked:
-            unchecked["what was learned is not how these rows are answered"] += checked
-            return RowTally((), 0, unchecked)
-        return RowTally(tuple(sorted(hits, key=lambda hit: hit.score.reward or 0.0)), checked, unchecked)
+    @cached_property
+    def _forms(self) -> frozenset[str]:
+        """The sorts of text that were tried out."""
+        answers = (scores.answer for scores in self.rows if scores.is_top and scores.answer)
+        return frozenset(form for answer in answers for form in _shapes(answer))
 
-    def _others(self, question: Question) -> RowTally:
+    def outcome(self, scores: RowScores, question: Question) -> Hit | str | None:
+        """What came of a question in a row: a hit, why it is unchecked, or None where all is as it should be."""
+        if question is not Question.GOLD:
+            return self._other_outcome(scores, question)
+        if self.replayed:
+            return "its answer is only known from its own recorded rollout"
+        if scores.answer is None or scores.gold.reward is None:
+            return scores.unchecked or scores.gold.why
+        if not scores.is_top and not self._forms.issuperset(_shapes(scores.answer)):
+            return "its answer has another form than those that were tried out"
+        return None if scores.is_top else Hit(scores.row, "", scores.gold)
+
+    def _other_outcome(self, scores: RowScores, question: Question) -> Hit | str | None:
         if not self.about_answers:
-            why = "another row's answer mostly earns as much, and no field is called an answer: the task may be another"
-            return RowTally((), 0, {why: len(self.rows)} if self.rows else {})
-        checked, hits, unchecked = 0, [], Counter[str]()
-        for scores in self.rows:
-            worst = next(_worst(scores, question), None)
-            if scores.answer is None or not scores.is_top:
-                unchecked[scores.unchecked or scores.gold.why or "its own answer does not earn the top"] += 1
-            elif worst is None or worst.score.reward is None:
-                tried = next((one.score.why for one in scores.attempts if one.question is question), "")
-                unchecked[tried or "no other row has an answer that is surely wrong here"] += 1
-            else:
-                checked += 1
-                hits += [Hit(scores.row, worst.name, worst.score)] if worst.score.reaches(scores.bar) else []
-        return RowTally(tuple(hits), checked, unchecked, 0.0 if question is Question.SWAP else self.guessed)
+            return (
+                "another row's answer mostly earns as much, and no field is called an answer: the task may be another"
+            )
+        if scores.answer is None or not scores.is_top:
+            return scores.unchecked or scores.gold.why or "its own answer does not earn the top"
+        worst = next(_worst(scores, question), None)
+        if worst is None or worst.score.reward is None:
+            tried = next((one.score.why for one in scores.attempts if one.question is question), "")
+            return tried or "no other row has an answer that is surely wrong here"
+        return Hit(scores.row, worst.name, worst.score) if worst.score.reaches(scores.bar) else None
 
-    @property
+    def tally(self, question: Question) -> RowTally:
+        """What came of a question over the rows."""
+        counted = Counting(self.chance(question))
+        for scores in self.rows:
+            counted.add(self.outcome(scores, question))
+        return counted.tally(question)
+
+    def chance(self, question: Question) -> float:
+        """The share of rows that a guess is paid in."""
+        return self.guessed if question is Question.FLOOR else 0.0
+
+    @cached_property
     def guessed(self) -> float:
         """The share of rows that pay whoever always gives the commonest answer; 0 where no two rows have the same."""
         golds = Counter(scores.answer.gold for scores in self.rows if scores.answer and scores.is_top)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.registry import CHECKS, LAUNCHED, LOAD
+from gym_conformance.checks.registry import CHECKS, EVERY_ROW, LAUNCHED, LOAD
 
 
 def catalogue() -> str:
@@ -18,7 +18,7 @@ def _lines() -> Iterator[str]:
     yield f"{len(CHECKS)} rules, in the order in which they run. This page is made from the code:"
     yield "`python -m gym_conformance.checks > docs/checks.md`. An id and its level never change their meaning."
     section = ""
-    for check in CHECKS + LAUNCHED + LOAD:
+    for check in CHECKS + LAUNCHED + LOAD + EVERY_ROW:
         if check.section != section:
             section = check.section
             yield from ("", f"## {section}" + _when(check))
@@ -28,6 +28,8 @@ def _lines() -> Iterator[str]:
 def _when(check: Check) -> str:
     if check in LAUNCHED:
         return " (launched servers only)"
+    if check in EVERY_ROW:
+        return " (only with `--gym-rows`)"
     return " (only with `--gym-load`)" if check in LOAD else ""
 
 

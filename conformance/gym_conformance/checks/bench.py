@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.calibration.row_scores import Calibration, RowScores
 from gym_conformance.checks.launched import NOT_LAUNCHED, Launched
 from gym_conformance.gym_under_test import Gym
@@ -23,6 +24,7 @@ class Settings:
         first_look: whether a check of this run wants to know what the untouched server answers.
         load: how many episodes at once are tried, one number after the other.
         oracle: what gives the right answers of rows; None where nobody said.
+        rows: which rows of the whole dataset are asked; None for a few.
     """
 
     search: Search = USUAL
@@ -30,6 +32,7 @@ class Settings:
     first_look: bool = True
     load: tuple[int, ...] = ()
     oracle: Oracle | None = None
+    rows: RowPlan | None = None
 
 
 @dataclass

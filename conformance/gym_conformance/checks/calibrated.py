@@ -36,7 +36,7 @@ _HINTS: Final = {
 }
 
 
-async def _known(trial: Trial) -> Calibration:
+async def calibrated(trial: Trial) -> Calibration:
     """The calibration of the rows.
 
     Raises:
@@ -50,23 +50,32 @@ async def _known(trial: Trial) -> Calibration:
 
 async def _ask(trial: Trial, question: Question, expected: str) -> None:
     """Tell what came of a question, where it is more than a single odd row."""
-    found = await _known(trial)
+    found = await calibrated(trial)
     tally = found.tally(question)
     if tally.telling:
-        _reproduce(trial, tally.hits[0])
-        raise Violation(expected.format(top=f"{found.top:g}", words=found.words), _said(tally), _HINTS[question])
+        reproduce(trial, tally.hits[0])
+        raise Violation(expected.format(top=f"{found.top:g}", words=found.words), said(tally), hint_of(question))
     if not tally.checked:
         raise NotApplicable(tally.account)
     trial.note = f"{tally.account}; answers as {found.words}"
 
 
-def _said(tally: RowTally) -> str:
+def hint_of(question: Question) -> str:
+    """The likely cause of what is amiss."""
+    return _HINTS[question]
+
+
+def said(tally: RowTally) -> str:
+    """What came of a question: rows, counts and a rate, and how many were not checked, and why."""
+    if not tally.hits:
+        return tally.account
     named = ", ".join(map(str, tally.hits[:_NAMED]))
-    more = f" and {len(tally.hits) - _NAMED} more" if len(tally.hits) > _NAMED else ""
+    more = f" and {tally.hit - _NAMED} more" if tally.hit > _NAMED else ""
     return f"not so in {tally.rate}: {named}{more}; {tally.account}"
 
 
-def _reproduce(trial: Trial, hit: Hit) -> None:
+def reproduce(trial: Trial, hit: Hit) -> None:
+    """Let the requests of a row be the finding's reproduction."""
     for exchange in hit.score.exchanges:
         trial.channel.adopt(exchange)
 
@@ -151,7 +160,7 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
     tallies = probe_tallies(probed, Question.PRESSED, found.guessed)
     telling = [tally for tally in tallies if tally.telling]
     if telling:
-        _reproduce(trial, telling[0].hits[0])
+        reproduce(trial, telling[0].hits[0])
         said = "; ".join(f"{tally}, such as {tally.hits[0].row}" for tally in telling)
         hint = "The scorer looks for the right answer anywhere; let it read one final answer, and compare it whole."
         raise Violation(
@@ -176,7 +185,7 @@ async def calibration_strict(trial: Trial, _: object) -> None:
     tallies = probe_tallies(probed, Question.FAIR)
     telling = [tally for tally in tallies if tally.telling]
     if telling:
-        _reproduce(trial, telling[0].hits[0])
+        reproduce(trial, telling[0].hits[0])
         said = "; ".join(f"{tally}, such as {tally.hits[0].row}" for tally in telling)
         hint = (
             "The scorer compares texts as they are; strip, fold case or parse numbers where the task is not about form."
@@ -203,7 +212,7 @@ async def calibration_deeds(trial: Trial, _: object) -> None:
     tallies = probe_tallies(probed, Question.DEEDS)
     telling = [tally for tally in tallies if tally.telling]
     if telling:
-        _reproduce(trial, telling[0].hits[0])
+        reproduce(trial, telling[0].hits[0])
         said = "; ".join(f"{tally}, such as {tally.hits[0].row}" for tally in telling)
         hint = (
             "The scorer reads the last message alone, or looks for the right calls among all; fine where that is meant."
@@ -218,7 +227,7 @@ async def _probed(trial: Trial) -> tuple[Calibration, tuple[RowScores, ...]]:
     Raises:
         NotApplicable: no row could be calibrated.
     """
-    return await _known(trial), await probes_of(trial)
+    return await calibrated(trial), await probes_of(trial)
 
 
 def _note(trial: Trial, tallies: Sequence[ProbeTally], found: Calibration) -> None:
@@ -244,11 +253,11 @@ async def calibration_odd(trial: Trial, _: object) -> None:
 
     Our inference.
     """
-    found = await _known(trial)
+    found = await calibrated(trial)
     tallies = {question: found.tally(question) for question in (Question.GOLD, Question.FLOOR, Question.SWAP)}
     odd = {question: tally for question, tally in tallies.items() if tally.odd}
     if odd:
-        _reproduce(trial, next(iter(odd.values())).hits[0])
+        reproduce(trial, next(iter(odd.values())).hits[0])
         said = "; ".join(f"{question}: {', '.join(map(str, tally.hits[:_NAMED]))}" for question, tally in odd.items())
         raise Violation(f"{found.top:g} for a row's own answer alone", said, "Score these rows by hand.")
     trial.note = f"{max(tally.checked for tally in tallies.values())} rows checked"

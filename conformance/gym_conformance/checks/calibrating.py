@@ -70,7 +70,7 @@ _MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind")
 async def calibration_of(trial: Trial) -> Calibration:
     """What is known of the rows' rewards; found out the first time."""
     if trial.learned.calibration is None:
-        trial.learned.calibration = await _Calibrating(trial).run()
+        trial.learned.calibration = await Calibrating(trial).run()
     return trial.learned.calibration
 
 
@@ -78,24 +78,26 @@ async def probes_of(trial: Trial) -> tuple[RowScores, ...]:
     """The rows whose own answers earn the top, with what probes earn in them; found out the first time."""
     if trial.learned.probed is None:
         found = await calibration_of(trial)
-        trial.learned.probed = await _Calibrating(trial, noisy=found.noisy).probe(found)
+        trial.learned.probed = await Calibrating(trial, noisy=found.noisy).probe(found)
     return trial.learned.probed
 
 
-class _Calibrating:
+class Calibrating:
     """One run of questions: `executes` says whether the server makes calls, so that an answer is played first."""
 
-    def __init__(self, trial: Trial, *, noisy: bool = False) -> None:
+    def __init__(
+        self, trial: Trial, *, noisy: bool = False, at_once: int = _AT_ONCE, seconds: float = _SECONDS
+    ) -> None:
         self.trial = trial
         self.gym = trial.gym
         self.executes = self.gym.kind is not ServerKind.SINGLE_TURN
         models = trial.launched.judge_models
         self.judge = models.model if models and models.names else None
-        self.end = time.monotonic() + _SECONDS
+        self.end = time.monotonic() + seconds
         self.suspicions = 0
         self.noisy = noisy
         # one at a time where a judge model is asked, to know for which output
-        self.free = asyncio.Semaphore(1 if self.judge else _AT_ONCE)
+        self.free = asyncio.Semaphore(1 if self.judge else at_once)
 
     async def run(self) -> Calibration:
         """Learn, try out, and ask each row."""
@@ -135,6 +137,15 @@ class _Calibrating:
             recorded=recorded,
             noisy=self.noisy,
         )
+
+    async def row(self, row: Row, found: Calibration, known: Sequence[RowScores]) -> RowScores:
+        """What one row of many earns, for its own answer and for no answer, and for that of one of the known rows."""
+        answer = self._asked_oracle([row]).get(row) if self.trial.settings.oracle else None
+        if found.mould and not answer:
+            answer = found.mould.fill(row.data)
+        scores = await self._gold(row, answer, found.top)
+        at = row.source.line % max(1, len(known))
+        return await self._compared(scores, (*known[at:], *known[:at]), 1)
 
     async def probe(self, found: Calibration) -> tuple[RowScores, ...]:
         """Hand in what a policy finds under pressure, and its opposites, in rows whose own answer earns the top."""
@@ -245,13 +256,13 @@ class _Calibrating:
             score = score if again.reward == score.reward else Score(None, _VARIES)
         return RowScores(row, top, answer, score)
 
-    async def _compared(self, scores: RowScores, known: Sequence[RowScores]) -> RowScores:
+    async def _compared(self, scores: RowScores, known: Sequence[RowScores], others: int = _OTHERS) -> RowScores:
         """The same with what nothing, a refusal, the prompt and other rows' answers earn in this row."""
         if not scores.is_top or scores.answer is None:
             return scores
-        others = _wrong(scores, scores.answer, known)[:_OTHERS]
+        wrong = _wrong(scores, scores.answer, known, others)
         tried = [(Question.FLOOR, *floor) for floor in _floors(scores.row)]
-        tried += [(Question.SWAP, f"the answer of {row}", answer) for row, answer in others]
+        tried += [(Question.SWAP, f"the answer of {row}", answer) for row, answer in wrong]
         attempts = [Attempt(asked, name, await self._steady(scores, answer)) for asked, name, answer in tried]
         return replace(scores, attempts=tuple(attempts))
 
@@ -338,11 +349,15 @@ async def _played(session: Session, answer: Answer) -> list[Item]:
     return [*items, *(item for item in answer.items if item.get("type") == "message")]
 
 
-def _wrong(scores: RowScores, own: Answer, known: Sequence[RowScores]) -> list[tuple[Row, Answer]]:
-    """The answers of other rows that are surely wrong in this one, each once, beginning with the next row."""
-    at = known.index(scores)
+def _wrong(
+    scores: RowScores, own: Answer, known: Sequence[RowScores], most: int | None = None
+) -> list[tuple[Row, Answer]]:
+    """The answers of other rows that are surely wrong in this one, each once, the next row's first; so many at most."""
+    at = known.index(scores) if scores in known else -1
     wrong: dict[tuple[str, ...], tuple[Row, Answer]] = {}
-    for other in (*known[at + 1 :], *known[:at]):
+    for other in (*known[at + 1 :], *known[: max(at, 0)]):
+        if most is not None and len(wrong) >= most:
+            break
         if other.answer and surely_wrong(other.answer, scores.row.data, own):
             wrong.setdefault(other.answer.gold, (other.row, other.answer))
     return list(wrong.values())

@@ -11,6 +11,7 @@ from gym_conformance.checks import (
     drift,
     earlier,
     echo,
+    every_row,
     files,
     hang_up,
     isolation,
@@ -81,6 +82,9 @@ JUDGE_MODELS: Final[tuple[Check, ...]] = _checks(judge_models) + _checks(model) 
 
 #: Tried only where a load is asked for.
 LOAD: Final[tuple[Check, ...]] = _checks(load) + _checks(hang_up)
+
+#: Tried only where whole datasets are asked for.
+EVERY_ROW: Final[tuple[Check, ...]] = _checks(every_row)
 
 #: What becomes of it where other hosts fail; then all that it asked of them is known.
 OUTSIDE: Final[tuple[Check, ...]] = _checks(other_hosts)

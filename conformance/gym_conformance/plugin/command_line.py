@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from gym_conformance.checks.registry import LAUNCHED, LOAD, all_checks
+from gym_conformance.checks.registry import EVERY_ROW, LAUNCHED, LOAD, all_checks
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import TABLE, Option, Options, read_options
 from gym_conformance.plugin.check_items import nodes_of
@@ -52,7 +52,10 @@ def choose_paths(config: pytest.Config, targets: Iterable[str] = ("",)) -> None:
     `targets` are the names that stand in node ids.
     """
     nodes = frozenset(
-        node for check in all_checks() + LAUNCHED + LOAD for name in targets for node in nodes_of(check, name)
+        node
+        for check in all_checks() + LAUNCHED + LOAD + EVERY_ROW
+        for name in targets
+        for node in nodes_of(check, name)
     )
     chosen = {arg: node for arg in config.args if (node := _own_node(config, arg, nodes))}
     # travels to xdist workers

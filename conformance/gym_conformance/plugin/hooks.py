@@ -11,7 +11,7 @@ import pytest
 from gym_conformance.baseline import Stale
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.needs import FIRST_LOOK
-from gym_conformance.checks.registry import FILES, JUDGE_MODELS, LOAD, OUTSIDE, RESTARTS, all_checks
+from gym_conformance.checks.registry import EVERY_ROW, FILES, JUDGE_MODELS, LOAD, OUTSIDE, RESTARTS, all_checks
 from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.option_readers import BadOption
@@ -33,7 +33,7 @@ from gym_conformance.plugin.target_run import Unreachable, ensure_reachable
 
 def checks_of(options: Options) -> tuple[Check, ...]:
     """The checks there are for these options, in their order."""
-    load = LOAD if options.load else ()
+    load = (EVERY_ROW if options.rows is not None else ()) + (LOAD if options.load else ())
     return (FILES + all_checks() + JUDGE_MODELS + OUTSIDE + load + RESTARTS) if options.envs else all_checks() + load
 
 

@@ -24,6 +24,8 @@ def write_outputs(
     reports = {name: tally.report(baseline) for name, tally in tallies.items()}
     work: dict[str, Callable[[], None]] = {}
     for path in options.reports:
+        if path.suffix == ".jsonl":  # written row by row
+            continue
         write = partial(junit, path) if path.suffix == ".xml" else partial(write_reports, path, reports)
         work[f"--gym-report {str(path)!r}"] = write
     for path in options.drift:

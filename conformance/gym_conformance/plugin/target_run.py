@@ -159,7 +159,8 @@ class Run:
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
             gym = await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known)
             given = self.options
-            settings = Settings(given.search, given.pid, self._first_look, given.load, given.oracle)
+            plan = given.row_plan(data.files)
+            settings = Settings(given.search, given.pid, self._first_look, given.load, given.oracle, plan)
             launched = Launched(
                 judge_models=self._judge_models,
                 workers=self.options.workers,
