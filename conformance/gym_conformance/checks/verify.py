@@ -40,7 +40,13 @@ from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.trajectory import Trajectory
+
+#: Characters that are shown of a reward that cannot be read.
+_AROUND = 20
 
 
 @check(
@@ -221,6 +227,21 @@ def _wrong_answers(gym: Gym, row: Row) -> Iterator[dict[str, Any]]:
     yield from (response([message(text[: len(text) // 2])]) for text in islice(own, 1) if len(text) > 1)
 
 
+def _unreadable(reply: Reply) -> str:
+    """What a reply that is no JSON says of the reward, and how it begins."""
+    _, found, rest = reply.text.partition('"reward"')
+    return f"no JSON, with {found}{rest[:_AROUND]}...; {describe(reply)}" if found else describe(reply)
+
+
+def _half_done(gym: Gym, row: Row) -> Iterator[Trajectory]:
+    """A third and two thirds of the calls of the row's first recorded rollout, if it calls tools that are served here."""
+    rollouts = gym.recorded.get(row, ()) if gym.kind is not ServerKind.SINGLE_TURN else ()
+    whole = [followed(row, rollout) for rollout in rollouts[:1]]
+    for trajectory in whole:
+        count = len(trajectory.calls)
+        yield from (trajectory.without(range(kept, count)) for kept in sorted({count // 3, 2 * count // 3} - {0}))
+
+
 @check(
     "verify-reward-finite",
     Level.MUST,
@@ -230,9 +251,10 @@ def _wrong_answers(gym: Gym, row: Row) -> Iterator[dict[str, Any]]:
     subjects=each_row,
 )
 async def verify_reward_finite(trial: Trial, row: Row) -> None:
-    """Verifies each row with a message that does nothing, an empty output, and wrong answers, and looks at `reward`.
+    """Verifies each row with a message that does nothing, an empty output, wrong answers and half the deeds, and looks at `reward`.
 
-    The wrong answers are what was recorded of another row, and half of what was recorded of this one.
+    The wrong answers are what was recorded of another row, and half of what was recorded of this one; the deeds are a
+    third and two thirds of a recorded rollout's calls, which may earn a part of the reward.
 
     Source: `BaseVerifyResponse.reward: float` (every version); NaN leaves FastAPI as null.
     """
@@ -244,16 +266,25 @@ async def verify_reward_finite(trial: Trial, row: Row) -> None:
             continue  # see verify-degenerate
         if reply.status != HTTPStatus.OK:
             raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows")
-        verdict = reply.json() if reply.is_json else {}
-        reward = verdict.get("reward") if isinstance(verdict, dict) else None
-        if not is_number(reward):
-            raise Violation(
-                "reward: a finite number",
-                f"reward: {reward!r}" if reply.is_json else describe(reply),
-                "A division by zero, or a score that was never set; NaN becomes null in JSON."
-                if reward is None or isinstance(reward, float)
-                else "The score is put into another form, such as text: return float(score).",
-            )
+        _expect_number(reply)
+    for deeds in _half_done(trial.gym, row):
+        await run(trial.gym, trial.channel, deeds)
+        reply = reply_of(next(one for one in reversed(trial.channel.exchanges) if one.request.path == VERIFY))
+        if reply.status == HTTPStatus.OK:
+            _expect_number(reply)
+
+
+def _expect_number(reply: Reply) -> None:
+    verdict = reply.json() if reply.is_json else {}
+    reward = verdict.get("reward") if isinstance(verdict, dict) else None
+    if not is_number(reward):
+        raise Violation(
+            "reward: a finite number",
+            f"reward: {reward!r}" if reply.is_json else _unreadable(reply),
+            "A division by zero, or a score that was never set; NaN becomes null in JSON."
+            if reward is None or isinstance(reward, float)
+            else "The score is put into another form, such as text: return float(score).",
+        )
 
 
 @check(
