@@ -97,6 +97,8 @@ async def calibration_gold(trial: Trial, _: object) -> None:
     Our inference.
     """
     await _ask(trial, Question.GOLD, "a reward of {top} for each row's own answer, written as {words}")
+    again = (await calibrated(trial)).earned_again
+    trial.note += f"; what was recorded at the top is earned again in {again}" if again.of else ""
 
 
 @check(
