@@ -19,7 +19,7 @@ from gym_conformance.trajectories.in_flight import Known, known_alone
 from gym_conformance.trajectories.outcome import Difference
 
 #: Trajectories, and calls of each, in whose midst the client hangs up.
-_TRAJECTORIES, _CALLS = 2, 4
+_TRAJECTORIES, _CALLS = 2, 3
 
 #: Seconds after which it hangs up; None for when the reply begins.
 _AFTER: Final = (0.002, 0.02, None)

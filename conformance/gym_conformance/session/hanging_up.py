@@ -9,7 +9,7 @@ from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.exchange import Exchange, Request
 
 #: Seconds between hanging up and sending again; nemo-gym's client waits half a second (nemo_gym/server_utils.py).
-_AGAIN: Final = 0.3
+_AGAIN: Final = 0.2
 
 #: Seconds that a connection, or the first byte of a reply, is waited for.
 _PATIENCE: Final = 5.0
