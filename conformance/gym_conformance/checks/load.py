@@ -110,7 +110,8 @@ async def load_answers(trial: Trial, _: object) -> None:
     if failed is not None:
         raise Violation(
             f"an answer within {trial.gym.endpoint.timeout:g} s to each episode with {failed.in_flight:,} in flight",
-            f"{failed.unanswered:,} without one, {failed.broken:,} with a broken connection ({load.unanswered})",
+            f"{failed.unanswered:,} without one, {failed.broken:,} with a broken connection"
+            + (f" ({load.unanswered})" if load.unanswered else ""),
             "A blocked event loop, too few workers or threads, a queue without end, or too few open files (ulimit -n).",
         )
 
