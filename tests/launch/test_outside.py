@@ -29,19 +29,19 @@ ASKING = """
     import httpx
 
     def plain(url):
-        with urllib.request.urlopen(url, timeout=5) as reply:
+        with urllib.request.urlopen(url, timeout=30) as reply:
             return reply.status
 
     async def apart(url):
-        async with httpx.AsyncClient(timeout=5) as client:
+        async with httpx.AsyncClient(timeout=30) as client:
             return (await client.get(url)).status_code
 
     def bare(address):
-        socket.create_connection((address, 80), timeout=5).close()
+        socket.create_connection((address, 80), timeout=30).close()
         return "connected"
 
     def program(url):
-        code = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=5).status)"
+        code = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=30).status)"
         return subprocess.run([sys.executable, "-c", code, url], capture_output=True, text=True).stdout.strip()
 
     async def said(ask, *given):
@@ -81,10 +81,10 @@ def asking(folder: Path, outside: Outside, *, network: bool = False) -> Any:
 
 def test_nothing_leaves_the_machine_and_what_was_asked_is_known(tmp_path: Path) -> None:
     with Outside(seconds=0.1) as outside, asking(tmp_path, outside) as server:
-        down = httpx.get(f"{server.url}/ask", timeout=30).json()
+        down = httpx.get(f"{server.url}/ask", timeout=120).json()
         asked_down = outside.requests
         outside.outage = Outage.TOO_MANY
-        up = httpx.get(f"{server.url}/ask", timeout=30).json()
+        up = httpx.get(f"{server.url}/ask", timeout=120).json()
     assert down["plain"].endswith("Name or service not known>"), down
     assert "Name or service not known" in down["tls"]
     assert down["bare"].startswith("ConnectionRefusedError")
@@ -115,7 +115,7 @@ class _Searches(ReferenceServer):
 
     async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         try:
-            async with httpx.AsyncClient(timeout=5) as client:
+            async with httpx.AsyncClient(timeout=30) as client:
                 self.read(await client.get(self.host))
         except httpx.HTTPError:
             pass
@@ -147,7 +147,7 @@ def test_a_twin_fails_exactly_its_own(
     server: Callable[[MockPeers], ReferenceServer], fails: set[str], passes: set[str], mocks: MockPeers
 ) -> None:
     with serve(server(mocks)) as url:
-        run = Run(url, Options(url=url, timeout=5.0), dataset(), outside=mocks)
+        run = Run(url, Options(url=url, timeout=30.0), dataset(), outside=mocks)
         try:
             found = {check.id: run.judge(check) for check in OUTSIDE}
         finally:
@@ -161,7 +161,7 @@ def test_a_twin_fails_exactly_its_own(
 
 def test_what_is_made_up_is_said(mocks: MockPeers) -> None:
     with serve(_AsksNobody(mocks)) as url:
-        run = Run(url, Options(url=url, timeout=5.0), dataset(), outside=mocks, made_up=("search_api_key",))
+        run = Run(url, Options(url=url, timeout=30.0), dataset(), outside=mocks, made_up=("search_api_key",))
         try:
             [found] = run.judge(OUTSIDE[-1])
         finally:

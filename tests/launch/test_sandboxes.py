@@ -183,7 +183,7 @@ def test_a_twin_fails_exactly_its_own(
     server: Callable[[MockPeers], ReferenceServer], fails: set[str], passes: set[str], mocks: MockPeers
 ) -> None:
     with serve(server(mocks)) as url:
-        run = Run(url, Options(url=url, timeout=10.0), dataset(), sandboxes=mocks)
+        run = Run(url, Options(url=url, timeout=60.0), dataset(), sandboxes=mocks)
         try:
             found = {check.id: run.judge(check) for check in OF_SANDBOXES}
         finally:

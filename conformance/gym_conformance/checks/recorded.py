@@ -48,8 +48,8 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
     now, again = await _run(trial, row, rollout), await _run(trial, row, rollout)
     if now.steps[-1].status != HTTPStatus.OK:
         raise NotApplicable(f"/verify answers {now.steps[-1].status} to it; an older version recorded it")
-    if trial.asked_judge_model:
-        raise NotApplicable("its reward comes from a judge model, which is a mock here")
+    if mock := trial.scored_by_mock:
+        raise NotApplicable(f"its reward comes from {mock}")
     if trial.gym.endpoint.groups.size > 1:
         raise NotApplicable("its reward was relative to the others of its group, which are not recorded with it")
     mask = volatile(now, again) | _not_recorded(recorded, now, row)

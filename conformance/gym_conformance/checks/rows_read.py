@@ -81,8 +81,8 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
 async def _shared_rewards(trial: Trial, rows: Sequence[Row]) -> list[str] | None:
     """The different rewards of what is tried; None if an output earns more on one row than on another."""
     rewards = await _rewards(trial, rows)
-    if trial.asked_judge_model:
-        raise NotApplicable("its rewards are a judge's opinion, and the judge here is a mock")
+    if mock := trial.scored_by_mock:
+        raise NotApplicable(f"its rewards come from {mock}")
     if any(reward != several[0] for several in rewards for reward in several):
         return None
     return list(dict.fromkeys(repr(several[0]) for several in rewards))

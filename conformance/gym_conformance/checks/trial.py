@@ -88,6 +88,13 @@ class Trial:
         """Whether our sandboxes, which run nothing, were asked since the trial began."""
         return self._times_asked_sandboxes() > self._asked_sandboxes
 
+    @property
+    def scored_by_mock(self) -> str:
+        """What of ours a reward may come from since the trial began, in a phrase; '' where it is the server's own."""
+        if self.asked_judge_model:
+            return "a judge model, which is a mock here"
+        return "a sandbox, which runs nothing here" if self.asked_sandbox else ""
+
     def _times_asked_sandboxes(self) -> int:
         return self.launched.sandboxes.asked_sandboxes if self.launched.sandboxes else 0
 

@@ -373,8 +373,8 @@ async def verify_floor(trial: Trial, row: Row) -> None:
         raise NotApplicable("its best recorded rollout makes no call either")
     if trial.gym.endpoint.groups.size > 1:
         best = (await _scored(trial, row, response(rollouts[0].output))).get("reward", best)
-        if trial.asked_judge_model:
-            raise NotApplicable("its reward comes from a judge model, which is a mock here")
+        if mock := trial.scored_by_mock:
+            raise NotApplicable(f"its reward comes from {mock}")
         if not is_number(best) or best <= 0:
             raise NotApplicable("its best recorded rollout earns no more than the others of its group")
     for output, name in (
