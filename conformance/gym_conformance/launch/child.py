@@ -192,6 +192,8 @@ def sandboxes(node: Any) -> Iterator[str]:
 
 def register_sandboxes(spec: dict[str, Any]) -> None:
     """Let nemo-gym know the mocks' provider, which need not be installed beside it; nothing before 0.5.0."""
+    if not spec["provider"]:
+        return
     try:
         registry = importlib.import_module("nemo_gym.sandbox.providers")
     except ModuleNotFoundError:
