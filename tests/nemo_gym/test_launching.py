@@ -48,7 +48,7 @@ def _launch(folder: Path, python: str, *settings: str) -> LaunchedServer:
         ("class Two(One):\n    pass\n", "", "to know its server class: app.py defines One, Two and runs none"),
         ("del One\n", "", "a server class: app.py defines no SimpleResourcesServer"),
         ("", "      size: ???\n", "the config key env.resources_servers.env.size: --gym-env-set"),
-        ("", "      size: ${no_such_key}\n", "the config key no_such_key: --gym-env-set no_such_key=VALUE"),
+        ("", "      size: ${no_such_size}\n", "the config key no_such_size: --gym-env-set no_such_size=VALUE"),
         ("", "      other: {type: resources_servers, name: nobody}\n", "a server that its config refers to: "),
         ("import no_such_module_here\n", "", "the module no_such_module_here: "),
     ],
