@@ -179,6 +179,7 @@ class Calibration:
         earned_again: of the rows whose recorded rollout earned the top, those whose answer does again.
         recorded: the rewards of all recorded rollouts.
         noisy: whether the same answer earned something else another time.
+        slow: whether a single score takes long.
     """
 
     rows: tuple[RowScores, ...] = ()
@@ -191,6 +192,7 @@ class Calibration:
     earned_again: Rate = field(default_factory=lambda: Rate(0, 0))
     recorded: tuple[float, ...] = ()
     noisy: bool = False
+    slow: bool = False
 
     @property
     def replayed(self) -> bool:

@@ -36,9 +36,12 @@ from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.trajectory import resolve
 
-#: Of the default choice: rows, and seconds after which no further row is begun.
+#: Of the default choice: rows, and seconds after which no further row is begun: generous, for a verdict must not depend
+#: on the machine's load, but few where a single score takes long.
 _ROWS: Final = 16
-_SECONDS: Final = 6.0
+_SECONDS: Final = 60.0
+_SLOW: Final = 1.0
+_SECONDS_OF_SLOW: Final = 6.0
 
 #: Rollouts that are learned from, moulds that are tried, rows that each is tried on, and those that it must earn the top on.
 _SAMPLES, _MOULDS, _TESTS, _TRUSTED = 8, 32, 6, 2
@@ -78,7 +81,9 @@ async def probes_of(trial: Trial) -> tuple[RowScores, ...]:
     """The rows whose own answers earn the top, with what probes earn in them; found out the first time."""
     if trial.learned.probed is None:
         found = await calibration_of(trial)
-        trial.learned.probed = await Calibrating(trial, noisy=found.noisy).probe(found)
+        trial.learned.probed = await Calibrating(
+            trial, noisy=found.noisy, seconds=_SECONDS_OF_SLOW if found.slow else _SECONDS
+        ).probe(found)
     return trial.learned.probed
 
 
@@ -112,7 +117,10 @@ class Calibrating:
                 return Calibration(reason=earned[0].why)
         if top is None or not rows:
             return Calibration(reason=_UNRECORDED, missing=True)
+        began = time.monotonic()
         nothing = await self._score(rows[0], _NOTHING)
+        slow = time.monotonic() - began > _SLOW
+        self.end = min(self.end, began + _SECONDS_OF_SLOW) if slow else self.end
         if top <= 0 and nothing.reaches(top):
             scores = (RowScores(rows[0], top, gold=nothing),)
             return Calibration(scores, top, reason=_WORTHLESS, recorded=recorded)
@@ -136,6 +144,7 @@ class Calibrating:
             earned_again=Rate(sum(scores.is_top for scores in again), len(again)),
             recorded=recorded,
             noisy=self.noisy,
+            slow=slow,
         )
 
     async def row(self, row: Row, found: Calibration, known: Sequence[RowScores]) -> RowScores:
