@@ -27,6 +27,9 @@ from gym_schemas import admits
 #: Tools that are asked about, calls that are tried of each, and values of a reply that may stand in later calls.
 _TOOLS, _TRIES, _SEEN = 16, 4, 200
 
+#: Names that begin like this are assumed to end something, or to take it away.
+_ENDS: Final = ("cancel", "clear", "close", "delete", "drop", "end", "finish", "remove", "reset", "submit", "undo")
+
 #: What a text says that may say anything.
 _TEXT: Final = "text"
 
@@ -41,7 +44,7 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
     await session.seed()
     scout = _Scout(session, row, words)
     reads = [tool for tool in tools[:_TOOLS] if is_read(tool.name)]
-    writes = [tool for tool in tools[:_TOOLS] if not is_read(tool.name)]
+    writes = sorted((tool for tool in tools[:_TOOLS] if not is_read(tool.name)), key=_adds)
     for tool in (*reads, *writes, *reads):  # a read may ask for what a write has made
         await scout.find(tool)
     for tool in reads:
@@ -49,6 +52,11 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
     if writes:  # and what was written shows in the end
         scout.calls += [scout.taken[tool.name] for tool in reads if tool.name in scout.taken]
     return Trajectory(row, tuple(scout.calls))
+
+
+def _adds(tool: Tool) -> bool:
+    """Whether it sounds as if it left something behind: what ends or takes away comes before that, lest nothing is left."""
+    return bool(_properties(tool)) and not tool.name.lower().startswith(_ENDS)
 
 
 class _Scout:
@@ -95,13 +103,13 @@ class _Scout:
         return True
 
     def _candidates(self, tool: Tool) -> Iterator[Any]:
-        """With what earlier replies and the row say under the arguments' names; with known words; and the plainest."""
+        """With known words; with what earlier replies and the row say under the arguments' names; and the plainest."""
         plain = plain_arguments(tool)
         if plain is None:
             return
+        yield from islice(self._words.get(tool.name, ()), 1)
         returned = {key: self._filled(key, value, tool) for key, value in plain.items()}
         yield returned
-        yield from islice(self._words.get(tool.name, ()), 1)
         yield {key: self._of_row(key, value, tool) for key, value in returned.items()}
         yield plain
 
