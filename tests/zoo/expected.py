@@ -71,7 +71,7 @@ ZOO: Mapping[str, tuple[Planted, ...]] = MappingProxyType(
             _must("crash_off_the_board", _CRASH, "500"),
             _should("verify_plays_on", "repeat-verify*", "verify"),
             _must("crash_reasoning_only", "verify-degenerate", "500"),
-            _must("reward_infinite", _NUMBER, "number"),
+            _must("reward_infinite", f"{_NUMBER} verify-scores-rows", "number|JSON"),
         ),
         "files_http_server": (
             _must("wears_out", "*", "503"),
