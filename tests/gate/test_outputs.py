@@ -19,10 +19,11 @@ SCORING = ("-k", "verify-scores-rows or verify-floor", "--gym-data", "data")
 def test_every_report_is_written_once_with_the_same_findings(
     run: Run, repo: Path, grumpy_url: str, workers: tuple[str, ...]
 ) -> None:
-    wanted = [argument for suffix in REPORTS for argument in ("--gym-report", f"out{suffix}")]
+    suffixes = set(REPORTS) - {".jsonl"}  # a line for each row, with --gym-rows
+    wanted = [argument for suffix in sorted(suffixes) for argument in ("--gym-report", f"out{suffix}")]
     result = run("--gym-url", grumpy_url, *SCORING, *wanted, *workers)
     assert result.returncode == 1, result.stdout
-    assert {path.suffix for path in repo.glob("out.*")} == set(REPORTS)
+    assert {path.suffix for path in repo.glob("out.*")} == suffixes
     report = json.loads(repo.joinpath("out.json").read_text())
     failed = [finding for finding in report["findings"] if finding["verdict"] == "fail"]
     assert [(one["check"], one["subject"], one["line"]) for one in failed] == [
@@ -45,7 +46,7 @@ def test_every_report_is_written_once_with_the_same_findings(
 
 
 def test_every_suffix_has_its_form() -> None:
-    assert {*FORMS, ".xml"} == set(REPORTS)
+    assert {*FORMS, ".xml", ".jsonl"} == set(REPORTS)
 
 
 def test_two_junit_files_are_one_too_many(run: Run, good_url: str) -> None:

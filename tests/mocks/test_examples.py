@@ -19,7 +19,7 @@ from tests.twins.judging import ended, failures, judge
 #: What says nothing about an example, by design. All else must apply, and pass.
 NOT_TOLD = {
     *("drift-lock", "resources-kept", "repeat-declares-stateless"),  # no lock, no process, no /reverify_mode
-    "resources-closed",
+    *("resources-closed", "verify-in-groups", "verify-group-again"),
     *(check.id for check in CHECKS if check.section in ("typed", "step", "run", "mcp") and not check.attempt),
 }
 ONE_PART = {"verify-reward-components"}
@@ -32,11 +32,14 @@ NO_TOOLS = {
 }
 NO_READS = {"reward-extra-read"}
 ROWS_ALIKE = {"seed-reads-row"}
+#: No row's answer is a field of it alone, or none earns what others do not.
+NO_MOULD = {"calibration-gold", "calibration-pressed", "calibration-strict"}
+NO_ANSWERS = NO_MOULD | {"calibration-deeds", "calibration-floor", "calibration-swap"}
 CASES: dict[ModuleType, set[str]] = {
-    weather: ONE_PART | ROWS_ALIKE,
-    game: ONE_PART | NO_TOOLS | ROWS_ALIKE,
-    sandbox: ONE_PART,
-    robot: NO_READS,
+    weather: ONE_PART | ROWS_ALIKE | NO_ANSWERS,
+    game: ONE_PART | NO_TOOLS | ROWS_ALIKE | {"calibration-deeds"},
+    sandbox: ONE_PART | NO_MOULD,
+    robot: NO_READS | NO_MOULD,
 }
 
 

@@ -21,6 +21,9 @@ from tests.twins import cookies, whatever
 from tests.twins.judging import ended, failures, judge, telling
 from tests.twins.twin import dataset
 
+#: For servers that score whole groups.
+GROUPS = {"verify-in-groups", "verify-group-again"}
+
 #: Control and format characters, which a terminal or a reader may obey.
 OBEYED = {"Cc", "Cf", "Cs", "Co"}
 
@@ -54,7 +57,7 @@ def test_a_server_that_dies_is_one_check_s_finding_and_the_rest_is_untestable() 
     asked = [
         check
         for check in afterwards
-        if not check.startswith(("typed-", "step-", "run-")) and check != "resources-closed"
+        if not check.startswith(("typed-", "step-", "run-")) and check not in {"resources-closed", *GROUPS}
     ]
     assert {worst(findings[check]) for check in asked} == {Verdict.UNTESTABLE}
     reasons = {finding.reason for check in afterwards for finding in findings[check]}
@@ -80,7 +83,7 @@ def test_a_hang_costs_one_deadline(name: str, check: str) -> None:
         findings = judge(url, twin.data, timeout=1.0, checks=[check])
         hung = time.perf_counter() - started
     assert telling(findings) == {check}
-    assert 1.0 < hung < 6.0  # seconds; a busy machine may add some
+    assert 1.0 < hung < 12.0  # seconds; a busy machine may add some
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 BOARDS = (
     ([3, 1, 2], [1, 2, 3]),
     ([9, 9, 1], [1, 9, 9]),
-    ([5], [5]),
+    ([5, 4], [4, 5]),
     ([4, -2, 0, 7], [-2, 0, 4, 7]),
     ([8, 6], [6, 8]),
 )
