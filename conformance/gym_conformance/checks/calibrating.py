@@ -52,8 +52,9 @@ _PROBED: Final = 8
 #: Rows at once, and other rows whose answers are tried in a row.
 _AT_ONCE, _OTHERS = 8, 2
 
-#: Runs more that a suspicion must survive: the first few many, for noise must not look like a rule, and others a few.
-_AGAIN, _FEW, _AGAIN_OF_FEW = 2, 6, 8
+#: Runs more that a suspicion must survive: the first few many, for noise must not look like a rule, and others a few. Where
+#: time is up, the first few must survive so many.
+_AGAIN, _FEW, _AGAIN_OF_FEW, _AT_LEAST = 2, 3, 24, 8
 
 _NOTHING: Final = Answer(())
 _REFUSAL: Final = "I'm sorry, but I can't help with that."
@@ -100,6 +101,8 @@ class Calibrating:
         self.judge = models.model if models and models.names else None
         self.end = time.monotonic() + seconds
         self.suspicions = 0
+        # one suspicion after the other, so that noise that one of them shows is known to all that come later
+        self.suspecting = asyncio.Lock()
         self.noisy = noisy
         # one at a time where a judge model is asked, to know for which output
         self.free = asyncio.Semaphore(1 if self.judge else at_once)
@@ -257,12 +260,15 @@ class Calibrating:
         if time.monotonic() > self.end:
             return RowScores(row, top, answer, unchecked=_TOO_SLOW)
         score = await self._score(row, answer)
-        for _again in self._again() if score.reward is not None and not score.reaches(top) else ():
-            again = await self._score(row, answer)
-            self.noisy |= again.reward != score.reward
-            if again.reaches(top):
-                return RowScores(row, top, answer, again)
-            score = score if again.reward == score.reward else Score(None, _VARIES)
+        if score.reward is None or score.reaches(top):
+            return RowScores(row, top, answer, score)
+        async with self.suspecting:
+            for _again in self._again():
+                again = await self._score(row, answer)
+                self.noisy |= again.reward != score.reward
+                if again.reaches(top):
+                    return RowScores(row, top, answer, again)
+                score = score if again.reward == score.reward else Score(None, _VARIES)
         return RowScores(row, top, answer, score)
 
     async def _compared(self, scores: RowScores, known: Sequence[RowScores], others: int = _OTHERS) -> RowScores:
@@ -280,10 +286,13 @@ class Calibrating:
         if time.monotonic() > self.end:
             return Score(None, _TOO_SLOW)
         score = await self._score(scores.row, answer)
-        for _again in self._again() if score.reaches(scores.bar) else ():
-            if not (await self._score(scores.row, answer)).reaches(scores.bar):
-                self.noisy = True
-                return Score(None, _VARIES)
+        if not score.reaches(scores.bar):
+            return score
+        async with self.suspecting:
+            for _again in self._again():
+                if not (await self._score(scores.row, answer)).reaches(scores.bar):
+                    self.noisy = True
+                    return Score(None, _VARIES)
         return score
 
     def _again(self) -> Iterator[int]:
@@ -291,8 +300,11 @@ class Calibrating:
         self.suspicions += 1
         few = self.suspicions <= _FEW
         for number in range(_AGAIN_OF_FEW):
-            if number < _AGAIN or few or self.noisy:
-                yield number
+            if number >= _AGAIN and not few and not self.noisy:
+                return
+            if number >= _AT_LEAST and time.monotonic() > self.end:
+                return
+            yield number
 
     async def _score(self, row: Row, answer: Answer) -> Score:
         """What verify gives for an answer, with its calls made first where the server makes them."""
