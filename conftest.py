@@ -1,4 +1,4 @@
-"""Runs of pytest inside the tests: each in a process of its own that need not import everything anew."""
+"""Runs of pytest inside the tests, each in a process of its own that need not import everything anew; and what takes long."""
 
 import os
 import sys
@@ -9,6 +9,17 @@ from typing import Any
 import pytest
 
 from tests.nested.warm_pytest import WarmPytest
+
+#: Markers of what takes long.
+LONG = ("hostile", "load")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes long, whatever else `-m` and `-k` say, unless `-m` names its marker."""
+    left_out = [marker for marker in LONG if marker not in config.option.markexpr]
+    if long := [item for item in items if any(map(item.get_closest_marker, left_out))]:
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
 
 
 @pytest.fixture(scope="session")

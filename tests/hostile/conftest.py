@@ -14,15 +14,6 @@ MEMORY = 250 << 20
 COMPUTING, SECONDS = 30.0, 120.0
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes long, whatever else `-m` and `-k` say, unless `-m` names it."""
-    if "hostile" in config.option.markexpr:
-        return
-    if long := [item for item in items if item.get_closest_marker("hostile")]:
-        config.hook.pytest_deselected(items=long)
-        items[:] = [item for item in items if item not in long]
-
-
 @pytest.fixture(autouse=True)
 def ceilings() -> Iterator[None]:
     """Fail an attack that costs more, whatever became of it."""

@@ -85,7 +85,11 @@ def _judge(server: ReferenceServer) -> Finding:
 
 
 @pytest.mark.parametrize(
-    ("server", "actual"), [(HalfApplied, "where the client hung up on it"), (KeepsTheLock, "no complete answer")]
+    ("server", "actual"),
+    [
+        (HalfApplied, "where the client hung up on it"),
+        pytest.param(KeepsTheLock, "no complete answer", marks=pytest.mark.load),
+    ],
 )
 def test_what_a_cancelled_handler_leaves_is_told(server: type[ReferenceServer], actual: str) -> None:
     finding = _judge(server())
@@ -93,7 +97,7 @@ def test_what_a_cancelled_handler_leaves_is_told(server: type[ReferenceServer], 
     assert actual in finding.actual
 
 
-@pytest.mark.parametrize("server", [ReferenceServer, Careful])
+@pytest.mark.parametrize("server", [ReferenceServer, pytest.param(Careful, marks=pytest.mark.load)])
 def test_who_acts_wholly_or_not_at_all_passes(server: type[ReferenceServer]) -> None:
     finding = _judge(server())
     assert finding.verdict is Verdict.PASS, finding

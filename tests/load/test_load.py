@@ -147,7 +147,10 @@ def _judge(server: ReferenceServer, timeout: float = 20.0, most: int = 16) -> di
             run.close()
 
 
-@pytest.mark.parametrize("server", [Racing, CachesByContent, TimesOutAsZero, Sheds, Evicts])
+@pytest.mark.parametrize(
+    "server",
+    [Racing, Evicts, *(pytest.param(one, marks=pytest.mark.load) for one in (CachesByContent, TimesOutAsZero, Sheds))],
+)
 def test_what_the_load_does_to_episodes_is_told(server: type[ReferenceServer]) -> None:
     found = _judge(server())["load-episode"]
     assert found.verdict is Verdict.FAIL, found
@@ -215,6 +218,7 @@ def test_places_that_abandoned_sessions_keep_are_told() -> None:
     assert "503 after 32 sessions were opened and left" in found.actual
 
 
+@pytest.mark.load
 def test_what_holds_up_the_others_is_told() -> None:
     found = _one(LocksWhenLeft(), load_pathological)
     assert [one.subject for one in found if one.verdict is Verdict.FAIL] == ["a tower of powers"], found
@@ -225,6 +229,7 @@ def test_a_server_that_frees_and_does_not_choke_passes(check: Check) -> None:
     assert {one.verdict for one in _one(ReferenceServer(), check)} == {Verdict.PASS}
 
 
+@pytest.mark.load
 def test_a_timeout_is_no_wrong_score() -> None:
     found = _judge(Hangs(), timeout=4.0, most=48)
     assert found["load-episode"].verdict is Verdict.PASS
