@@ -237,7 +237,8 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     solo = Solo(trial, trajectory)
     if any(is_crash(step.status) for step in (await solo.outcome()).steps):
         return  # a crash sends no cookie: section calls tells it, and clients differ after it
-    if difference := await solo.beyond_chance(await taken_in_turn(trial.channel), taken_in_turn):
+    # one at a time: controls that run beside each other share connections, and so come to other workers, too
+    if difference := await solo.beyond_chance(await taken_in_turn(trial.channel), taken_in_turn, together=False):
         # one connection is one process: what fails over it, too, hangs on the cookie
         kept = [
             await TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), trajectory, CookieHabit.KEEPING).finish()
