@@ -29,7 +29,7 @@ _COMMON: Final = (None, True, False, 0, 1, -1, "")
 
 
 @dataclass(frozen=True)
-class Answer:
+class GivenAnswer:
     """What a policy would hand in for a row.
 
     Attributes:
@@ -43,10 +43,10 @@ class Answer:
     gold: tuple[str, ...] = ()
 
     @staticmethod
-    def of(calls: Sequence[Call], words: str, gold: tuple[str, ...] = ()) -> "Answer":
+    def of(calls: Sequence[Call], words: str, gold: tuple[str, ...] = ()) -> "GivenAnswer":
         """Calls, then a message unless there are no words."""
         items = [function_call(call.name, json.dumps(call.arguments), f"call_{at}") for at, call in enumerate(calls)]
-        return Answer((*items, *([message(words)] if words else [])), tuple(calls), gold)
+        return GivenAnswer((*items, *([message(words)] if words else [])), tuple(calls), gold)
 
 
 class Mould(Protocol):
@@ -56,7 +56,7 @@ class Mould(Protocol):
     def names_gold(self) -> bool:
         """Whether a field that fills it is called an answer."""
 
-    def fill(self, data: Mapping[str, Any]) -> Answer | None:
+    def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
         """The answer of a row by its own fields; None where it has no value for a hole."""
 
 
@@ -76,10 +76,10 @@ class TextMould:
         """Whether the field is."""
         return self.hole.names_gold
 
-    def fill(self, data: Mapping[str, Any]) -> Answer | None:
+    def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
         """A message."""
         text = self.hole.text(data)
-        return None if text is None else Answer.of((), self.write(text), (text,))
+        return None if text is None else GivenAnswer.of((), self.write(text), (text,))
 
     def write(self, text: str) -> str:
         """The final text with this in the hole."""
@@ -100,11 +100,11 @@ class CallsMould:
         """What holds calls as they are to be made holds the right ones."""
         return True
 
-    def fill(self, data: Mapping[str, Any]) -> Answer | None:
+    def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
         """The calls; no row whose right answer is a message or no call is answered so."""
         calls = calls_in(value_at(data, self.path))
         gold = tuple(f"{call.name} {json.dumps(call.arguments, sort_keys=True)}" for call in calls)
-        return Answer.of(calls, "", gold) if calls else None
+        return GivenAnswer.of(calls, "", gold) if calls else None
 
 
 @dataclass(frozen=True)
@@ -123,13 +123,13 @@ class ScriptMould:
         """Never: arguments may equal a part of the right answer by accident."""
         return False
 
-    def fill(self, data: Mapping[str, Any]) -> Answer | None:
+    def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
         """The calls and words; numbers stay numbers."""
         values = {dotted(hole.path): value_at(data, hole.path) for hole in self.holes}
         if any(value is None for value in values.values()):
             return None
         calls = tuple(Call(call.name, _filled(call.arguments, values)) for call in self.calls)
-        return Answer.of(calls, self.words, tuple(map(str, values.values())))
+        return GivenAnswer.of(calls, self.words, tuple(map(str, values.values())))
 
 
 def calls_in(value: Any) -> tuple[Call, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from gym_conformance.calibration.moulds import Answer, TextMould
+from gym_conformance.calibration.moulds import GivenAnswer, TextMould
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.policy_output import message, reasoning
 
@@ -15,7 +15,7 @@ _CANDIDATES: Final = 50
 _DIGITS: Final = 9
 
 #: Named answers.
-Named = Iterator[tuple[str, Answer]]
+Named = Iterator[tuple[str, GivenAnswer]]
 
 
 def pressed(mould: TextMould, right: str, wrong: Sequence[str]) -> Named:
@@ -35,9 +35,9 @@ def pressed(mould: TextMould, right: str, wrong: Sequence[str]) -> Named:
     thought = reasoning(mould.write(right))
     yield (
         "the right answer in the reasoning alone, a wrong one at the end",
-        Answer((thought, message(mould.write(last)))),
+        GivenAnswer((thought, message(mould.write(last)))),
     )
-    yield "the right answer in the reasoning alone", Answer((thought, message("I am done.")))
+    yield "the right answer in the reasoning alone", GivenAnswer((thought, message("I am done.")))
 
 
 def fair_forms(mould: TextMould, right: str) -> Named:
@@ -59,23 +59,23 @@ def _other_number(text: str) -> str | None:
     return f"{text}.0" if "." not in text else str(number) if number.denominator > 1 else str(number.numerator)
 
 
-def changed_calls(answer: Answer) -> Named:
+def changed_calls(answer: GivenAnswer) -> Named:
     """The right tools with other arguments throughout."""
     changed = tuple(Call(call.name, _changed(call.arguments)) for call in answer.calls)
     if changed != answer.calls:
-        yield "the right calls with every argument changed", Answer.of(changed, "")
+        yield "the right calls with every argument changed", GivenAnswer.of(changed, "")
 
 
-def other_deeds(answer: Answer, others: Sequence[Answer]) -> Named:
+def other_deeds(answer: GivenAnswer, others: Sequence[GivenAnswer]) -> Named:
     """The last words without the calls, and the right calls among those of other rows."""
     said = tuple(item for item in answer.items if item.get("type") == "message")
     if answer.calls and said:
-        yield "the last words alone", Answer(said[-1:], (), answer.gold)
+        yield "the last words alone", GivenAnswer(said[-1:], (), answer.gold)
     beside = [call for other in others[:4] for call in other.calls if call not in answer.calls]
     if answer.calls and len(beside) > 1:
         half = len(beside) // 2
-        made = Answer.of((*beside[:half], *answer.calls, *beside[half:]), "")
-        yield "the right calls among others", Answer((*made.items, *said[-1:]), made.calls)
+        made = GivenAnswer.of((*beside[:half], *answer.calls, *beside[half:]), "")
+        yield "the right calls among others", GivenAnswer((*made.items, *said[-1:]), made.calls)
 
 
 def _changed(arguments: Any) -> Any:
@@ -90,5 +90,5 @@ def _changed(arguments: Any) -> Any:
     return f"{arguments[::-1]} zq" if isinstance(arguments, str) else arguments
 
 
-def _saying(words: str) -> Answer:
-    return Answer.of((), words)
+def _saying(words: str) -> GivenAnswer:
+    return GivenAnswer.of((), words)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
 
-from gym_conformance.calibration.moulds import Answer, Mould
+from gym_conformance.calibration.moulds import GivenAnswer, Mould
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.row_fields import fields_of, may_be_the_same, names_gold
 from gym_conformance.contract.dataset_rows import Row
@@ -39,7 +39,7 @@ class Question(StrEnum):
 
 
 @dataclass(frozen=True)
-class Score:
+class AnswerScore:
     """What verify gave; `reward` is None where it gave none that says something, and `why` says why."""
 
     reward: float | None
@@ -57,7 +57,7 @@ class Attempt:
 
     question: Question
     name: str
-    score: Score
+    score: AnswerScore
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class RowScores:
 
     row: Row
     top: float
-    answer: Answer | None = None
-    gold: Score = field(default_factory=lambda: Score(None))
+    answer: GivenAnswer | None = None
+    gold: AnswerScore = field(default_factory=lambda: AnswerScore(None))
     attempts: tuple[Attempt, ...] = ()
     unchecked: str = ""
 
@@ -82,7 +82,7 @@ class RowScores:
         return self.top if self.gold.reward is None else max(self.top, self.gold.reward)
 
     @property
-    def scores(self) -> tuple[Score, ...]:
+    def scores(self) -> tuple[AnswerScore, ...]:
         """Of all that was handed in for it."""
         given = () if self.unchecked else (self.gold,)
         return (*given, *(attempt.score for attempt in self.attempts))
@@ -94,7 +94,7 @@ class Hit:
 
     row: Row
     name: str
-    score: Score
+    score: AnswerScore
 
     def __str__(self) -> str:
         return f"{self.row} {self.score.reward:g}" + (f" for {self.name}" if self.name else "")
@@ -264,7 +264,7 @@ def _worst(scores: RowScores, question: Question) -> Iterator[Attempt]:
         yield max(tried, key=lambda one: one.score.reward or 0.0)
 
 
-def _shapes(answer: Answer) -> Iterator[str]:
+def _shapes(answer: GivenAnswer) -> Iterator[str]:
     """What sort of text each part of an answer is."""
     for text in answer.gold:
         lines = "lines" if "\n" in text else "words" if len(text.split()) > 1 else "a word"
@@ -319,7 +319,7 @@ def usual_top(rewards: Iterable[float]) -> float | None:
     return max(upper, key=lambda reward: (upper[reward], reward))
 
 
-def surely_wrong(answer: Answer, row: Mapping[str, Any], own: Answer) -> bool:
+def surely_wrong(answer: GivenAnswer, row: Mapping[str, Any], own: GivenAnswer) -> bool:
     """Whether another row's answer is wrong in this row, as far as the row says.
 
     Other calls are. Of a text nothing may be right here: every field that is called an answer may hold a right one.

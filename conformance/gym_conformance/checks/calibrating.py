@@ -9,15 +9,15 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from gym_conformance.calibration.moulds import Answer, Candidate, Mould, Sample, TextMould, learn
+from gym_conformance.calibration.moulds import Candidate, GivenAnswer, Mould, Sample, TextMould, learn
 from gym_conformance.calibration.probe_answers import changed_calls, fair_forms, other_deeds, pressed
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.row_scores import (
+    AnswerScore,
     Attempt,
     Calibration,
     Question,
     RowScores,
-    Score,
     surely_wrong,
     usual_top,
 )
@@ -56,7 +56,7 @@ _AT_ONCE, _OTHERS = 8, 2
 #: time is up, the first few must survive so many.
 _AGAIN, _FEW, _AGAIN_OF_FEW, _AT_LEAST = 2, 3, 24, 8
 
-_NOTHING: Final = Answer(())
+_NOTHING: Final = GivenAnswer(())
 _REFUSAL: Final = "I'm sorry, but I can't help with that."
 _JUDGED: Final = "its reward is the opinion of a judge model, which is a mock here"
 _VARIES: Final = "its reward is not the same each time"
@@ -174,7 +174,7 @@ class Calibrating:
             attempts.append(Attempt(question, name, score))
         return replace(scores, attempts=tuple(attempts))
 
-    def _own(self, row: Row, mould: Mould | None, top: float) -> Answer | None:
+    def _own(self, row: Row, mould: Mould | None, top: float) -> GivenAnswer | None:
         """A row's own answer: as the mould has it, or, where calls are made, as it was recorded where there is no mould.
 
         A recorded text says nothing of others: many texts may be right.
@@ -188,13 +188,13 @@ class Calibrating:
         """A recorded rollout of the row that earned the top."""
         return next((one for one in self.gym.recorded.get(row, ()) if _earned(one, top)), None)
 
-    def _asked_oracle(self, rows: Sequence[Row]) -> dict[Row, Answer]:
+    def _asked_oracle(self, rows: Sequence[Row]) -> dict[Row, GivenAnswer]:
         """The answers that the user's oracle gives; a row for which it fails has none.
 
         Raises:
             Untestable: it fails for all of them.
         """
-        oracle, found, failed = self.trial.settings.oracle, dict[Row, Answer](), ""
+        oracle, found, failed = self.trial.settings.oracle, dict[Row, GivenAnswer](), ""
         for row in rows if oracle else ():
             try:
                 given = oracle(row) if oracle else None
@@ -232,15 +232,15 @@ class Calibrating:
                 return candidate.mould, judged
         return None, judged
 
-    async def _tried(self, candidate: Candidate, rows: Sequence[Row], top: float) -> list[Score]:
+    async def _tried(self, candidate: Candidate, rows: Sequence[Row], top: float) -> list[AnswerScore]:
         """What a mould earns on rows whose answer is another one than that it was learned from; the first two decide."""
         learned = candidate.mould.fill(candidate.learned_from)
-        others: dict[tuple[str, ...], tuple[Row, Answer]] = {}
+        others: dict[tuple[str, ...], tuple[Row, GivenAnswer]] = {}
         for row in rows:
             answer = candidate.mould.fill(row.data)
             if answer and (learned is None or answer.gold != learned.gold):
                 others.setdefault(answer.gold, (row, answer))
-        scores: list[Score] = []
+        scores: list[AnswerScore] = []
         tests = list(others.values())[:_TESTS]
         for batch in (tests[:_TRUSTED], tests[_TRUSTED:]) if len(tests) >= _TRUSTED else ():
             scores += await asyncio.gather(*(self._score(row, answer) for row, answer in batch))
@@ -248,13 +248,13 @@ class Calibrating:
                 break
         return scores
 
-    async def _ask(self, answers: Mapping[Row, Answer | None], top: float) -> list[RowScores]:
+    async def _ask(self, answers: Mapping[Row, GivenAnswer | None], top: float) -> list[RowScores]:
         """Ask every row, several at once, until time is up."""
         first = await asyncio.gather(*(self._gold(row, answer, top) for row, answer in answers.items()))
         known = [scores for scores in first if scores.is_top]
         return list(await asyncio.gather(*(self._compared(scores, known) for scores in first)))
 
-    async def _gold(self, row: Row, answer: Answer | None, top: float) -> RowScores:
+    async def _gold(self, row: Row, answer: GivenAnswer | None, top: float) -> RowScores:
         if answer is None:
             return RowScores(row, top, unchecked="no answer of it is known")
         if time.monotonic() > self.end:
@@ -268,7 +268,7 @@ class Calibrating:
                 self.noisy |= again.reward != score.reward
                 if again.reaches(top):
                     return RowScores(row, top, answer, again)
-                score = score if again.reward == score.reward else Score(None, _VARIES)
+                score = score if again.reward == score.reward else AnswerScore(None, _VARIES)
         return RowScores(row, top, answer, score)
 
     async def _compared(self, scores: RowScores, known: Sequence[RowScores], others: int = _OTHERS) -> RowScores:
@@ -281,10 +281,10 @@ class Calibrating:
         attempts = [Attempt(asked, name, await self._steady(scores, answer)) for asked, name, answer in tried]
         return replace(scores, attempts=tuple(attempts))
 
-    async def _steady(self, scores: RowScores, answer: Answer) -> Score:
+    async def _steady(self, scores: RowScores, answer: GivenAnswer) -> AnswerScore:
         """What an answer earns; what reaches the top only now and then says nothing."""
         if time.monotonic() > self.end:
-            return Score(None, _TOO_SLOW)
+            return AnswerScore(None, _TOO_SLOW)
         score = await self._score(scores.row, answer)
         if not score.reaches(scores.bar):
             return score
@@ -292,7 +292,7 @@ class Calibrating:
             for _again in self._again():
                 if not (await self._score(scores.row, answer)).reaches(scores.bar):
                     self.noisy = True
-                    return Score(None, _VARIES)
+                    return AnswerScore(None, _VARIES)
         return score
 
     def _again(self) -> Iterator[int]:
@@ -306,7 +306,7 @@ class Calibrating:
                 return
             yield number
 
-    async def _score(self, row: Row, answer: Answer) -> Score:
+    async def _score(self, row: Row, answer: GivenAnswer) -> AnswerScore:
         """What verify gives for an answer, with its calls made first where the server makes them."""
         async with self.free:
             asked = self.judge.asked if self.judge else 0
@@ -317,44 +317,44 @@ class Calibrating:
                 reply = reply_of(await session.verify(response(output)))
                 await session.close()
             except (Untestable, ServerFault, NotSent) as missing:
-                return Score(None, f"it is not scored: {missing}")
+                return AnswerScore(None, f"it is not scored: {missing}")
             body = reply.json() if reply.status == HTTPStatus.OK and reply.is_json else None
             reward = body.get("reward") if isinstance(body, dict) else None
             if not isinstance(body, dict) or not is_number(reward):
-                return Score(None, f"/verify answers {reply.status} without a reward")
+                return AnswerScore(None, f"/verify answers {reply.status} without a reward")
             if self.judge and self.judge.asked > asked:
-                return Score(None, _JUDGED)
+                return AnswerScore(None, _JUDGED)
             if any(body.get(mask) for mask in _MASKS):
-                return Score(None, "the server says that its reward is not to be trained on")
-            return Score(reward, exchanges=tuple(channel.exchanges))
+                return AnswerScore(None, "the server says that its reward is not to be trained on")
+            return AnswerScore(reward, exchanges=tuple(channel.exchanges))
 
 
-def _answer_of(items: Sequence[Item]) -> Answer:
+def _answer_of(items: Sequence[Item]) -> GivenAnswer:
     """An answer of an oracle's items, with the calls among them."""
     made = Rollout({"response": {"output": list(items)}}, Source(Path(), 0))
     calls = tuple(made.calls)
-    return Answer(
+    return GivenAnswer(
         tuple(items), calls, (json.dumps([[call.name, call.arguments] for call in calls]), made.last_text)[not calls :]
     )
 
 
-def _words(answer: Answer) -> str:
+def _words(answer: GivenAnswer) -> str:
     """The last message of an answer."""
     return Rollout({"response": {"output": list(answer.items)}}, Source(Path(), 0)).last_text
 
 
-def _replay(row: Row, rollout: Rollout) -> Answer:
+def _replay(row: Row, rollout: Rollout) -> GivenAnswer:
     """A recorded rollout's calls, with what they take from earlier replies, and its last words."""
     made = json.dumps([[call.name, call.arguments] for call in rollout.calls], sort_keys=True)
     items = tuple(item for item in rollout.output if isinstance(item, dict))
-    return Answer(items, followed(row, rollout).calls, (made, rollout.last_text))
+    return GivenAnswer(items, followed(row, rollout).calls, (made, rollout.last_text))
 
 
 def _earned(rollout: Rollout, top: float) -> bool:
-    return is_number(rollout.reward) and Score(rollout.reward).reaches(top)
+    return is_number(rollout.reward) and AnswerScore(rollout.reward).reaches(top)
 
 
-async def _played(session: Session, answer: Answer) -> list[Item]:
+async def _played(session: Session, answer: GivenAnswer) -> list[Item]:
     """The output of an answer whose calls are made; what earlier replies gave is put into later calls."""
     replies: list[Any] = []
     items: list[Item] = []
@@ -371,11 +371,11 @@ async def _played(session: Session, answer: Answer) -> list[Item]:
 
 
 def _wrong(
-    scores: RowScores, own: Answer, known: Sequence[RowScores], most: int | None = None
-) -> list[tuple[Row, Answer]]:
+    scores: RowScores, own: GivenAnswer, known: Sequence[RowScores], most: int | None = None
+) -> list[tuple[Row, GivenAnswer]]:
     """The answers of other rows that are surely wrong in this one, each once, the next row's first; so many at most."""
     at = known.index(scores) if scores in known else -1
-    wrong: dict[tuple[str, ...], tuple[Row, Answer]] = {}
+    wrong: dict[tuple[str, ...], tuple[Row, GivenAnswer]] = {}
     for other in (*known[at + 1 :], *known[: max(at, 0)]):
         if most is not None and len(wrong) >= most:
             break
@@ -386,7 +386,7 @@ def _wrong(
 
 def _probes(
     scores: RowScores, mould: Mould | None, rows: Sequence[RowScores]
-) -> Iterator[tuple[Question, str, Answer]]:
+) -> Iterator[tuple[Question, str, GivenAnswer]]:
     """What to hand in for a row beside its own answer."""
     if scores.answer is None:
         return
@@ -404,15 +404,15 @@ def _probes(
 def _wrong_texts(mould: TextMould, right: str, scores: RowScores, rows: Sequence[RowScores]) -> list[str]:
     """What fills the mould in other rows and is surely wrong in this one, beginning with the next row."""
     at = rows.index(scores)
-    own = Answer((), gold=(right,))
+    own = GivenAnswer((), gold=(right,))
     filled = (mould.fill(other.row.data) for other in (*rows[at + 1 :], *rows[:at]))
     wrong = (one for one in filled if one and surely_wrong(one, scores.row.data, own))
     return list(dict.fromkeys(text for one in wrong for text in one.gold))
 
 
-def _floors(row: Row) -> Iterator[tuple[str, Answer]]:
+def _floors(row: Row) -> Iterator[tuple[str, GivenAnswer]]:
     """What no answer looks like: nothing, a refusal, and the prompt itself."""
     yield "an empty output", _NOTHING
-    yield "a refusal", Answer.of((), _REFUSAL)
+    yield "a refusal", GivenAnswer.of((), _REFUSAL)
     if prompt := prompt_of(row):
-        yield "the prompt, echoed", Answer.of((), prompt)
+        yield "the prompt, echoed", GivenAnswer.of((), prompt)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gym_conformance.calibration.row_plan import RowPlan
-from gym_conformance.calibration.row_scores import Calibration, Counting, Hit, Question, RowScores, Score
+from gym_conformance.calibration.row_scores import AnswerScore, Calibration, Counting, Hit, Question, RowScores
 from gym_conformance.checks.calibrated import calibrated, hint_of, reproduce, said
 from gym_conformance.checks.calibrating import Calibrating
 from gym_conformance.checks.check import Level, check
@@ -149,7 +149,7 @@ class _EveryRow:
             why = line["outcomes"].get(question.name.lower())
             source = Source(Path(line["file"]), line["line"])
             row = Row({"responses_create_params": {}}, source)
-            hit = Hit(row, line["for"], Score(line["reward"])) if why == "hit" else why
+            hit = Hit(row, line["for"], AnswerScore(line["reward"])) if why == "hit" else why
             self.counts[question].add(hit)
 
     def _mark(self, file: str, number: int, *, holds: bool) -> None:
