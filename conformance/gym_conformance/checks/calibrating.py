@@ -88,6 +88,13 @@ async def probes_of(trial: Trial) -> tuple[RowScores, ...]:
     return trial.learned.probed
 
 
+def _reason(found: Sequence[RowScores], *, judged: bool) -> str:
+    """Why no row's own answer earns the top; '' where one does."""
+    if any(scores.is_top for scores in found):
+        return ""
+    return _JUDGED if judged or any(scores.gold.why == _JUDGED for scores in found) else _UNLEARNED
+
+
 class Calibrating:
     """One run of questions: `executes` says whether the server makes calls, so that an answer is played first."""
 
@@ -112,14 +119,11 @@ class Calibrating:
         rows = self.gym.rows[:_ROWS]
         oracle = self._asked_oracle(rows)
         recorded = tuple(rollout.reward for rollout in self.gym.rollouts if is_number(rollout.reward))
-        top = usual_top(recorded)
+        top, why = usual_top(recorded), ""
         if top is None and oracle:
-            earned = await asyncio.gather(*(self._score(row, answer) for row, answer in oracle.items()))
-            top = usual_top(score.reward for score in earned if score.reward is not None)
-            if top is None:
-                return Calibration(reason=earned[0].why)
+            top, why = await self._top_of(oracle)
         if top is None or not rows:
-            return Calibration(reason=_UNRECORDED, missing=True)
+            return Calibration(reason=why or _UNRECORDED, missing=not why)
         began = time.monotonic()
         nothing = await self._score(rows[0], _NOTHING)
         slow = time.monotonic() - began > _SLOW
@@ -132,23 +136,25 @@ class Calibrating:
         answers = {row: oracle.get(row) if oracle else self._own(row, mould, top) for row in rows}
         found = await self._ask(answers, top)
         again = [scores for scores in found if mould and self._best(scores.row, top)]
-        reason = _UNLEARNED
-        if any(scores.is_top for scores in found):
-            reason = ""
-        elif judged or any(scores.gold.why == _JUDGED for scores in found):
-            reason = _JUDGED
+        how = f"`{mould}`" if mould else "its recorded rollout as it is"
         return Calibration(
             tuple(found),
             top,
-            "the oracle gives them" if oracle else f"`{mould}`" if mould else "its recorded rollout as it is",
+            "the oracle gives them" if oracle else how,
             mould,
             bool(oracle) or (mould is not None and mould.names_gold),
-            reason,
+            _reason(found, judged=judged),
             earned_again=Rate(sum(scores.is_top for scores in again), len(again)),
             recorded=recorded,
             noisy=self.noisy,
             slow=slow,
         )
+
+    async def _top_of(self, oracle: Mapping[Row, GivenAnswer]) -> tuple[float | None, str]:
+        """What the oracle's answers usually earn; None, and why, where none of them is scored."""
+        earned = await asyncio.gather(*(self._score(row, answer) for row, answer in oracle.items()))
+        top = usual_top(score.reward for score in earned if score.reward is not None)
+        return top, earned[0].why if top is None else ""
 
     async def row(self, row: Row, found: Calibration, known: Sequence[RowScores]) -> RowScores:
         """What one row of many earns, for its own answer and for no answer, and for that of one of the known rows."""

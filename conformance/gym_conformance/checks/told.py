@@ -58,22 +58,42 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
     rollouts = opened(trial.gym, trial.channel, schedule)
     most = max(trajectory.steps for trajectory in schedule.trajectories)
     steps = [tuple(range(len(rollouts)))] * most if schedule.concurrent else [(turn,) for turn in schedule.turns()]
-    told: dict[str, tuple[int, Exchange]] = {}
-    sent: list[set[str]] = [set() for _ in rollouts]
+    words = _Words(schedule)
     for turns in steps:  # those of one step take it at the same time
         ended = await asyncio.gather(*(rollouts[turn].step() for turn in turns), return_exceptions=True)
         made = [(turn, rollouts[turn].exchanges[-1]) for turn in turns if rollouts[turn].exchanges]
         for turn, exchange in made:
-            for marker in markers((exchange.request.body or b"").decode("latin-1")):
-                told.setdefault(marker, (turn, exchange))
-                sent[turn].add(marker)
+            words.say(turn, exchange)
         for fault in ended:
             if isinstance(fault, BaseException):
                 raise fault
         for turn, exchange in made:
-            for marker in markers(exchange.reply.text) - sent[turn] if exchange.reply else ():
-                if marker in told:
-                    raise _overheard(schedule, turn, exchange, marker, told[marker])
+            words.hear(turn, exchange)
+
+
+class _Words:
+    """Which session was told which word first, and in which request; and what each session has sent itself."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._told: dict[str, tuple[int, Exchange]] = {}
+        self._sent: list[set[str]] = [set() for _ in schedule.trajectories]
+
+    def say(self, turn: int, exchange: Exchange) -> None:
+        """Take in what a session sent."""
+        for marker in markers((exchange.request.body or b"").decode("latin-1")):
+            self._told.setdefault(marker, (turn, exchange))
+            self._sent[turn].add(marker)
+
+    def hear(self, turn: int, exchange: Exchange) -> None:
+        """Look for what the session never sent in what it was answered.
+
+        Raises:
+            Violation: another session was told it.
+        """
+        for marker in markers(exchange.reply.text) - self._sent[turn] if exchange.reply else ():
+            if marker in self._told:
+                raise _overheard(self._schedule, turn, exchange, marker, self._told[marker])
 
 
 def _overheard(
