@@ -160,10 +160,7 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
     if found.tally(Question.SWAP).telling or not found.about_answers:
         raise NotApplicable("wrong answers alone earn as much; see calibration-swap")
     tallies = probe_tallies(probed, Question.PRESSED, found.guessed)
-    telling = [tally for tally in tallies if tally.telling]
-    if telling:
-        reproduce(trial, telling[0].hits[0])
-        said = "; ".join(f"{tally}, such as {tally.hits[0].row}" for tally in telling)
+    if said := _told(trial, tallies):
         hint = "The scorer looks for the right answer anywhere; let it read one final answer, and compare it whole."
         raise Violation(
             f"less than {found.top:g}, which answers as {found.words} earn", f"paid all the same: {said}", hint
@@ -185,10 +182,7 @@ async def calibration_strict(trial: Trial, _: object) -> None:
     """
     found, probed = await _probed(trial)
     tallies = probe_tallies(probed, Question.FAIR)
-    telling = [tally for tally in tallies if tally.telling]
-    if telling:
-        reproduce(trial, telling[0].hits[0])
-        said = "; ".join(f"{tally}, such as {tally.hits[0].row}" for tally in telling)
+    if said := _told(trial, tallies):
         hint = (
             "The scorer compares texts as they are; strip, fold case or parse numbers where the task is not about form."
         )
@@ -212,10 +206,7 @@ async def calibration_deeds(trial: Trial, _: object) -> None:
     if not found.about_answers:
         raise NotApplicable("what other rows' answers do earns as much; see calibration-swap")
     tallies = probe_tallies(probed, Question.DEEDS)
-    telling = [tally for tally in tallies if tally.telling]
-    if telling:
-        reproduce(trial, telling[0].hits[0])
-        said = "; ".join(f"{tally}, such as {tally.hits[0].row}" for tally in telling)
+    if said := _told(trial, tallies):
         hint = (
             "The scorer reads the last message alone, or looks for the right calls among all; fine where that is meant."
         )
@@ -230,6 +221,14 @@ async def _probed(trial: Trial) -> tuple[Calibration, tuple[RowScores, ...]]:
         NotApplicable: no row could be calibrated.
     """
     return await calibrated(trial), await probes_of(trial)
+
+
+def _told(trial: Trial, tallies: Sequence[ProbeTally]) -> str:
+    """The probes that are telling, each with a row; '' if none is. The trial's record becomes that of the first."""
+    telling = [tally for tally in tallies if tally.telling]
+    if telling:
+        reproduce(trial, telling[0].hits[0])
+    return "; ".join(f"{tally}, such as {tally.hits[0].row}" for tally in telling)
 
 
 def _note(trial: Trial, tallies: Sequence[ProbeTally], found: Calibration) -> None:

@@ -292,12 +292,12 @@ async def _expect_own_score(trial: Trial) -> int:
 
     A word that nobody has said before stands before the answer, so that no earlier score of it is known.
     """
-    firsts = [(row, rollouts[0]) for row, rollouts in trial.gym.recorded.items() if rollouts and rollouts[0].last_text]
-    earned = [followed(row, rollout) for row, rollout in firsts]
-    others = [Trajectory(row) for row in trial.gym.rows if not earned or row is not earned[0].row]
-    if not earned or not others:
+    said = ((row, rollouts[0]) for row, rollouts in trial.gym.recorded.items() if rollouts and rollouts[0].last_text)
+    own = next((followed(row, rollout) for row, rollout in said), None)
+    other = next((Trajectory(row) for row in trial.gym.rows if own and row is not own.row), None)
+    if own is None or other is None:
         return 0
-    own, other, draw = earned[0], others[0], Random()  # noqa: S311 - words, no secrets
+    draw = Random()  # noqa: S311 - words, no secrets
 
     async def scored(channel: Channel, *, before: bool) -> Outcome:
         answer = f"{word(draw)} {own.answer}"
