@@ -3,10 +3,12 @@
 import random
 from collections.abc import Callable
 from difflib import SequenceMatcher
+from typing import ClassVar
 
 import pytest
 
 from gym_conformance.checks.calibrated import calibration_gold
+from gym_conformance.checks.launched import SandboxTrouble
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.policy_output import message
 from gym_conformance.dataset import Dataset
@@ -138,3 +140,30 @@ def test_an_oracle_that_raises_is_untestable() -> None:
             run.close()
     assert found.verdict is Verdict.UNTESTABLE
     assert "ZeroDivisionError: division by zero, for example.jsonl:1" in found.reason
+
+
+class Sandboxes:
+    """Counts what it is asked, and runs nothing."""
+
+    asked_sandboxes = 0
+    left_sandboxes: ClassVar[list[str]] = []
+
+    def let_sandboxes(self, _: SandboxTrouble) -> None:
+        """Nothing goes wrong that would not do so anyway."""
+
+
+def test_what_a_sandbox_of_ours_scored_is_unchecked() -> None:
+    sandboxes = Sandboxes()
+
+    def runs(_: Json, words: str) -> float:
+        sandboxes.asked_sandboxes += 1
+        return float("Answer" in words)
+
+    with serve(Quiz(runs)) as url:
+        run = Run(url, Options(url=url), quizzed(), sandboxes=sandboxes)
+        try:
+            found = {check.id: run.judge(check) for check in CHECKS if check.section == "calibration"}
+        finally:
+            run.close()
+    assert telling(found) == frozenset()
+    assert "a sandbox, which runs nothing here" in found["calibration-gold"][0].reason

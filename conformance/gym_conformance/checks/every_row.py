@@ -14,6 +14,7 @@ from gym_conformance.checks.calibrating import Calibrating
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotExamined, Untestable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.scoring import Scoring
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import BadData, read
@@ -75,7 +76,7 @@ class _EveryRow:
         self.trial = trial
         self.found = found
         self.plan = plan
-        self.work = Calibrating(trial, at_once=AT_ONCE, seconds=float("inf"), noisy=found.noisy)
+        self.work = Calibrating(trial, Scoring(trial, at_once=AT_ONCE, seconds=float("inf"), noisy=found.noisy))
         self.known = [scores for scores in found.rows if scores.is_top]
         self.counts = {question: Counting(found.chance(question)) for question in _ASKED}
         self.done: dict[str, bytearray] = {}

@@ -1,0 +1,60 @@
+"""What is handed in for a row beside its own answer: nothing, other rows' answers, and probes. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from gym_conformance.calibration.moulds import GivenAnswer, Mould, TextMould
+from gym_conformance.calibration.probe_answers import changed_calls, fair_forms, other_deeds, pressed
+from gym_conformance.calibration.row_scores import Question, RowScores, surely_wrong
+from gym_conformance.contract.dataset_rows import Row, prompt_of
+
+NOTHING: Final = GivenAnswer(())
+_REFUSAL: Final = "I'm sorry, but I can't help with that."
+
+
+def floors(row: Row) -> Iterator[tuple[str, GivenAnswer]]:
+    """What no answer looks like: nothing, a refusal, and the prompt itself."""
+    yield "an empty output", NOTHING
+    yield "a refusal", GivenAnswer.of((), _REFUSAL)
+    if prompt := prompt_of(row):
+        yield "the prompt, echoed", GivenAnswer.of((), prompt)
+
+
+def wrong_answers(
+    scores: RowScores, own: GivenAnswer, known: Sequence[RowScores], most: int | None = None
+) -> list[tuple[Row, GivenAnswer]]:
+    """The answers of other rows that are surely wrong in this one, each once, the next row's first; so many at most."""
+    at = known.index(scores) if scores in known else -1
+    wrong: dict[tuple[str, ...], tuple[Row, GivenAnswer]] = {}
+    for other in (*known[at + 1 :], *known[: max(at, 0)]):
+        if most is not None and len(wrong) >= most:
+            break
+        if other.answer and surely_wrong(other.answer, scores.row.data, own):
+            wrong.setdefault(other.answer.gold, (other.row, other.answer))
+    return list(wrong.values())
+
+
+def probes(
+    scores: RowScores, mould: Mould | None, rows: Sequence[RowScores]
+) -> Iterator[tuple[Question, str, GivenAnswer]]:
+    """What to hand in for a row beside its own answer."""
+    if scores.answer is None:
+        return
+    if isinstance(mould, TextMould) and (right := mould.hole.text(scores.row.data)):
+        wrong = _wrong_texts(mould, right, scores, rows)
+        if len(wrong) > 1:
+            yield from ((Question.PRESSED, *probe) for probe in pressed(mould, right, wrong))
+        yield from ((Question.FAIR, *form) for form in fair_forms(mould, right))
+    elif mould:
+        yield from ((Question.PRESSED, *probe) for probe in changed_calls(scores.answer))
+    others = [answer for _, answer in wrong_answers(scores, scores.answer, rows)]
+    yield from ((Question.DEEDS, *probe) for probe in other_deeds(scores.answer, others))
+
+
+def _wrong_texts(mould: TextMould, right: str, scores: RowScores, rows: Sequence[RowScores]) -> list[str]:
+    """What fills the mould in other rows and is surely wrong in this one, beginning with the next row."""
+    at = rows.index(scores)
+    own = GivenAnswer((), gold=(right,))
+    filled = (mould.fill(other.row.data) for other in (*rows[at + 1 :], *rows[:at]))
+    wrong = (one for one in filled if one and surely_wrong(one, scores.row.data, own))
+    return list(dict.fromkeys(text for one in wrong for text in one.gold))

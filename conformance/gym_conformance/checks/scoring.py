@@ -1,0 +1,160 @@
+"""What the live server gives for an answer, and whether it gives the same again; in bounds."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any, Final
+
+from gym_conformance.calibration.moulds import GivenAnswer
+from gym_conformance.calibration.row_scores import AnswerScore, RowScores
+from gym_conformance.checks.ending import Untestable
+from gym_conformance.checks.trial import Trial
+from gym_conformance.checks.verify import is_number
+from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.openapi import ServerKind
+from gym_conformance.contract.policy_output import Item, function_call, function_call_output, response
+from gym_conformance.session.channel import Channel, NotSent
+from gym_conformance.session.contracts import Session
+from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trajectories.trajectory import resolve
+
+#: Rows at once.
+_AT_ONCE: Final = 8
+
+#: Runs more that a suspicion must survive: the first few many, for noise must not look like a rule, and others a few. Where
+#: time is up, the first few must survive so many.
+_AGAIN, _FEW, _AGAIN_OF_FEW, _AT_LEAST = 2, 3, 24, 8
+
+_JUDGED: Final = "its reward is the opinion of a judge model, which is a mock here"
+_BOXED: Final = "its reward comes from a sandbox, which runs nothing here"
+MOCKED: Final = (_JUDGED, _BOXED)
+_VARIES: Final = "its reward is not the same each time"
+_TOO_SLOW: Final = "the verifier is too slow to try more by default"
+
+#: What says that a reward is none (nemo-gym 0.5.0 and 0.7.0 on).
+_MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind")
+
+
+class Scoring:
+    """Has answers scored: `executes` says whether the server makes calls, so that an answer is played first.
+
+    `end` is when no further score is begun, in time.monotonic()'s seconds; `noisy` says whether the same answer earned
+    something else another time.
+    """
+
+    def __init__(self, trial: Trial, *, noisy: bool = False, at_once: int = _AT_ONCE, seconds: float) -> None:
+        self.trial = trial
+        self.executes = trial.gym.kind is not ServerKind.SINGLE_TURN
+        models = trial.launched.judge_models
+        self._judge = models.model if models and models.names else None
+        self.end = time.monotonic() + seconds
+        self.noisy = noisy
+        self._suspicions = 0
+        # one suspicion after the other, so that noise that one of them shows is known to all that come later
+        self._suspecting = asyncio.Lock()
+        # one at a time where a judge model is asked, to know for which output
+        self._free = asyncio.Semaphore(1 if self._judge else at_once)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether time is up."""
+        return time.monotonic() > self.end
+
+    async def gold(self, row: Row, answer: GivenAnswer | None, top: float) -> RowScores:
+        """What a row's own answer earns; what earns the top now and then earns it."""
+        if answer is None:
+            return RowScores(row, top, unchecked="no answer of it is known")
+        if self.is_over:
+            return RowScores(row, top, answer, unchecked=_TOO_SLOW)
+        score = await self.score(row, answer)
+        if score.reward is None or score.reaches(top):
+            return RowScores(row, top, answer, score)
+        async with self._suspecting:
+            for _again in self._again():
+                again = await self.score(row, answer)
+                self.noisy |= again.reward != score.reward
+                if again.reaches(top):
+                    return RowScores(row, top, answer, again)
+                score = score if again.reward == score.reward else AnswerScore(None, _VARIES)
+        return RowScores(row, top, answer, score)
+
+    async def steady(self, scores: RowScores, answer: GivenAnswer) -> AnswerScore:
+        """What an answer earns; what reaches the top only now and then says nothing."""
+        if self.is_over:
+            return AnswerScore(None, _TOO_SLOW)
+        score = await self.score(scores.row, answer)
+        if not score.reaches(scores.bar):
+            return score
+        async with self._suspecting:
+            for _again in self._again():
+                if not (await self.score(scores.row, answer)).reaches(scores.bar):
+                    self.noisy = True
+                    return AnswerScore(None, _VARIES)
+        return score
+
+    def _again(self) -> Iterator[int]:
+        """The runs that a new suspicion must survive: many, too, where rewards were seen to vary."""
+        self._suspicions += 1
+        few = self._suspicions <= _FEW
+        for number in range(_AGAIN_OF_FEW):
+            if number >= _AGAIN and not few and not self.noisy:
+                return
+            if number >= _AT_LEAST and self.is_over:
+                return
+            yield number
+
+    async def score(self, row: Row, answer: GivenAnswer) -> AnswerScore:
+        """What verify gives for an answer, with its calls made first where the server makes them."""
+        async with self._free:
+            asked = self._asked()
+            channel = Channel(self.trial.gym.endpoint)
+            try:
+                session = await self.trial.open(row, channel=channel)
+                output = await _played(session, answer) if self.executes and answer.calls else answer.items
+                reply = reply_of(await session.verify(response(output)))
+                await session.close()
+            except (Untestable, ServerFault, NotSent) as missing:
+                return AnswerScore(None, f"it is not scored: {missing}")
+            reward, why = _reward(reply)
+            if mocked := next((why for why, times in self._asked().items() if times > asked[why]), why):
+                return AnswerScore(None, mocked)
+            return AnswerScore(reward, exchanges=tuple(channel.exchanges))
+
+    def _asked(self) -> dict[str, int]:
+        """How often what stands in for a part of the server was asked, by why a reward then says nothing."""
+        sandboxes = self.trial.launched.sandboxes
+        return {
+            _JUDGED: self._judge.asked if self._judge else 0,
+            _BOXED: sandboxes.asked_sandboxes if sandboxes else 0,
+        }
+
+
+def _reward(reply: Reply) -> tuple[float | None, str]:
+    """The reward of a reply that is to be trained on, or why there is none."""
+    body = reply.json() if reply.status == HTTPStatus.OK and reply.is_json else None
+    reward = body.get("reward") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not is_number(reward):
+        return None, f"/verify answers {reply.status} without a reward"
+    if any(body.get(mask) for mask in _MASKS):
+        return None, "the server says that its reward is not to be trained on"
+    return reward, ""
+
+
+async def _played(session: Session, answer: GivenAnswer) -> list[Item]:
+    """The output of an answer whose calls are made; what earlier replies gave is put into later calls."""
+    replies: list[Any] = []
+    items: list[Item] = []
+    for at, call in enumerate(answer.calls):
+        made = Call(call.name, resolve(call.arguments, replies))
+        reply = reply_of(await session.call(made))
+        replies.append(StepOutcome.of_call(made, reply).body)
+        call_id = f"call_{at}"
+        items += [
+            function_call(made.name, json.dumps(made.arguments), call_id),
+            function_call_output(reply.text, call_id),
+        ]
+    return [*items, *(item for item in answer.items if item.get("type") == "message")]
