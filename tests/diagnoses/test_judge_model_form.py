@@ -28,8 +28,9 @@ class Model:
     """Counts as the server that is served beside it tells."""
 
     asked: int = 0
+    prompts: tuple[dict[str, Any], ...] = ()
 
-    def says(self, saying: Saying) -> None:
+    def says(self, saying: Saying | str) -> None:
         """Say always the same."""
 
 

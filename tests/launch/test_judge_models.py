@@ -20,7 +20,7 @@ from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.judging import ended, telling
 from tests.twins.twin import dataset
 
-OF_JUDGE_MODELS = [check for check in JUDGE_MODELS if check.section == "judge"]
+OF_JUDGE_MODELS = [check for check in JUDGE_MODELS if check.id in ("judge-answers", "judge-silent")]
 
 
 @pytest.fixture

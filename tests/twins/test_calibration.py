@@ -1,20 +1,24 @@
 """What a fair author pays is no finding: parts of an answer, several answers, abstention, effort, and noise."""
 
+import json
 import random
 from collections.abc import Callable
 from difflib import SequenceMatcher
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from gym_conformance.checks.calibrated import calibration_gold
 from gym_conformance.checks.launched import SandboxTrouble
 from gym_conformance.checks.registry import CHECKS
-from gym_conformance.contract.policy_output import message
+from gym_conformance.contract.dataset_rows import Rollout, Row, Source
+from gym_conformance.contract.policy_output import function_call, message, response
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
+from gym_mocks.reference import DATA, ROLLOUTS
+from gym_mocks.resources import ResourcesServer, Score, TaskRow
 from gym_mocks.serving import serve
 from tests.twins.calibration import CAPITALS, Quiz, Worth, fair, quizzed, refuses_two, row_of, said
 from tests.twins.judging import judge, telling
@@ -167,3 +171,86 @@ def test_what_a_sandbox_of_ours_scored_is_unchecked() -> None:
             run.close()
     assert telling(found) == frozenset()
     assert "a sandbox, which runs nothing here" in found["calibration-gold"][0].reason
+
+
+def bookings() -> Dataset:
+    """Rows whose right answer is two calls, and rollouts that make them."""
+    rows = []
+    for at, (country, capital) in enumerate(CAPITALS.items()):
+        calls = [
+            {"name": "book", "arguments": {"town": capital, "nights": at + 2}},
+            {"name": "rate", "arguments": {"country": country, "stars": 5}},
+        ]
+        del (row := row_of(country, capital))["expected_answer"]
+        rows.append({**row, "expected_calls": calls})
+    rollouts = [
+        {
+            **row,
+            "response": response(
+                [function_call(each["name"], json.dumps(each["arguments"])) for each in row["expected_calls"]]
+            ),
+            "reward": 1.0,
+        }
+        for row in rows
+    ]
+    return Dataset(
+        tuple(Row(row, Source(DATA, at)) for at, row in enumerate(rows, 1)),
+        tuple(Rollout(rollout, Source(ROLLOUTS, at)) for at, rollout in enumerate(rollouts, 1)),
+        len(rows),
+    )
+
+
+#: Made of a call: what is compared.
+Compared = Callable[[str, str], str]
+
+
+class Booking(ResourcesServer):
+    """Compares the calls of the output with the expected ones, without making them."""
+
+    def __init__(self, seen: Compared, gathered: Callable[[list[str]], object]) -> None:
+        super().__init__("booking", verify=lambda: 0.0)
+        self.seen, self.gathered = seen, gathered
+
+    async def score(self, _: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        made = [
+            self.seen(one["name"], one["arguments"]) for one in response["output"] if one["type"] == "function_call"
+        ]
+        right = [self.seen(one["name"], json.dumps(one["arguments"])) for one in row.model_dump()["expected_calls"]]
+        return Score(float(self.gathered(made) == self.gathered(right)))
+
+
+def parsed(name: str, arguments: str) -> str:
+    return name + json.dumps(json.loads(arguments), sort_keys=True)
+
+
+def as_text(name: str, arguments: str) -> str:
+    return name + arguments
+
+
+def but_one(name: str, arguments: str) -> str:
+    return parsed(name, json.dumps({key: value for key, value in json.loads(arguments).items() if key != "stars"}))
+
+
+@pytest.mark.parametrize(
+    ("seen", "gathered", "told", "probe"),
+    [
+        (parsed, sorted, "", "opposite order: 8 of 8 rows"),
+        (parsed, list, "", "opposite order: 0 of 8 rows"),
+        (parsed, set, "calibration-deeds", "each twice: 8 of 8 rows"),
+        (but_one, sorted, "calibration-deeds", "one argument changed: 2 of 8 rows"),
+        (as_text, sorted, "calibration-strict", "the arguments in another order: 8 of 8 rows"),
+    ],
+)
+def test_calls_are_made_twice_turned_and_changed_in_one_argument(
+    seen: Compared, gathered: Callable[[list[str]], object], told: str, probe: str
+) -> None:
+    with serve(Booking(seen, gathered)) as url:
+        found = judge(url, bookings(), checks=IDS)
+    assert telling(found) == {told} - {""}
+    (finding,) = found[told or "calibration-deeds"]
+    assert probe in finding.actual + finding.reason
+
+
+def test_look_alike_letters_are_told_and_no_finding() -> None:
+    (strict,) = calibrated(fair, quizzed())["calibration-strict"]
+    assert "look-alike letters and digits: 0 of 8 rows" in strict.reason

@@ -4,7 +4,15 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gym_conformance.calibration.moulds import GivenAnswer, Mould, TextMould
-from gym_conformance.calibration.probe_answers import changed_calls, fair_forms, other_deeds, pressed
+from gym_conformance.calibration.probe_answers import (
+    changed_calls,
+    fair_calls,
+    fair_forms,
+    look_alikes,
+    other_deeds,
+    other_order,
+    pressed,
+)
 from gym_conformance.calibration.row_scores import Question, RowScores, surely_wrong
 from gym_conformance.contract.dataset_rows import Row, prompt_of
 
@@ -45,10 +53,13 @@ def probes(
         if len(wrong) > 1:
             yield from ((Question.PRESSED, *probe) for probe in pressed(mould, right, wrong))
         yield from ((Question.FAIR, *form) for form in fair_forms(mould, right))
+        yield from ((Question.EITHER, *form) for form in look_alikes(mould, right))
     elif mould:
         yield from ((Question.PRESSED, *probe) for probe in changed_calls(scores.answer))
     others = [answer for _, answer in wrong_answers(scores, scores.answer, rows)]
-    yield from ((Question.DEEDS, *probe) for probe in other_deeds(scores.answer, others))
+    yield from ((Question.DEEDS, *probe) for probe in other_deeds(scores.answer, others, scores.row.source.line))
+    yield from ((Question.FAIR, *form) for form in fair_calls(scores.answer))
+    yield from ((Question.EITHER, *form) for form in other_order(scores.answer))
 
 
 def _wrong_texts(mould: TextMould, right: str, scores: RowScores, rows: Sequence[RowScores]) -> list[str]:

@@ -1,18 +1,27 @@
 """What a policy under pressure hands in, made from right and wrong answers; and right answers in another fair form. Pure."""
 
+import json
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
 from gym_conformance.calibration.moulds import GivenAnswer, TextMould
 from gym_conformance.contract.dataset_rows import Call
-from gym_conformance.contract.policy_output import message, reasoning
+from gym_conformance.contract.policy_output import Item, message, reasoning
+from gym_conformance.trajectories.trajectory import resolve
 
 #: Candidates in a list that has the right one in its midst.
 _CANDIDATES: Final = 50
 
 #: Digits of a number that is written in another way.
 _DIGITS: Final = 9
+
+#: Letters of other alphabets that look like ours, and digits that a reader takes for ours.
+_LOOK_ALIKES: Final = str.maketrans(
+    "aceiopxyABCEHKMOPTX0123456789",
+    "\u0430\u0441\u0435\u0456\u043e\u0440\u0445\u0443\u0410\u0412\u0421\u0415\u041d\u041a\u041c\u041e\u0420\u0422\u0425"
+    "\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19",
+)
 
 #: Named answers.
 Named = Iterator[tuple[str, GivenAnswer]]
@@ -50,6 +59,12 @@ def fair_forms(mould: TextMould, right: str) -> Named:
         yield "the same number, written otherwise", _saying(mould.write(other))
 
 
+def look_alikes(mould: TextMould, right: str) -> Named:
+    """The same to the eye, in letters of other alphabets: a fair verifier may fold them or not."""
+    if (other := right.translate(_LOOK_ALIKES)) != right:
+        yield "look-alike letters and digits", _saying(mould.write(other))
+
+
 def _other_number(text: str) -> str | None:
     """`42.0` for `42`, and `1/2` for `0.5`."""
     digits = text.removeprefix("-").replace(".", "", 1)
@@ -66,16 +81,67 @@ def changed_calls(answer: GivenAnswer) -> Named:
         yield "the right calls with every argument changed", GivenAnswer.of(changed, "")
 
 
-def other_deeds(answer: GivenAnswer, others: Sequence[GivenAnswer]) -> Named:
-    """The last words without the calls, and the right calls among those of other rows."""
-    said = tuple(item for item in answer.items if item.get("type") == "message")
+def fair_calls(answer: GivenAnswer) -> Named:
+    """The same calls, written otherwise."""
+    other = tuple(Call(call.name, _turned(call.arguments)) for call in answer.calls)
+    if any(
+        json.dumps(call.arguments) != json.dumps(own.arguments) for call, own in zip(other, answer.calls, strict=True)
+    ):
+        yield "the arguments in another order", _made(other, answer)
+
+
+def other_order(answer: GivenAnswer) -> Named:
+    """The right calls from the last to the first: whether their order counts is a matter of the task."""
+    if answer.calls[::-1] != answer.calls and not _linked(answer):
+        yield "the right calls in the opposite order", _made(answer.calls[::-1], answer)
+
+
+def other_deeds(answer: GivenAnswer, others: Sequence[GivenAnswer], turn: int) -> Named:
+    """The last words without the calls; the right calls twice, among those of other rows, or with one argument changed.
+
+    `turn` says which argument, so that over rows each has its turn.
+    """
+    said = _said(answer)
     if answer.calls and said:
         yield "the last words alone", GivenAnswer(said[-1:], (), answer.gold)
     beside = [call for other in others[:4] for call in other.calls if call not in answer.calls]
     if answer.calls and len(beside) > 1:
         half = len(beside) // 2
-        made = GivenAnswer.of((*beside[:half], *answer.calls, *beside[half:]), "")
-        yield "the right calls among others", GivenAnswer((*made.items, *said[-1:]), made.calls)
+        yield "the right calls among others", _made((*beside[:half], *answer.calls, *beside[half:]), answer)
+    if _linked(answer):
+        return
+    if answer.calls:
+        yield "the right calls, each twice", _made([call for call in answer.calls for _ in range(2)], answer)
+    places = [(at, name) for at, call in enumerate(answer.calls) for name in call.arguments]
+    if len(places) > 1:
+        at, name = places[turn % len(places)]
+        call = answer.calls[at]
+        changed = Call(call.name, {**call.arguments, name: _changed(call.arguments[name])})
+        if changed != call:
+            made = (*answer.calls[:at], changed, *answer.calls[at + 1 :])
+            yield "the right calls with one argument changed", _made(made, answer)
+
+
+def _linked(answer: GivenAnswer) -> bool:
+    """Whether a call takes something of an earlier one's reply, so that it must stay in its place."""
+    return any(resolve(call.arguments, []) != call.arguments for call in answer.calls)
+
+
+def _made(calls: Sequence[Call], answer: GivenAnswer) -> GivenAnswer:
+    """These calls, and then the last words of an answer."""
+    made = GivenAnswer.of(calls, "")
+    return GivenAnswer((*made.items, *_said(answer)[-1:]), made.calls)
+
+
+def _said(answer: GivenAnswer) -> tuple[Item, ...]:
+    return tuple(item for item in answer.items if item.get("type") == "message")
+
+
+def _turned(arguments: Any) -> Any:
+    """The same with the keys of each object from the last to the first."""
+    if isinstance(arguments, dict):
+        return {key: _turned(value) for key, value in reversed(arguments.items())}
+    return [_turned(value) for value in arguments] if isinstance(arguments, list) else arguments
 
 
 def _changed(arguments: Any) -> Any:

@@ -35,7 +35,8 @@ class Question(StrEnum):
     SWAP = "another row's answer"
     PRESSED = "what no reader takes for its answer"
     FAIR = "its own answer in another fair form"
-    DEEDS = "its words without its calls, or more calls than its own"
+    DEEDS = "its words without its calls, or other calls than its own"
+    EITHER = "what a fair verifier may pay or refuse"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from gym_conformance.calibration.prompt_places import JudgedRow
 from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.calibration.row_scores import Calibration, RowScores
 from gym_conformance.checks.launched import NOT_LAUNCHED, Launched
@@ -47,6 +48,7 @@ class Learned:
         offer: what it serves over MCP, as far as it is known.
         calibration: what rows' own answers and others earn; None until a check asks.
         probed: what probes earn in rows; None until a check asks.
+        judged_rows: rows whose judge model is shown what the policy writes; None until a check asks.
     """
 
     knowledge: Knowledge | None = None
@@ -56,6 +58,7 @@ class Learned:
     offer: Offer = field(default_factory=Offer)
     calibration: Calibration | None = None
     probed: tuple[RowScores, ...] | None = None
+    judged_rows: tuple[JudgedRow, ...] | None = None
 
 
 @dataclass

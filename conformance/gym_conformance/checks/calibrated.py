@@ -178,6 +178,9 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
 async def calibration_strict(trial: Trial, _: object) -> None:
     """Scores rows' own answers with white space around them, in another case, and with numbers written otherwise.
 
+    Of calls, their arguments in another order. What look-alike letters of other alphabets earn is only told: a fair
+    verifier may fold them or not.
+
     Our inference. To be strict about form may be the task.
     """
     found, probed = await _probed(trial)
@@ -187,20 +190,24 @@ async def calibration_strict(trial: Trial, _: object) -> None:
             "The scorer compares texts as they are; strip, fold case or parse numbers where the task is not about form."
         )
         raise Violation(f"{found.top:g}, as for answers as {found.words}", f"refused: {said}", hint)
-    _note(trial, tallies, found)
+    _note(trial, tallies, found, probed)
 
 
 @check(
     "calibration-deeds",
     Level.NOTE,
-    "The right words without the calls, or more calls than the right ones, earn the top reward",
+    "Words without the right calls, or more or other calls than these, earn the top reward",
     why="saying is easier than doing, and doing everything easier than choosing, so the policy learns that.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_deeds(trial: Trial, _: object) -> None:
     """Scores the last message of rows' own answers without their calls, and their calls among those of other rows.
 
-    Our inference. Where calls only find out what to say, words are enough; and more calls may do no harm.
+    Also their calls made twice, and with one argument changed. What their calls earn in the opposite order is only told:
+    it is a matter of the task.
+
+    Our inference. Where calls only find out what to say, words are enough; more calls may do no harm, and an argument may
+    be free text.
     """
     found, probed = await _probed(trial)
     if not found.about_answers:
@@ -211,7 +218,7 @@ async def calibration_deeds(trial: Trial, _: object) -> None:
             "The scorer reads the last message alone, or looks for the right calls among all; fine where that is meant."
         )
         raise Violation(f"less than {found.top:g}, which {found.words} earns", f"paid all the same: {said}", hint)
-    _note(trial, tallies, found)
+    _note(trial, tallies, found, probed)
 
 
 async def _probed(trial: Trial) -> tuple[Calibration, tuple[RowScores, ...]]:
@@ -231,15 +238,16 @@ def _told(trial: Trial, tallies: Sequence[ProbeTally]) -> str:
     return "; ".join(f"{tally}, such as {tally.hits[0].row}" for tally in telling)
 
 
-def _note(trial: Trial, tallies: Sequence[ProbeTally], found: Calibration) -> None:
-    """Say of a pass what was tried.
+def _note(trial: Trial, tallies: Sequence[ProbeTally], found: Calibration, probed: Sequence[RowScores] = ()) -> None:
+    """Say of a pass what was tried, and what came of that which may be paid or not.
 
     Raises:
         NotApplicable: nothing was.
     """
     if not tallies:
         raise NotApplicable(f"answers as {found.words} give nothing to try")
-    trial.note = "; ".join(map(str, tallies))
+    either = [f"{tally} (may be paid or not)" for tally in probe_tallies(probed, Question.EITHER)]
+    trial.note = "; ".join((*map(str, tallies), *either))
 
 
 @check(

@@ -137,9 +137,13 @@ class Calibrating:
         """The same row with what each probe that can be made of it earns."""
         attempts = []
         for question, name, answer in probes(scores, mould, rows):
-            score = await self.scoring.steady(scores, answer) if question is not Question.FAIR else None
-            if score is None:
-                score = (await self.scoring.gold(scores.row, answer, scores.top)).gold
+            match question:
+                case Question.FAIR:
+                    score = (await self.scoring.gold(scores.row, answer, scores.top)).gold
+                case Question.EITHER:
+                    score = await self.scoring.score(scores.row, answer)
+                case _:
+                    score = await self.scoring.steady(scores, answer)
             attempts.append(Attempt(question, name, score))
         return replace(scores, attempts=tuple(attempts))
 

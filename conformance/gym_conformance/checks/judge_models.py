@@ -149,7 +149,7 @@ async def _verified(trial: Trial, saying: Saying) -> Reply:
 
 
 @contextmanager
-def answering(model: FakeModel, saying: Saying, unasked: str) -> Iterator[None]:
+def answering(model: FakeModel, saying: Saying | str, unasked: str) -> Iterator[None]:
     """The model says so for as long as the block lasts.
 
     Raises:

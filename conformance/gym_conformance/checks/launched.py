@@ -1,10 +1,10 @@
 """What is known of a server that the suite launched itself, and the mock that stands in for the models it asks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from gym_conformance.launch.env import Env
 
@@ -29,8 +29,12 @@ class FakeModel(Protocol):
     def asked(self) -> int:
         """How many requests it got."""
 
-    def says(self, saying: Saying) -> None:
-        """Answer so from now on."""
+    @property
+    def prompts(self) -> Sequence[Mapping[str, Any]]:
+        """The JSON objects that it was asked since it was last told what to say."""
+
+    def says(self, saying: Saying | str) -> None:
+        """Answer so from now on; a text that is none of the known ones, word for word."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from gym_conformance.checks import (
     hang_up,
     isolation,
     judge_models,
+    judge_prompts,
     live,
     load,
     mcp,
@@ -78,7 +79,9 @@ FILES: Final[tuple[Check, ...]] = _checks(files)
 
 #: What a verify makes of its judge's words, and an episode of its model's, tried after all others where the suite is
 #: judge and model.
-JUDGE_MODELS: Final[tuple[Check, ...]] = _checks(judge_models) + _checks(model) + _checks(sandbox_troubles)
+JUDGE_MODELS: Final[tuple[Check, ...]] = (
+    _checks(judge_models) + _checks(judge_prompts) + _checks(model) + _checks(sandbox_troubles)
+)
 
 #: Tried only where a load is asked for.
 LOAD: Final[tuple[Check, ...]] = _checks(load) + _checks(hang_up)

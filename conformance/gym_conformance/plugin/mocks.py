@@ -83,11 +83,18 @@ class MockPeers:
         """How many requests the policy got."""
         return self._asked
 
-    def says(self, saying: Saying) -> None:
+    @property
+    def prompts(self) -> list[Mapping[str, Any]]:
+        """What the policy was asked since it was last told what to say."""
+        return [call.body for call in self._policy.calls]
+
+    def says(self, saying: Saying | str) -> None:
         """Let the policy, which every model server is, answer so."""
         from gym_mocks.policy import PolicyFault, Say  # noqa: PLC0415
 
-        said = _SAID.get(saying, _SAID[Saying.NO])  # not the echo: judges' prompts hold every verdict
+        # not the echo: judges' prompts hold every verdict
+        said = _SAID.get(saying, _SAID[Saying.NO]) if isinstance(saying, Saying) else saying
+        self._policy.calls.clear()
         self._policy.default = lambda _: Say(said)
         self._policy.faults.clear()
         if saying is Saying.BROKEN:
