@@ -31,9 +31,9 @@ def test_recorded_ones_of_different_rows_come_first_and_made_up_ones_after_them(
 def test_without_rollouts_they_are_made_up() -> None:
     knowledge = Knowledge(ROWS)
     assert [trajectory.row for trajectory in known(knowledge)] == list(ROWS)
-    assert [len(schedule.trajectories) for schedule in side_by_side(knowledge)] == [2, 2, 2]
+    assert [len(schedule.trajectories) for schedule in side_by_side(knowledge)] == [2, 2, 2, 2]
     assert all(schedule.concurrent for schedule in at_once(knowledge))
-    assert [len(schedule.trajectories) for schedule in around(knowledge, 120)] == [121, 121]
+    assert [len(schedule.trajectories) for schedule in around(knowledge, 120)] == [121]
     assert all(schedule.trajectories[0].noise for schedule in known_disturbed(knowledge))
 
 

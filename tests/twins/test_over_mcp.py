@@ -38,7 +38,7 @@ def test_no_check_lacks_a_twin() -> None:
 @pytest.mark.parametrize("server", [OverMCP, OnlyOverMCP])
 def test_no_other_check_minds_tools_over_mcp(server: type[OverMCP]) -> None:
     with serve(server()) as url:
-        findings = judge(url, dataset())
+        findings = judge(url, dataset(), 10.0)
     assert [f for found in findings.values() for f in found if f.told] == []
 
 

@@ -1,6 +1,7 @@
 """Each fault that needs a trajectory is found, and shrunk to a few calls; the reference has none."""
 
 import json
+import re
 
 import pytest
 
@@ -43,11 +44,14 @@ def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
 
 
 def test_a_search_ends_where_nothing_new_comes() -> None:
-    """Long before its time is over; not one whose faults lie deep."""
+    """Long before its time is over, and later where faults lie deep."""
     with serve(reference_app()) as url:
-        findings = judge(url, 1, Profile("tests", 60, 60.0, quiet=6), frozenset({"repeat-verify", "calls-invalid"}))
-    assert "with nothing new" in findings["repeat-verify"][0].reason
-    assert "with nothing new" not in findings["calls-invalid"][0].reason
+        findings = judge(
+            url, 1, Profile("tests", 60, 60.0, quiet=6), frozenset({"repeat-verify", "isolation-interleaved"})
+        )
+    quiet = {check: re.search(r"the last (\d+) with nothing new", found.reason) for check, (found,) in findings.items()}
+    assert all(quiet.values()), findings
+    assert {check: int(match[1]) >= 12 for check, match in quiet.items() if match}["isolation-interleaved"]
 
 
 def test_typed_sessions_are_judged_by_the_same_properties() -> None:
@@ -67,8 +71,8 @@ def test_every_property_has_a_twin() -> None:
     assert frozenset().union(*(twin.fails for twin in TWINS)) == {check.id for check in PROPERTIES}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(7))
 def test_the_reference_has_no_fault_whatever_the_seed(seed: int) -> None:
     with serve(reference_app()) as url:
-        findings = judge(url, seed, Profile("tests", 16, 0.15), frozenset())
+        findings = judge(url, seed, Profile("tests", 48, 0.45), frozenset())
     assert [f for found in findings.values() for f in found if f.told] == []

@@ -20,7 +20,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.trajectories.execute import TrajectoryRun, run
-from gym_conformance.trajectories.first import known_disturbed, with_bounds
+from gym_conformance.trajectories.first import known_disturbed, with_bounds, with_each_tool_spoilt
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, without_surrogates
@@ -84,7 +84,7 @@ async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepO
     why="policies write such calls in every batch; a 5xx costs the agent its cookie, and with it the session.",
     needs=_NEEDS,
     examples=lambda knowledge: alone(disturbed(knowledge)),
-    first=known_disturbed,
+    first=with_each_tool_spoilt,
     deep=True,
 )
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:

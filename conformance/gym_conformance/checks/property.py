@@ -30,6 +30,9 @@ _TOGETHER = 8
 #: No more at once than the server could score one by one in so many seconds: scoring may block its event loop.
 _BATCH_SECONDS = 1.0
 
+#: A deep search ends only after so many times as many examples with nothing new.
+_DEEP = 2
+
 #: Seconds for reducing a failing schedule to the calls that are needed.
 _REDUCING = 10.0
 
@@ -232,8 +235,8 @@ def property_check(
 
     `first` makes the examples that are tried before any is drawn, whatever they cost. `together` says that several may
     be tried at once: not where other sessions are what is being tested. `deep` says that its faults may take many examples
-    to reach: its search then takes all its time, and does not end where nothing new has come for long. `weight` says how
-    many examples of other properties one of this stands for, because it takes as many sessions: so many fewer are drawn.
+    to reach: its search goes on for longer where nothing new comes. `weight` says how many examples of other properties one
+    of this stands for, because it takes as many sessions: so many fewer are drawn.
     """
 
     def declare(attempt: Attempt) -> Check:
@@ -247,7 +250,7 @@ def property_check(
             failure = await attempts.first(first(knowledge), size)
             cut_short = False
             if failure is None:
-                quiet = 0 if deep else search.profile.quiet
+                quiet = -(-search.profile.quiet * (_DEEP if deep else 1) // weight)
 
                 def enough() -> bool:
                     return 0 < quiet <= attempts.novelty.quiet

@@ -91,15 +91,35 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     return found
 
 
+def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
+    """What `known_disturbed` makes, and in one session a call of each tool that lacks all its arguments."""
+    found = known_disturbed(knowledge)
+    for plain in known(knowledge)[:1]:
+        at, spoilt = len(plain.calls) // 2, plain
+        for tool in plain.row.tools:
+            spoilt = spoilt.with_noise(at, Call(tool.name, {}))
+        found.append(Schedule((spoilt,)))
+    return found
+
+
 def side_by_side(knowledge: Knowledge) -> list[Schedule]:
-    """Two different ones side by side, a step of each in turn; one twice; and one within the other."""
+    """Two different ones side by side, a step of each in turn; one twice; one within the other; one beside a busy one."""
     found = known(knowledge)
     if not found:
         return []
     one, two = found[0], found[1 % len(found)]
     within = (0,) * (1 + len(one.calls) // 2) + (1,) * two.steps
     pairs = [Schedule((one, two), tuple(in_turn((one, two)))), Schedule((one, one), tuple(in_turn((one, one))))]
-    return [*pairs, Schedule((one, two), within)]
+    busy = _busy(two)
+    return [*pairs, Schedule((one, two), within), Schedule((busy, one), (0,) * (busy.steps - 1) + (1,) * one.steps)]
+
+
+def _busy(trajectory: Trajectory) -> Trajectory:
+    """Each write twice, as policies repeat themselves, and then all reads."""
+    numbers = range(len(trajectory.calls))
+    writes = [number for number in numbers if not is_read(trajectory.calls[number].name)]
+    reads = [number for number in numbers if number not in writes]
+    return trajectory.chosen([*(number for number in writes for _ in range(2)), *reads])
 
 
 def at_once(knowledge: Knowledge) -> list[Schedule]:
@@ -112,13 +132,13 @@ def at_once(knowledge: Knowledge) -> list[Schedule]:
 
 
 def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:
-    """The whole crowd in the midst of a trajectory: of sessions that do nothing, and of ones that make a call."""
+    """The whole crowd in the midst of a trajectory, of sessions that make a call each."""
     found = known(knowledge)
     if not found:
         return []
     patient, other = found[0], found[1 % len(found)]
     begun = 1 + len(patient.calls) // 2
-    return [crowded_by(patient, other.without(range(kept, len(other.calls))), crowd, begun) for kept in (0, 1)]
+    return [crowded_by(patient, other.without(range(1, len(other.calls))), crowd, begun)]
 
 
 def in_turn(trajectories: Sequence[Trajectory]) -> Iterator[int]:

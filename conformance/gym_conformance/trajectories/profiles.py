@@ -14,7 +14,7 @@ class Profile:
         seconds: no new example is begun after so long, and none to shrink one that was found after as long again.
         floor: so many are tried however long they take, up to `patience` seconds.
         derandomize: the same examples each time.
-        quiet: a search whose faults show early ends once so many examples in a row brought nothing new; 0 for never.
+        quiet: a search ends once so many examples in a row brought nothing new; 0 for never.
         relaunches: whether a server that the suite launched is launched again without a suspicion, however long that takes.
     """
 

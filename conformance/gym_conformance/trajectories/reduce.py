@@ -13,12 +13,21 @@ from gym_conformance.trajectories.trajectory import Schedule
 def smaller(schedule: Schedule) -> Iterator[Schedule]:
     """The schedule without some of its sessions, then without some of its calls; the most left out first."""
     sessions = len(schedule.trajectories)
+    if schedule.passing and any(passing.calls for passing in schedule.trajectories[1:]):
+        yield _with_idle_crowd(schedule)
     for dropped in _chunks(sessions):
         if len(dropped) < sessions:
             yield without_sessions(schedule, dropped)
     for at, trajectory in enumerate(schedule.trajectories):
         for dropped in _chunks(len(trajectory.calls)):
             yield without_calls(schedule, at, dropped)
+
+
+def _with_idle_crowd(schedule: Schedule) -> Schedule:
+    """The schedule whose passing sessions make no calls; turns that they do not need are passed over."""
+    patient, *crowd = schedule.trajectories
+    idle = (passing.without(range(len(passing.calls))) for passing in crowd)
+    return replace(schedule, trajectories=(patient, *idle))
 
 
 def _chunks(length: int) -> Iterator[range]:

@@ -79,7 +79,8 @@ class Trajectory:
     def with_noise(self, at: int, call: Call) -> "Trajectory":
         """The same with one more call, to be refused, before call number `at`."""
         moved = [_renumbered(each, lambda old: old + (old >= at)) for each in self.calls]
-        return replace(self, calls=(*moved[:at], call, *moved[at:]), noise=frozenset({at}))
+        noise = frozenset({at, *(old + (old >= at) for old in self.noise)})
+        return replace(self, calls=(*moved[:at], call, *moved[at:]), noise=noise)
 
     def told_of(self, session: int, places: Mapping[int, int]) -> "Trajectory":
         """The same, after calls of another trajectory of the schedule were renumbered."""
@@ -91,10 +92,16 @@ class Trajectory:
 
     def without(self, dropped: Collection[int]) -> "Trajectory":
         """The same without the calls of these numbers; what referred to one of them has its stand-in."""
-        kept = [number for number in range(len(self.calls)) if number not in dropped]
-        places = {number: place for place, number in enumerate(kept)}
-        calls = (_renumbered(self.calls[number], lambda old: places.get(old, -1)) for number in kept)
-        noise = frozenset(places[number] for number in self.noise if number in places)
+        return self.chosen([number for number in range(len(self.calls)) if number not in dropped])
+
+    def chosen(self, numbers: Sequence[int]) -> "Trajectory":
+        """The calls of these numbers, in this order, some of them perhaps twice.
+
+        What referred to a call refers to where it is made first; to one that is not made, or later, it has its stand-in.
+        """
+        places = {number: place for place, number in reversed(list(enumerate(numbers)))}
+        calls = (_renumbered(self.calls[number], lambda old: places.get(old, -1)) for number in numbers)
+        noise = frozenset(place for place, number in enumerate(numbers) if number in self.noise)
         return replace(self, calls=tuple(calls), noise=noise)
 
 
