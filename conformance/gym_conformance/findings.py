@@ -47,12 +47,12 @@ _TEXTS: Final = ("title", "why", "subject", "expected", "actual", "hint", "reaso
 _LINES: Final = ("trajectory", "log")
 _LONGEST: Final = 1_000
 
-_LISTS = ("reproduce", "trajectory", "drift", "readings", "load", "log")
+_LISTS = ("reproduce", "trajectory", "drift", "readings", "load", "rewards", "log")
 
 #: Left out of the JSON where they say nothing.
 _OPTIONAL = frozenset(
     {
-        *("file", "line", "accepted", "trajectory", "replay", "drift", "readings", "load", "log"),
+        *("file", "line", "accepted", "trajectory", "replay", "drift", "readings", "load", "rewards", "log"),
         *("script", "framework", "caution", "cause", "not_examined"),
     }
 )
@@ -130,6 +130,67 @@ class LoadLevel:
 
 
 @dataclass(frozen=True)
+class RowPay:
+    """What one row of a dataset pays.
+
+    Attributes:
+        place: the row.
+        verdict: `holds`, `fails` or `unchecked`.
+        own: the reward of its own answer; None where it has none.
+        others: the rewards of what else was handed in, by name.
+        amiss: what earns what it should not, or does not earn what it should; '' where nothing is.
+        reproduce: shell commands that send the same requests; only of the worst rows.
+    """
+
+    place: str
+    verdict: str
+    own: float | None
+    others: Mapping[str, float] = field(default_factory=dict)
+    amiss: str = ""
+    reproduce: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RewardSpread:
+    """What rows pay, at a glance.
+
+    Attributes:
+        answers: how rows are answered.
+        top: the usual best reward.
+        low: the least reward of the steps.
+        high: the highest.
+        verdicts: how many rows hold, fail and are unchecked.
+        counts: by what was handed in, how many rewards lie in each of equal steps from `low` to `high`.
+        rows: the worst first; all of them where there are few.
+    """
+
+    answers: str
+    top: float
+    low: float
+    high: float
+    verdicts: Mapping[str, int]
+    counts: Mapping[str, tuple[int, ...]]
+    rows: tuple[RowPay, ...]
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> "RewardSpread":
+        """From a JSON object, as `dataclasses.asdict` makes it; each text is taken through the gate."""
+        rows = tuple(
+            RowPay(
+                printable(row["place"], _LONGEST),
+                row["verdict"],
+                row["own"],
+                {printable(name, _LONGEST): reward for name, reward in row["others"].items()},
+                printable(row["amiss"], _LONGEST),
+                tuple(printable(command, None) for command in row["reproduce"]),
+            )
+            for row in data["rows"]
+        )
+        counts = {name: tuple(steps) for name, steps in data["counts"].items()}
+        return cls(**dict(data) | {"answers": printable(data["answers"], _LONGEST), "counts": counts, "rows": rows})
+
+
+@dataclass(frozen=True)
 class Finding:
     """One verdict, ready to show: every text from the server is escaped, cut and free of secrets.
 
@@ -159,6 +220,7 @@ class Finding:
         drift: rows for the drift report, as JSON objects (`probes.drift_row`).
         readings: what the server's process held, where it was looked at, as JSON objects (`ProcessReading`).
         load: what came of episodes, so many at once, as JSON objects (`LoadLevel`).
+        rewards: what rows pay, where they were calibrated, as one JSON object (`RewardSpread`).
         docs: the address of the check's documentation.
     """
 
@@ -183,6 +245,7 @@ class Finding:
     drift: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     readings: tuple[Mapping[str, int], ...] = field(default=(), repr=False)
     load: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    rewards: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
     framework: bool = False
     caution: str = ""
     cause: Cause | None = None

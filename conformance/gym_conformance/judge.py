@@ -1,5 +1,6 @@
 """Judging: run a check on a gym, subject by subject, and say what was found."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from gym_conformance.checks.bench import Bench
@@ -13,7 +14,7 @@ from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import NotSent, OutOfTime, PathHangs
 from gym_conformance.session.curl import curl_script
-from gym_conformance.session.exchange import Request
+from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.trajectory import Schedule, dump
 
@@ -109,7 +110,11 @@ class Judge:
         finding = await self._ended(check, subject, trial)
         rows = tuple(row.as_json(self.gym.endpoint.secrets) for row in trial.drift)
         return replace(
-            finding, drift=rows, readings=tuple(map(asdict, trial.readings)), load=tuple(map(asdict, trial.load))
+            finding,
+            drift=rows,
+            readings=tuple(map(asdict, trial.readings)),
+            load=tuple(map(asdict, trial.load)),
+            rewards=(asdict(trial.rewards.spread(self._script, self._show)),) if trial.rewards else (),
         )
 
     async def _ended(self, check: Check, subject: object, trial: Trial, *, repeated: bool = False) -> Finding:
@@ -187,21 +192,23 @@ class Judge:
             verdict = Verdict.UNTESTABLE if unanswered else Verdict.NOTE
             reason = f"a server that answers: {cause}" if unanswered else ""
         endpoint, schedule = self.gym.endpoint, trial.schedule
-        script = curl_script(
-            trial.channel.exchanges, endpoint.url, endpoint.headers, endpoint.timeout, secrets=endpoint.secrets
-        )
         return replace(
             self._finding(check, subject, verdict, reason),
             expected=self._show(violation.expected),
             actual=self._show(violation.actual),
             why=check.why,
             hint=self._show(violation.hint),
-            reproduce=tuple(script),
+            reproduce=tuple(self._script(trial.channel.exchanges)),
             trajectory=tuple(self._show(step) for step in schedule.lines()) if schedule else (),
             replay=dump(schedule, check.id, endpoint.secrets) if schedule else "",
             framework=check.framework and trial.met_framework and verdict is not Verdict.UNTESTABLE,
             cause=violation.cause,
         )
+
+    def _script(self, exchanges: Sequence[Exchange]) -> list[str]:
+        """The commands that send the same requests."""
+        endpoint = self.gym.endpoint
+        return curl_script(exchanges, endpoint.url, endpoint.headers, endpoint.timeout, secrets=endpoint.secrets)
 
     def _finding(self, check: Check, subject: object, verdict: Verdict, reason: str = "") -> Finding:
         return check.finding(verdict, self._show(reason), subject=self._show(str(subject)))

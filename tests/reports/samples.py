@@ -1,10 +1,10 @@
 """Reports to write: a small one with everything in it, a hostile one, and a long one."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from gym_conformance.baseline import Stale
 from gym_conformance.drift.tool_drift import Weight
-from gym_conformance.findings import Cause, Finding, Verdict
+from gym_conformance.findings import Cause, Finding, RewardSpread, RowPay, Verdict
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.live_answer import LiveAnswer
 from gym_conformance.reports.endpoint_latency import Latency
@@ -99,9 +99,31 @@ DRIFT = DriftRow(
     detail="status 422; with celsius 200",
 )
 
+PAID = {"an empty output": 0.0, "the answer of example.jsonl:5": 1.0}
+SPREAD = RewardSpread(
+    "`\\boxed{{expected_answer}}`",
+    1.0,
+    0.0,
+    1.0,
+    {"fails": 1, "unchecked": 1, "holds": 9},
+    {"its own answer": (1, *[0] * 38, 9), "no answer": (30, *[0] * 39)},
+    (
+        RowPay("example.jsonl:4", "fails", 1.0, PAID, "the answer of example.jsonl:5", ("curl 'x'", "true")),
+        RowPay("example.jsonl:3", "unchecked", None),
+        RowPay("example.jsonl:1", "holds", 0.75, {"an empty output": 0.0}),
+    ),
+)
+CALIBRATED = replace(
+    PASSED,
+    check="calibration-gold",
+    level="SHOULD",
+    title="A row's own answer SHOULD earn the top reward",
+    rewards=(asdict(SPREAD),),
+)
+
 FULL = Report(
     TARGET,
-    (PASSED, FAILED, WARNED, UNTESTABLE, SKIPPED, ACCEPTED, NOTED, FRAMEWORK, CAUTIOUS, NOT_EXAMINED, KEPT),
+    (PASSED, CALIBRATED, FAILED, WARNED, UNTESTABLE, SKIPPED, ACCEPTED, NOTED, FRAMEWORK, CAUTIOUS, NOT_EXAMINED, KEPT),
     baseline="gym-baseline.toml",
     stale=(Stale("verify-floor", "*", "gym-baseline.toml", 7, "it no longer fails; remove the entry"),),
     drift=(DRIFT, DriftRow("argument-widened", Weight.NOTE, "get_weather", "the server takes more")),
@@ -132,6 +154,8 @@ def hostile(text: str) -> Report:
     failed = replace(FAILED, **fields, reproduce=(f"curl '{text}'", "true"))  # type: ignore[arg-type]
     untestable = replace(UNTESTABLE, subject=text, reason=text)
     accepted = replace(ACCEPTED, subject=text, accepted=text)
+    row = RowPay(text, "fails", 0.5, {text: 1.0}, text, (f"curl '{text}'",))
+    spread = replace(SPREAD, answers=text, counts={text: (1, 2)}, rows=(row,))
     drift = replace(
         DRIFT, kind=text, tool=text, argument=text, message=text, sources=(text,), declared={text: text}, served=text
     )
@@ -143,6 +167,7 @@ def hostile(text: str) -> Report:
             replace(NOTED, subject=text, actual=text, hint=text),
             replace(CAUTIOUS, caution=text),
             replace(NOT_EXAMINED, reason=text),
+            replace(CALIBRATED, rewards=(asdict(spread),)),
         ),
         stale=(Stale("verify-floor", text, "gym-baseline.toml", 7, text),),
         drift=(replace(drift, witness={text: text}, live=LiveAnswer.CONFIRMED, detail=text),),

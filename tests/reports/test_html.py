@@ -20,9 +20,18 @@ def test_all_that_was_found_is_in_it() -> None:
         assert said in text
 
 
+def test_the_rewards_of_rows_are_in_it_the_worst_first() -> None:
+    text = ParsedPage(html_report(FULL)).text
+    assert "9 rows pay their own answer alone, 1 do not, and 1 are unchecked." in text
+    assert text.index("example.jsonl:4") < text.index("example.jsonl:1 holds")
+    assert "Reproduce example.jsonl:4: the answer of example.jsonl:5" in text
+
+
 def test_sections_that_this_run_has_not_are_left_out() -> None:
-    assert {"checks", "findings", "clients", "drift", "latency", "memory"} <= set(ParsedPage(html_report(FULL)).ids)
-    assert not {"drift", "latency", "memory"} & set(ParsedPage(html_report(FIT)).ids)
+    assert {"checks", "findings", "clients", "drift", "latency", "memory", "rewards"} <= set(
+        ParsedPage(html_report(FULL)).ids
+    )
+    assert not {"drift", "latency", "memory", "rewards"} & set(ParsedPage(html_report(FIT)).ids)
 
 
 def test_nothing_is_loaded() -> None:

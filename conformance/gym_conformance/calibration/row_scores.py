@@ -39,6 +39,10 @@ class Question(StrEnum):
     EITHER = "what a fair verifier may pay or refuse"
 
 
+#: What every row is asked.
+ASKED: Final = (Question.GOLD, Question.FLOOR, Question.SWAP)
+
+
 @dataclass(frozen=True)
 class AnswerScore:
     """What verify gave; `reward` is None where it gave none that says something, and `why` says why."""
@@ -237,6 +241,10 @@ class Calibration:
             tried = next((one.score.why for one in scores.attempts if one.question is question), "")
             return tried or "no other row has an answer that is surely wrong here"
         return Hit(scores.row, worst.name, worst.score) if worst.score.reaches(scores.bar) else None
+
+    def outcomes(self, scores: RowScores) -> "dict[Question, Hit | str | None]":
+        """What came of the three questions to a row."""
+        return {question: self.outcome(scores, question) for question in ASKED}
 
     def tally(self, question: Question) -> RowTally:
         """What came of a question over the rows."""

@@ -8,6 +8,7 @@ two rows that it was not learned from. A row that cannot be tried is unchecked, 
 from collections.abc import Sequence
 from typing import Final
 
+from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.calibration.row_scores import (
     Calibration,
     Hit,
@@ -46,6 +47,14 @@ async def calibrated(trial: Trial) -> Calibration:
     if found.reason:
         raise (NotExamined if found.missing else NotApplicable)(found.reason)
     return found
+
+
+def counted(found: Calibration) -> RewardCounts:
+    """What the rows that were tried pay."""
+    counts = RewardCounts(found)
+    for scores in found.rows:
+        counts.add(scores, found.outcomes(scores))
+    return counts
 
 
 async def _ask(trial: Trial, question: Question, expected: str) -> None:
@@ -96,6 +105,7 @@ async def calibration_gold(trial: Trial, _: object) -> None:
 
     Our inference.
     """
+    trial.rewards = counted(await calibrated(trial))
     await _ask(trial, Question.GOLD, "a reward of {top} for each row's own answer, written as {words}")
     again = (await calibrated(trial)).earned_again
     trial.note += f"; what was recorded at the top is earned again in {again}" if again.of else ""

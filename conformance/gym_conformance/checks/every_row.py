@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.calibration.row_plan import RowPlan
-from gym_conformance.calibration.row_scores import AnswerScore, Calibration, Counting, Hit, Question, RowScores
+from gym_conformance.calibration.row_scores import ASKED, AnswerScore, Calibration, Counting, Hit, RowScores
 from gym_conformance.checks.calibrated import calibrated, hint_of, reproduce, said
 from gym_conformance.checks.calibrating import Calibrating
 from gym_conformance.checks.check import Level, check
@@ -25,8 +26,6 @@ AT_ONCE: Final = 64
 
 #: Lines that are written together.
 _LINES: Final = 256
-
-_ASKED: Final = (Question.GOLD, Question.FLOOR, Question.SWAP)
 
 #: What is known of a line.
 _ASKED_ALREADY: Final = 1
@@ -59,7 +58,7 @@ async def calibration_every_row(trial: Trial, _: object) -> None:
         raise Untestable("a mould or an oracle: answers are known from recorded rollouts alone, of a few rows")
     asked = _EveryRow(trial, found, plan)
     await asked.run()
-    tallies = {question: asked.counts[question].tally(question) for question in _ASKED}
+    tallies = {question: asked.counts[question].tally(question) for question in ASKED}
     telling = {question: tally for question, tally in tallies.items() if tally.telling}
     if telling:
         first, tally = next(iter(telling.items()))
@@ -78,7 +77,8 @@ class _EveryRow:
         self.plan = plan
         self.work = Calibrating(trial, Scoring(trial, at_once=AT_ONCE, seconds=float("inf"), noisy=found.noisy))
         self.known = [scores for scores in found.rows if scores.is_top]
-        self.counts = {question: Counting(found.chance(question)) for question in _ASKED}
+        self.counts = {question: Counting(found.chance(question)) for question in ASKED}
+        self.rewards = trial.rewards = RewardCounts(found)
         self.done: dict[str, bytearray] = {}
         self.lines: list[str] = []
 
@@ -146,7 +146,7 @@ class _EveryRow:
 
     def _retake(self, line: Any) -> None:
         self._mark(line["file"], line["line"], holds=line["verdict"] == "holds")
-        for question in _ASKED:
+        for question in ASKED:
             why = line["outcomes"].get(question.name.lower())
             source = Source(Path(line["file"]), line["line"])
             row = Row({"responses_create_params": {}}, source)
@@ -180,12 +180,11 @@ class _EveryRow:
 
     def _took(self, scores: RowScores) -> None:
         """Count a row, and write its line soon."""
-        outcomes = {question: self.found.outcome(scores, question) for question in _ASKED}
+        outcomes = self.found.outcomes(scores)
         hits = [each for each in outcomes.values() if isinstance(each, Hit)]
         for question, outcome in outcomes.items():
             self.counts[question].add(outcome)
-        unchecked = isinstance(outcomes[Question.GOLD], str)
-        verdict = "fails" if hits else "unchecked" if unchecked else "holds"
+        verdict = self.rewards.add(scores, outcomes)
         source = scores.row.source
         self._mark(str(source.path), source.line, holds=verdict == "holds")
         rewards = {"its own answer": scores.gold.reward}

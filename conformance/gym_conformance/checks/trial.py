@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.checks.bench import Bench, Learned, Settings, Tried
 from gym_conformance.checks.ending import Untestable, Violation
 from gym_conformance.checks.launched import Launched
@@ -27,7 +28,7 @@ class Trial:
     that broke a property; `volatile` names the places in replies that were not compared, since they differ between two
     runs alone, and `hidden` counts them among how many values in all; `shrinking` says that the fault is certain, and what is tried is to be a shorter example of it;
     `dismissed` tells the differences that chance may explain; `drift` are the rows for the drift report; `readings` are
-    of the server's process; `load` is what came of episodes, so many at once.
+    of the server's process; `load` is what came of episodes, so many at once, and `rewards` what rows pay.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -43,6 +44,7 @@ class Trial:
         self.drift: list[DriftRow] = []
         self.readings: list[ProcessReading] = []
         self.load: list[LoadLevel] = []
+        self.rewards: RewardCounts | None = None
         self._asked = self._times_asked()
         self._asked_sandboxes = self._times_asked_sandboxes()
         #: The last lines that a launched server printed since the trial began.

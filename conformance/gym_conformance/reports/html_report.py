@@ -22,6 +22,7 @@ from gym_conformance.reports.page.latency_plots import latency
 from gym_conformance.reports.page.load_plot import load
 from gym_conformance.reports.page.markup import Markup, element, join, text
 from gym_conformance.reports.page.memory_plot import memory
+from gym_conformance.reports.page.reward_strips import rewards
 from gym_conformance.reports.report import Conclusion, Report
 from gym_conformance.reports.terminal_text import framework_line, not_examined_lines
 
@@ -51,6 +52,8 @@ def html_report(report: Report) -> str:
         parts.append(memory(report.readings))
     if report.load:
         parts.append(load(report.load))
+    if report.rewards:
+        parts.append(rewards(report.rewards))
     skip = element("a", "Skip to the findings", href="#findings", class_="skip")
     return document(f"{report.conclusion}: {report.target['url']}", skip, _verdict(report), element("main", *parts))
 
@@ -216,6 +219,7 @@ def _navigation(report: Report) -> Markup:
         "Latency": bool(report.latency),
         "Memory": bool(report.readings),
         "Load": bool(report.load),
+        "Rewards": report.rewards is not None,
     }
     links = [element("a", name, href=f"#{name.lower()}") for name, present in there.items() if present]
     return element("nav", join(links), aria_label="Parts of the report")

@@ -194,7 +194,7 @@ def _finding(group: Group) -> str:
         "accepted": prose(first.accepted),
     }
     lines = [f"- {name}: {value}" for name, value in facts.items() if value]
-    commands = script(first, _SCRIPT)
+    commands = script(first.reproduce, _SCRIPT)
     if commands:
         lines += ["", "<details><summary>reproduce (bash)</summary>", "", fenced(commands, "sh"), "", "</details>"]
     return "\n".join([f"#### {_LABELS[group.label]} {group.label}: {prose(first.title)}", "", *lines])

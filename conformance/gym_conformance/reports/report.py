@@ -9,7 +9,16 @@ from typing import Any, Final
 
 from gym_conformance.baseline import Stale
 from gym_conformance.drift.tool_drift import Weight
-from gym_conformance.findings import NOT_SELECTED, Cause, Finding, LoadLevel, ProcessReading, Verdict, worst
+from gym_conformance.findings import (
+    NOT_SELECTED,
+    Cause,
+    Finding,
+    LoadLevel,
+    ProcessReading,
+    RewardSpread,
+    Verdict,
+    worst,
+)
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.endpoint_latency import Latency
@@ -155,6 +164,12 @@ class Report:
     def load(self) -> tuple[LoadLevel, ...]:
         """What came of episodes, so many at once; () where no load was asked for."""
         return tuple(map(LoadLevel.of, next((one.load for one in self.findings if one.load), ())))
+
+    @property
+    def rewards(self) -> RewardSpread | None:
+        """What rows pay: of all of them where all were asked; None where none was calibrated."""
+        found = [RewardSpread.of(one) for finding in self.findings for one in finding.rewards]
+        return max(found, key=lambda spread: sum(spread.verdicts.values()), default=None)
 
     @property
     def drift_conclusion(self) -> str:

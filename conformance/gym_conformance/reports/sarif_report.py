@@ -88,7 +88,7 @@ def _finding(finding: Finding, app: str) -> dict[str, Any]:
         "why it matters: ": finding.why,
         "likely: ": finding.hint,
         "cause, which other findings may share: ": finding.cause.headline if finding.cause else "",
-        "reproduce (bash):\n": script(finding),
+        "reproduce (bash):\n": script(finding.reproduce),
     }
     lines = [name + (value if name.endswith("\n") else shown(value)) for name, value in facts.items() if value]
     result: dict[str, Any] = {

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from gym_conformance.findings import Finding
 from gym_conformance.printable import printable
 
 #: Characters of any one text.
@@ -21,11 +20,11 @@ def shown(text: object, limit: int = TEXT) -> str:
     return printable(str(text), limit)
 
 
-def script(finding: Finding, limit: int = SCRIPT) -> str:
+def script(commands: Sequence[str], limit: int = SCRIPT) -> str:
     """The reproduction as shell commands, one a line; a comment if it is too long to show, '' if there is none."""
-    text = "\n".join(finding.reproduce[: limit + 1])
+    text = "\n".join(commands[: limit + 1])
     if len(text) > limit:
-        return f"# {len(finding.reproduce):,} commands, too long to show; the JSON report has them"
+        return f"# {len(commands):,} commands, too long to show; the JSON report has them"
     return text
 
 

@@ -127,7 +127,7 @@ def _cause(first: Finding, causes: Mapping[Cause, Sequence[str]]) -> Markup | No
 
 
 def _reproduction(first: Finding) -> list[Markup]:
-    commands = script(first)
+    commands = script(first.reproduce)
     if not commands:
         return []
     name = f"Reproduce {first.check} on {first.subject}"

@@ -1,0 +1,87 @@
+"""The rewards of all rows at a glance: how they spread, and the worst rows; in bounds, however many rows there are. Pure."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from gym_conformance.calibration.row_scores import ASKED, Calibration, Hit, Question, RowScores
+from gym_conformance.findings import RewardSpread, RowPay
+from gym_conformance.session.exchange import Exchange
+
+#: Steps from the least reward to the highest.
+_STEPS: Final = 40
+
+#: Rows that are kept, the worst first, and those of them that are shown with what reproduces them, in so many characters.
+_KEPT, _SCRIPTS, _LONGEST = 50, 10, 20_000
+
+#: The verdicts of a row, the worst first.
+VERDICTS: Final = ("fails", "unchecked", "holds")
+
+
+class RewardCounts:
+    """Counts what rows pay, one after the other, and keeps the worst."""
+
+    def __init__(self, found: Calibration) -> None:
+        known = [score.reward for row in found.rows for score in row.scores if score.reward is not None]
+        self.found = found
+        self.low = min(0.0, *known, *found.recorded, found.top)
+        self.high = max(*known, *found.recorded, found.top, self.low + 1e-9)
+        self.verdicts = Counter[str]()
+        self.counts = {question: [0] * _STEPS for question in ASKED}
+        self._kept: list[tuple[tuple[int, float, int], RowPay, tuple[Exchange, ...]]] = []
+
+    def add(self, scores: RowScores, outcomes: dict[Question, Hit | str | None]) -> str:
+        """Count a row; its verdict."""
+        hits = {question: hit for question, hit in outcomes.items() if isinstance(hit, Hit)}
+        silent = [isinstance(outcome, str) for outcome in outcomes.values()]
+        unchecked = all(silent) or (isinstance(outcomes[Question.GOLD], str) and not self.found.replayed)
+        verdict = "fails" if hits else "unchecked" if unchecked else "holds"
+        self.verdicts[verdict] += 1
+        self._count(Question.GOLD, scores.gold.reward)
+        for attempt in scores.attempts:
+            self._count(attempt.question, attempt.score.reward)
+        question, hit = next(iter(hits.items()), (None, None))
+        gap = max((_gap(asked, one, scores.bar) for asked, one in hits.items()), default=0.0)
+        others = {one.name: one.score.reward for one in scores.attempts if one.score.reward is not None}
+        pay = RowPay(str(scores.row), verdict, scores.gold.reward, others, (hit.name or str(question)) if hit else "")
+        key = (VERDICTS.index(verdict), -gap, sum(self.verdicts.values()))
+        self._kept.append((key, pay, hit.score.exchanges if hit else ()))
+        if len(self._kept) > 2 * _KEPT:
+            self._prune()
+        return verdict
+
+    def _count(self, question: Question, reward: float | None) -> None:
+        if reward is not None and question in self.counts:
+            step = int((reward - self.low) / (self.high - self.low) * _STEPS)
+            self.counts[question][min(max(step, 0), _STEPS - 1)] += 1
+
+    def _prune(self) -> None:
+        self._kept.sort(key=lambda kept: kept[0])
+        del self._kept[_KEPT:]
+
+    def spread(self, script: Callable[[Sequence[Exchange]], Sequence[str]], show: Callable[[str], str]) -> RewardSpread:
+        """What came of it, fit to show: `script` makes commands of exchanges, and `show` takes secrets out of a text."""
+        self._prune()
+        rows = []
+        for number, (_, pay, exchanges) in enumerate(self._kept):
+            commands = tuple(script(exchanges)) if exchanges and number < _SCRIPTS else ()
+            short = sum(map(len, commands)) <= _LONGEST
+            others = {show(name): reward for name, reward in pay.others.items()}
+            rows.append(
+                RowPay(show(pay.place), pay.verdict, pay.own, others, show(pay.amiss), commands if short else ())
+            )
+        return RewardSpread(
+            show(self.found.words),
+            self.found.top,
+            self.low,
+            self.high,
+            {verdict: self.verdicts[verdict] for verdict in VERDICTS},
+            {question.value: tuple(counts) for question, counts in self.counts.items()},
+            tuple(rows),
+        )
+
+
+def _gap(question: Question, hit: Hit, bar: float) -> float:
+    """How far a reward is from what it should be."""
+    reward = hit.score.reward or 0.0
+    return bar - reward if question is Question.GOLD else reward
