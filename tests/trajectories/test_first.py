@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.trajectories.first import around, at_once, known, known_disturbed, side_by_side, with_bounds
-from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.trajectory import Trajectory
 
 _TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -26,6 +28,18 @@ def test_recorded_ones_of_different_rows_come_first_and_made_up_ones_after_them(
     assert found[:2] == [long, other]
     assert found[3] is short
     assert [call.name for call in found[2].calls] == ["put_note", "get_note"], "a write, and then a read"
+
+
+@pytest.mark.parametrize(
+    "name", ["get_quote", "hutInfo", "kiln_status", "list_open_orders", "email_search", "lookup", "getquote"]
+)
+def test_a_read_is_known_by_its_name(name: str) -> None:
+    assert is_read(name)
+
+
+@pytest.mark.parametrize("name", ["set_status", "check_in_guest", "book_hut", "update_order_status", "now", "checkout"])
+def test_what_does_something_is_no_read(name: str) -> None:
+    assert not is_read(name)
 
 
 def test_without_rollouts_they_are_made_up() -> None:

@@ -37,7 +37,13 @@ TOOLS = [
     _tool("list_stars", near=_NULLABLE, cursor=_NULLABLE),
     _tool("get_star", star_id=_TEXT),
 ]
-ROW = Row({"responses_create_params": {"input": "Look.", "tools": TOOLS}}, Source(Path("rows.jsonl"), 1))
+
+
+def _row(tools: list[dict[str, Any]]) -> Row:
+    return Row({"responses_create_params": {"input": "Look.", "tools": tools}}, Source(Path("rows.jsonl"), 1))
+
+
+ROW = _row(TOOLS)
 
 
 def _stars() -> FastAPI:
@@ -77,13 +83,13 @@ def _stars() -> FastAPI:
     return app
 
 
-def _found() -> tuple[Trajectory, list[int], list[Any]]:
+def _found(row: Row = ROW) -> tuple[Trajectory, list[int], list[Any]]:
     """What is found, and the statuses and replies of running it again."""
 
     async def find(url: str) -> tuple[Trajectory, list[int], list[Any]]:
         transport = Transport(httpx.URL(url), deadline=10)
-        gym = await recognise(Endpoint(url, transport, 10), (ROW,), ())
-        found = await scouted(gym, ROW, ROW.tools, {})
+        gym = await recognise(Endpoint(url, transport, 10), (row,), ())
+        found = await scouted(gym, row, row.tools, {})
         outcome = await run(gym, Channel(gym.endpoint), found)
         await transport.aclose()
         return found, [step.status for step in outcome.calls], [step.body for step in outcome.calls]
@@ -102,6 +108,11 @@ def test_a_session_is_found_in_which_every_tool_takes_its_call() -> None:
     assert statuses == [200] * 6
     assert replies[3]["stars"] == [{"id": "S-3"}]
     assert replies[-1] == {"id": "S-1", "note": "text"}
+
+
+def test_no_read_is_made_again_where_nothing_was_written() -> None:
+    found, _, _ = _found(_row([_tool("explode", star_id=_TEXT), *TOOLS[1:]]))
+    assert [call.name for call in found.calls] == ["list_stars", "get_star", "list_stars"]
 
 
 def test_a_call_that_works_is_varied_in_one_argument_at_a_time() -> None:

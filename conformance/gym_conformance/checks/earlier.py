@@ -5,11 +5,11 @@ all sessions share, and that no seed resets, is the commonest leak that shipped.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
@@ -20,7 +20,8 @@ from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.findings import Cause
-from gym_conformance.session.channel import Channel
+from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.before_and_after import (
     ChangedAnswer,
     by_design,
@@ -30,11 +31,20 @@ from gym_conformance.trajectories.before_and_after import (
     reads_on,
 )
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
-from gym_conformance.trajectories.execute import run, run_schedule
+from gym_conformance.trajectories.execute import FEW, beside, run, run_each, run_schedule
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_read
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, moved, volatile
+from gym_conformance.trajectories.outcome import (
+    Difference,
+    Outcome,
+    Place,
+    StepOutcome,
+    differences,
+    masked,
+    moved,
+    volatile,
+)
 from gym_conformance.trajectories.renaming import (
     names_in,
     new_names,
@@ -51,6 +61,9 @@ _TRAJECTORIES, _SETS = 3, 2
 
 #: Sessions that come and go between two reads of another, one after the other.
 _BETWEEN = 2
+
+#: No more trials beside each other than the server could score one by one in so many seconds.
+_BATCH_SECONDS = 1.0
 
 #: Runs of the control that show what differs anyway.
 _CONTROLS = 5
@@ -90,16 +103,19 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     if look and (change := await changed_since(trial.gym, look)) and _excludes_chance(trial):
         raise _violation(trial, change)
     found = known(knowledge)[:_TRAJECTORIES]
-    tried = 0
     probes = look.probes if look else ()
-    for probe in (*probes, *_reads_of(found, probes)):
-        tried += await _try_probe(trial, probe, found)
-    for trajectory in found:
-        tried += await _try_names(trial, trajectory, found)
-        await _expect_unmoved(trial, trajectory)
-    tried += await _expect_own_score(trial)
+    makers = [
+        *(make for probe in (*probes, *_reads_of(found, probes)) for make in _around(trial, probe, found)),
+        *(make for trajectory in found for make in _by_name(trial, trajectory, found)),
+        *await _by_number(trial, found),
+        *_by_answer(trial),
+    ]
+    for make in await _suspected(trial, makers, knowledge.sessions_in(_BATCH_SECONDS, at_most=FEW)):
+        await _expect_none(trial, make())
     looked = await _expect_unchanged_afresh(trial, found)
-    trial.note = f"{tried} pairs of sessions" + (f", and {looked} more on a process started for it" if looked else "")
+    trial.note = f"{len(makers)} pairs of sessions" + (
+        f", and {looked} more on a process started for it" if looked else ""
+    )
 
 
 def _reads_of(found: Sequence[Trajectory], probes: Sequence[Trajectory]) -> Iterator[Trajectory]:
@@ -110,25 +126,6 @@ def _reads_of(found: Sequence[Trajectory], probes: Sequence[Trajectory]) -> Iter
         if new := {call.name for call in reads.calls} - asked:
             asked |= new
             yield reads
-
-
-async def _try_probe(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> int:
-    """Compare a probe before and after other sessions, and its reads around them; the number of pairs."""
-    for writes in found:
-        await _expect_unchanged(trial, probe, writes)
-    for writes in found[:_BETWEEN]:
-        await _expect_steady(trial, probe, writes)
-    return len(found) + len(found[:_BETWEEN])
-
-
-async def _try_names(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -> int:
-    """Compare a trajectory after sessions that used its names, on its own row and on others; the number of pairs."""
-    sets = names_in(trajectory)
-    others = (other for other in found if other.row is not trajectory.row)
-    pairs = [*((names, trajectory) for names in sets[:_SETS]), *zip(sets, others, strict=False)]
-    for names, other in pairs:
-        await _expect_strangers(trial, trajectory, names, other)
-    return len(pairs)
 
 
 async def _expect_unchanged_afresh(trial: Trial, found: Sequence[Trajectory]) -> int:
@@ -166,66 +163,129 @@ def _violation(trial: Trial, change: ChangedAnswer) -> Violation:
     )
 
 
-async def _expect_unchanged(trial: Trial, probe: Trajectory, writes: Trajectory) -> None:
-    """Compare a probe with its outcome just before another session."""
+@dataclass(frozen=True)
+class _Told:
+    """How a difference is told."""
 
-    async def around(between: Trajectory | None, channel: Channel) -> Difference | None:
-        before = await run(trial.gym, channel, probe)
-        if between:
-            await run(trial.gym, channel, _fresh(between))
-        return next(_but(mask, lasting([before], [await run(trial.gym, channel, probe)])), None)
+    schedule: Schedule
+    expected: str
+    actual: str = ""
+    hint: str = _STORE
 
-    mask: frozenset[Place] = frozenset()
-    if await around(writes, trial.channel) is None:
+
+class _Suspicion(Protocol):
+    """That an earlier session shows: a trial that it may have touched, and a control that it has not."""
+
+    told: _Told
+
+    async def tried(self, channel: Channel) -> Difference | None:
+        """How the trial differs."""
+
+    async def control(self, channel: Channel) -> Difference | None:
+        """How the control does."""
+
+    async def settle(self) -> None:
+        """Find out what differs anyway, to leave it out from now on."""
+
+
+_Maker = Callable[[], _Suspicion]
+
+
+async def _suspected(trial: Trial, makers: Sequence[_Maker], at_once: int) -> Sequence[_Maker]:
+    """Those whose trial differs, several of them beside each other; all of them where that gets no answer.
+
+    Nothing is told by it: what differs among others is tried alone.
+    """
+    if at_once == 1:
+        return makers
+    hangs = trial.gym.endpoint.hangs.copy()
+
+    async def differs(make: _Maker) -> bool:
+        return await make().tried(Channel(trial.gym.endpoint)) is not None
+
+    try:
+        differing = await beside([partial(differs, make) for make in makers], at_once)
+    except (ServerFault, PathHangs):
+        trial.gym.endpoint.hangs = hangs
+        return makers
+    return [make for make, each in zip(makers, differing, strict=True) if each]
+
+
+async def _expect_none(trial: Trial, suspicion: _Suspicion) -> None:
+    """Raise a violation where it holds, chance excluded."""
+    if await suspicion.tried(trial.channel) is None:
         return
-    first, *others = [await run(trial.gym, Channel(trial.gym.endpoint), probe) for _ in range(_CONTROLS)]
-    mask = mask.union(*(volatile(first, other) for other in others))
-    if await around(writes, trial.channel) is None:
+    await suspicion.settle()
+    trial.channel.exchanges.clear()
+    if await suspicion.tried(trial.channel) is None:
         return
-    if found := await beyond_chance(trial, partial(around, writes), partial(around, None)):
-        trial.schedule = Schedule((probe, writes, probe))
-        raise Violation(
-            f"{found.step} answers {found.expected!r}, as before another session came and went",
-            f"{found.actual!r} in a fresh session after it",
-            _STORE,
-            Cause.OUTLIVING_STATE,
-        )
+    if found := await beyond_chance(trial, suspicion.tried, suspicion.control):
+        told = suspicion.told
+        trial.schedule = told.schedule
+        expected = f"{found.step} answers {found.expected!r}{told.expected}"
+        raise Violation(expected, f"{found.actual!r}{told.actual}", told.hint, Cause.OUTLIVING_STATE)
 
 
-async def _expect_steady(trial: Trial, probe: Trajectory, writes: Trajectory) -> None:
-    """Hold a session's reads to what they were just before another session came and went.
+#: Runs a probe twice, with a session in between or none.
+_Twice = Callable[[Channel, Trajectory | None], Awaitable[tuple[Outcome, Outcome]]]
+
+
+class _Between:
+    """A probe just before another session, and just after it."""
+
+    def __init__(self, trial: Trial, twice: _Twice, writes: Trajectory, told: _Told) -> None:
+        self.told = told
+        self._trial, self._twice, self._writes = trial, twice, writes
+        self._mask: frozenset[Place] = frozenset()
+
+    async def tried(self, channel: Channel) -> Difference | None:
+        return self._change(*await self._twice(channel, _fresh(self._writes)))
+
+    async def control(self, channel: Channel) -> Difference | None:
+        return self._change(*await self._twice(channel, None))
+
+    async def settle(self) -> None:
+        for _ in range(_CONTROLS):
+            self._mask |= volatile(*await self._twice(Channel(self._trial.gym.endpoint), None))
+
+    def _change(self, before: Outcome, after: Outcome) -> Difference | None:
+        return next((one for one in lasting([before], [after]) if not masked(one.place, self._mask)), None)
+
+
+def _around(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> Iterator[_Maker]:
+    """A probe in sessions before and after others, and in one that lasts while others come and go.
 
     What is never the same in two sessions, such as a list that grows with each of them, is the same within one.
     """
     reads = len(probe.calls)
-    twice = replace(probe, calls=(*probe.calls, *probe.calls))
+    both = replace(probe, calls=(*probe.calls, *probe.calls))
 
-    async def around(between: Trajectory | None, channel: Channel) -> Difference | None:
-        others = (_fresh(between),) if between else ()
-        order = (0,) * (1 + reads) + (1,) * (others[0].steps if others else 0)
-        outcome = (await run_schedule(trial.gym, channel, Schedule((twice, *others), order)))[0]
-        before, after = Outcome(outcome.calls[:reads]), Outcome(outcome.calls[reads:])
-        return next(_but(mask, lasting([before], [after])), None)
+    async def in_two(channel: Channel, between: Trajectory | None) -> tuple[Outcome, Outcome]:
+        before = await run(trial.gym, channel, probe)
+        if between:
+            await run(trial.gym, channel, between)
+        return before, await run(trial.gym, channel, probe)
 
-    async def unsteady() -> frozenset[Place]:
-        outcome = await run(trial.gym, Channel(trial.gym.endpoint), twice)
-        return volatile(Outcome(outcome.calls[:reads]), Outcome(outcome.calls[reads:]))
+    async def in_one(channel: Channel, between: Trajectory | None) -> tuple[Outcome, Outcome]:
+        others = (between,) if between else ()
+        order = (0,) * (1 + reads) + (1,) * (between.steps if between else 0)
+        outcome = (await run_schedule(trial.gym, channel, Schedule((both, *others), order)))[0]
+        return Outcome(outcome.calls[:reads]), Outcome(outcome.calls[reads:])
 
-    mask: frozenset[Place] = frozenset()
-    if await around(writes, trial.channel) is None:
-        return
-    mask = mask.union(*[await unsteady() for _ in range(_CONTROLS)])
-    trial.channel.exchanges.clear()
-    if await around(writes, trial.channel) is None:
-        return
-    if found := await beyond_chance(trial, partial(around, writes), partial(around, None)):
-        trial.schedule = Schedule((twice, writes), (0,) * (1 + reads) + (1,) * writes.steps)
-        raise Violation(
-            f"{found.step} answers {found.expected!r} again, as where no other session comes and goes in between",
-            f"{found.actual!r} after another session",
-            _STORE,
-            Cause.OUTLIVING_STATE,
+    for writes in found:
+        told = _Told(
+            Schedule((probe, writes, probe)),
+            ", as before another session came and went",
+            " in a fresh session after it",
         )
+        yield partial(_Between, trial, in_two, writes, told)
+    for writes in found[:_BETWEEN]:
+        told = _Told(
+            Schedule((both, writes), (0,) * (1 + reads) + (1,) * writes.steps),
+            " again, as where no other session comes and goes in between",
+            " after another session",
+        )
+        yield partial(_Between, trial, in_one, writes, told)
 
 
 def _fresh(trajectory: Trajectory) -> Trajectory:
@@ -234,61 +294,94 @@ def _fresh(trajectory: Trajectory) -> Trajectory:
     return renamed(trajectory, new_names(names[-1], Random())) if names else trajectory  # noqa: S311 - names, no secrets
 
 
-def _but(mask: frozenset[Place], found: Iterator[Difference]) -> Iterator[Difference]:
-    return (one for one in found if not any(one.place[:length] in mask for length in range(1, len(one.place) + 1)))
+#: Makes a run over a channel.
+_Made = Callable[[Channel], Awaitable[Outcome]]
 
 
-async def _expect_strangers(trial: Trial, trajectory: Trajectory, names: frozenset[Any], other: Trajectory) -> None:
-    """Compare a trajectory after a session with the same names with one after a session with other names.
+class _Likeness:
+    """Runs that are held to other runs."""
 
-    The earlier session makes the same calls, on the same row or on that of `other`, whose things take the names.
+    def __init__(self, trial: Trial, tried: _Made, control: _Made, told: _Told) -> None:
+        self.told = told
+        self._aside = Channel(trial.gym.endpoint)
+        self._tried, self._control = tried, control
+        self._reference: Outcome | None = None
+        self._mask: frozenset[Place] = frozenset()
+
+    async def tried(self, channel: Channel) -> Difference | None:
+        if self._reference is None:
+            await self._learn(1)
+        return self._unlike(await self._tried(channel))
+
+    async def control(self, channel: Channel) -> Difference | None:
+        return self._unlike(await self._control(channel))
+
+    async def settle(self) -> None:
+        await self._learn(_CONTROLS)
+
+    async def _learn(self, runs: int) -> None:
+        self._reference = self._reference or await self._control(self._aside)
+        for _ in range(runs):
+            self._mask |= volatile(self._reference, await self._control(self._aside))
+
+    def _unlike(self, outcome: Outcome) -> Difference | None:
+        found = differences(self._reference, outcome, self._mask) if self._reference else ()
+        return next((one for one in found if not by_design(one.place)), None)
+
+
+def _by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -> Iterator[_Maker]:
+    """A trajectory after a session with the same names, held to one after a session with other names.
+
+    The earlier session makes the same calls, on the same row or on that of another, whose things take the names.
     """
+    sets = names_in(trajectory)
+    others = (other for other in found if other.row is not trajectory.row)
     draw = Random()  # noqa: S311 - names, no secrets
-    earlier, spoken = replace(trajectory, row=other.row), next(iter(names_in(other)), frozenset[Any]())
 
-    async def after(channel: Channel, *, same: bool) -> Outcome:
+    async def after(channel: Channel, *, names: frozenset[Any], other: Trajectory, same: bool) -> Outcome:
+        earlier, spoken = replace(trajectory, row=other.row), next(iter(names_in(other)), frozenset[Any]())
         mine = new_names(names, draw)
         theirs = mine if same else new_names(names, draw)
         await run(trial.gym, channel, renamed(earlier, {**taking(spoken, theirs), **theirs}))
         return read_back(await run(trial.gym, channel, renamed(trajectory, mine)), mine)
 
-    await _expect_alike(
-        trial,
-        partial(after, same=True),
-        partial(after, same=False),
-        "as after a session that used other names",
-        Schedule((earlier, trajectory)),
-    )
+    for names, other in [*((names, trajectory) for names in sets[:_SETS]), *zip(sets, others, strict=False)]:
+        told = _Told(
+            Schedule((replace(trajectory, row=other.row), trajectory)), ", as after a session that used other names"
+        )
+        tried, control = [partial(after, names=names, other=other, same=same) for same in (True, False)]
+        yield partial(_Likeness, trial, tried, control, told)
 
 
-async def _expect_unmoved(trial: Trial, trajectory: Trajectory) -> None:
-    """Hold what a session's numbers move by to what they move by after a session that said other numbers.
+async def _by_number(trial: Trial, found: Sequence[Trajectory]) -> list[_Maker]:
+    """What a session's numbers move by, held to what they move by after a session that said other numbers.
 
     For what is never the same twice: a counter moves by the same whatever was said, and a sum does not.
     """
-    first, last = [await run(trial.gym, Channel(trial.gym.endpoint), trajectory) for _ in range(2)]
-    if not volatile(first, last):
-        return
 
-    async def after(channel: Channel, *, between: Trajectory) -> Outcome:
-        nonlocal last
-        before = last
-        await run(trial.gym, channel, between)
-        last = await run(trial.gym, channel, trajectory)
-        return moved(before, last)
+    def moving(trajectory: Trajectory, other: Trajectory) -> _Suspicion:
+        last: Outcome | None = None
 
-    if other := with_other_numbers(trajectory):
-        await _expect_alike(
-            trial,
-            partial(after, between=other),
-            partial(after, between=trajectory),
-            "more than before, as after a session that said the same numbers",
+        async def after(channel: Channel, *, between: Trajectory) -> Outcome:
+            nonlocal last
+            before = last or await run(trial.gym, channel, trajectory)
+            await run(trial.gym, channel, between)
+            last = await run(trial.gym, channel, trajectory)
+            return moved(before, last)
+
+        told = _Told(
             Schedule((trajectory, other, trajectory)),
+            ", more than before, as after a session that said the same numbers",
         )
+        return _Likeness(trial, partial(after, between=other), partial(after, between=trajectory), told)
+
+    twice = await run_each(trial.gym, [trajectory for trajectory in found for _ in range(2)])
+    moves = [one for one, first, second in zip(found, twice[::2], twice[1::2], strict=True) if volatile(first, second)]
+    return [partial(moving, one, other) for one in moves if (other := with_other_numbers(one))]
 
 
-async def _expect_own_score(trial: Trial) -> int:
-    """Compare what an answer earns on a row with what it earns after it was given to another row; the number of pairs.
+def _by_answer(trial: Trial) -> Iterator[_Maker]:
+    """What an answer earns on a row, after it was given to another row.
 
     A word that nobody has said before stands before the answer, so that no earlier score of it is known.
     """
@@ -296,7 +389,7 @@ async def _expect_own_score(trial: Trial) -> int:
     own = next((followed(row, rollout) for row, rollout in said), None)
     other = next((Trajectory(row) for row in trial.gym.rows if own and row is not own.row), None)
     if own is None or other is None:
-        return 0
+        return
     draw = Random()  # noqa: S311 - words, no secrets
 
     async def scored(channel: Channel, *, before: bool) -> Outcome:
@@ -306,48 +399,12 @@ async def _expect_own_score(trial: Trial) -> int:
         reward = (await run(trial.gym, channel, replace(other, answer=answer))).reward
         return Outcome((StepOutcome(VERIFY, HTTPStatus.OK.value, reward),))
 
-    await _expect_alike(
-        trial,
-        partial(scored, before=True),
-        partial(scored, before=False),
-        "as where the answer was not given to another row before",
+    told = _Told(
         Schedule((own, replace(other, answer=own.answer))),
+        ", as where the answer was not given to another row before",
         hint=_CACHED,
     )
-    return 1
-
-
-async def _expect_alike(
-    trial: Trial,
-    tried: Callable[[Channel], Awaitable[Outcome]],
-    control: Callable[[Channel], Awaitable[Outcome]],
-    words: str,
-    schedule: Schedule,
-    *,
-    hint: str = _STORE,
-) -> None:
-    """Hold runs to other runs, chance excluded."""
-    aside = Channel(trial.gym.endpoint)
-    reference = await control(aside)
-    mask = volatile(reference, await control(aside))
-
-    def unlike(outcome: Outcome) -> Difference | None:
-        return next((one for one in differences(reference, outcome, mask) if not by_design(one.place)), None)
-
-    async def held(make: Callable[[Channel], Awaitable[Outcome]], channel: Channel) -> Difference | None:
-        return unlike(await make(channel))
-
-    if unlike(await tried(trial.channel)) is None:
-        return
-    for _control in range(_CONTROLS):
-        mask |= volatile(reference, await control(aside))
-    trial.channel.exchanges.clear()
-    if unlike(await tried(trial.channel)) is None:
-        return
-    if found := await beyond_chance(trial, partial(held, tried), partial(held, control)):
-        trial.schedule = schedule
-        expected = f"{found.step} answers {found.expected!r}, {words}"
-        raise Violation(expected, f"{found.actual!r}", hint, Cause.OUTLIVING_STATE)
+    yield partial(_Likeness, trial, partial(scored, before=True), partial(scored, before=False), told)
 
 
 async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
@@ -357,7 +414,8 @@ async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
     """
     probe, *writes = schedule.trajectories
     if schedule.order:
-        await _expect_steady(trial, replace(probe, calls=probe.calls[: len(probe.calls) // 2]), writes[0])
+        once = replace(probe, calls=probe.calls[: len(probe.calls) // 2])
+        await _expect_none(trial, list(_around(trial, once, writes))[len(writes)]())
         return
     if change := (await changed(trial.gym, (probe,), writes)).change:
         raise _violation(trial, change)

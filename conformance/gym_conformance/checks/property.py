@@ -27,6 +27,9 @@ from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 #: How many schedules are tried at once if the property allows it, so that slow tools are waited for together.
 _TOGETHER = 8
 
+#: What breaks beside others is tried so often alone: a race does not show each time.
+_ALONE = 3
+
 #: No more at once than the server could score one by one in so many seconds: scoring may block its event loop.
 _BATCH_SECONDS = 1.0
 
@@ -111,7 +114,9 @@ class _Attempts:
         if self.jammed:
             results = [await self._try_one(schedule) for schedule in schedules]
         else:
-            ended = await asyncio.gather(*map(self._try_one, schedules), return_exceptions=True)
+            among = len(schedules) > 1
+            tries = (self._try_one(schedule, among=among) for schedule in schedules)
+            ended = await asyncio.gather(*tries, return_exceptions=True)
             if len(schedules) > 1 and any(map(_unanswered, ended)):
                 self.jammed = True
                 endpoint.hangs = hangs  # what is asked one at a time may be answered
@@ -122,9 +127,10 @@ class _Attempts:
                 self.certain = self.certain or found
                 raise found
             # what breaks only beside others is left to isolation-concurrent
-            if again := await self._try_one(found.schedule):
-                self.certain = self.certain or again
-                raise again
+            for _alone in range(_ALONE):
+                if again := await self._try_one(found.schedule):
+                    self.certain = self.certain or again
+                    raise again
         return None
 
     async def first(self, schedules: list[Schedule], size: int) -> Broken | None:
@@ -136,8 +142,9 @@ class _Attempts:
                 return broken
         return None
 
-    async def _try_one(self, schedule: Schedule, *, last: bool = False) -> Broken | None:
+    async def _try_one(self, schedule: Schedule, *, last: bool = False, among: bool = False) -> Broken | None:
         fresh = Trial(self.trial.bench)
+        fresh.among = among
         fresh.shrinking = self.certain is not None and not last
         self.tried += 1
         fresh.tried.trials += 1

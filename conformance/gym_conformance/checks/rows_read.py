@@ -13,9 +13,8 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import reads_on
-from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.generate import is_read, named_values
 from gym_conformance.trajectories.outcome import Outcome, Place, differences, volatile
@@ -130,8 +129,7 @@ async def _rewards(trial: Trial, rows: Sequence[Row]) -> list[list[Any]]:
     tried = [(tuple[Call, ...](), PLAIN_ANSWER), *((each.calls, each.answer) for each in [*recorded, *made])]
     answers = dict.fromkeys(answer for row in rows for answer in knowledge.answers.get(row, ())[:_ANSWERS])
     tried += [(tuple[Call, ...](), answer) for answer in answers]
-    endpoint = trial.gym.endpoint
-    return [
-        [(await run(trial.gym, Channel(endpoint), Trajectory(row, calls, answer=answer))).reward for row in rows]
-        for calls, answer in tried
-    ]
+    outcomes = iter(
+        await run_each(trial.gym, [Trajectory(row, calls, answer=answer) for calls, answer in tried for row in rows])
+    )
+    return [[next(outcomes).reward for _row in rows] for _output in tried]

@@ -42,7 +42,6 @@ _AROUND = 60
     needs=[RESOURCES_SERVER, SCORE],
     examples=any_told_apart,
     first=lambda knowledge: told_apart(knowledge, Random()),  # noqa: S311 - words, no secrets
-    together=False,
 )
 async def isolation_told(trial: Trial, schedule: Schedule) -> None:
     """Gives each of two sessions words of its own, in free texts of its calls and of its row, and looks for the others'.
@@ -58,7 +57,7 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
     rollouts = opened(trial.gym, trial.channel, schedule)
     most = max(trajectory.steps for trajectory in schedule.trajectories)
     steps = [tuple(range(len(rollouts)))] * most if schedule.concurrent else [(turn,) for turn in schedule.turns()]
-    words = _Words(schedule)
+    words = _Words(schedule, among=trial.among)
     for turns in steps:  # those of one step take it at the same time
         ended = await asyncio.gather(*(rollouts[turn].step() for turn in turns), return_exceptions=True)
         made = [(turn, rollouts[turn].exchanges[-1]) for turn in turns if rollouts[turn].exchanges]
@@ -74,8 +73,9 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
 class _Words:
     """Which session was told which word first, and in which request; and what each session has sent itself."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, *, among: bool) -> None:
         self._schedule = schedule
+        self._among = among
         self._told: dict[str, tuple[int, Exchange]] = {}
         self._sent: list[set[str]] = [set() for _ in schedule.trajectories]
 
@@ -94,6 +94,8 @@ class _Words:
         for marker in markers(exchange.reply.text) - self._sent[turn] if exchange.reply else ():
             if marker in self._told:
                 raise _overheard(self._schedule, turn, exchange, marker, self._told[marker])
+            if self._among:  # a session of another schedule was told it: where this one is tried alone, one of its own is
+                raise Violation(f"{exchange.request.path} knows nothing of {marker!r}", "it does", _STORE)
 
 
 def _overheard(

@@ -27,6 +27,7 @@ class Trial:
     `note` says of a pass how it came about, `caution` why it says less than it seems to; `schedule` is the shortest one
     that broke a property; `volatile` names the places in replies that were not compared, since they differ between two
     runs alone, and `hidden` counts them among how many values in all; `shrinking` says that the fault is certain, and what is tried is to be a shorter example of it;
+    `among` that others are tried at the same time, so that what breaks is a suspicion;
     `dismissed` tells the differences that chance may explain; `drift` are the rows for the drift report; `readings` are
     of the server's process; `load` is what came of episodes, so many at once, and `rewards` what rows pay.
     """
@@ -39,6 +40,7 @@ class Trial:
         self.volatile: set[str] = set()
         self.hidden = (0, 0)
         self.shrinking = False
+        self.among = False
         self.dismissed: list[str] = []
         self.schedule: Schedule | None = None
         self.drift: list[DriftRow] = []

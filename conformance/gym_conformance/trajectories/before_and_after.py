@@ -6,7 +6,6 @@ before, and is the same in all runs after, and is not the same before and after,
 among so many runs no other order of theirs has this form, and chance is what `evidence` allows.
 """
 
-import asyncio
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.first import bare_reads, made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_read
@@ -157,17 +156,15 @@ async def run_times(
     gym: Gym, trajectory: Trajectory, times: int, failures: list[Exchange] | None = None
 ) -> list[Outcome]:
     """Run it so many times, a few at once, and put the first errors into `failures`."""
-    free = asyncio.Semaphore(_AT_ONCE)
 
     async def once() -> Outcome:
-        async with free:
-            channel = Channel(gym.endpoint)
-            outcome = await run(gym, channel, trajectory)
+        channel = Channel(gym.endpoint)
+        outcome = await run(gym, channel, trajectory)
         if failures is not None and len(failures) < _FAILURES:
             failures.extend(one for one in channel.exchanges if one.reply and is_error(one.reply.status))
         return outcome
 
-    return list(await asyncio.gather(*(once() for _ in range(times))))
+    return await beside([once] * times, _AT_ONCE)
 
 
 def lasting(before: Sequence[Outcome], after: Sequence[Outcome]) -> Iterator[Difference]:

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import SEED_SESSION
@@ -18,8 +19,13 @@ from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 from gym_schemas import admits
 
+T = TypeVar("T")
+
 #: Sessions of a crowd that take their steps at the same time.
 _AT_ONCE = 16
+
+#: Sessions that are run beside each other, where none is what is being tested, so that slow tools are waited for together.
+FEW: Final = 8
 
 
 class TrajectoryRun:
@@ -112,6 +118,24 @@ class TrajectoryRun:
         return StepOutcome.of_verify(self._kept(await self.session.verify(scored)))
 
 
+async def beside(works: Iterable[Callable[[], Awaitable[T]]], at_once: int = FEW) -> list[T]:
+    """The results of all, so many at once; all have ended when the first failure among them is raised."""
+    free = asyncio.Semaphore(at_once)
+
+    async def one(work: Callable[[], Awaitable[T]]) -> T:
+        async with free:
+            return await work()
+
+    ended = await asyncio.gather(*map(one, works), return_exceptions=True)
+    return [_result(each) for each in ended]
+
+
+def _result(ended: T | BaseException) -> T:
+    if isinstance(ended, BaseException):
+        raise ended
+    return ended
+
+
 async def _finish(rollout: TrajectoryRun, free: asyncio.Semaphore) -> None:
     async with free:
         await rollout.finish()
@@ -123,6 +147,11 @@ async def run(gym: Gym, channel: Channel, trajectory: Trajectory) -> Outcome:
     outcome = await rollout.finish()
     await rollout.session.close()
     return outcome
+
+
+async def run_each(gym: Gym, trajectories: Iterable[Trajectory]) -> list[Outcome]:
+    """Run each alone, in a fresh session, a few beside each other."""
+    return await beside(partial(run, gym, Channel(gym.endpoint), each) for each in trajectories)
 
 
 def opened(gym: Gym, channel: Channel, schedule: Schedule) -> list[TrajectoryRun]:

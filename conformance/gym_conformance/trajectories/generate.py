@@ -1,9 +1,10 @@
 """Strategies for trajectories and schedules: from the rows' tools, and from what recorded rollouts and replies taught."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hypothesis import strategies as st
 
@@ -19,27 +20,19 @@ CALLS = 6
 #: Values of one form that are kept for an argument.
 _FORMED = 6
 
-#: Names that begin like this are assumed to read; this weights choices and never decides a verdict.
-_READS = (
-    *(
-        "get",
-        "list",
-        "count",
-        "read",
-        "show",
-        "search",
-        "find",
-        "check",
-        "view",
-        "query",
-        "describe",
-        "where",
-        "who",
-        "status",
-        "look",
-    ),
-    *("look", "fetch", "inspect", "retrieve", "browse"),
+#: Words that are assumed to read, and words that do something: the first of them in a tool's name says which it is. This
+#: weights choices and never decides a verdict.
+_READS: Final = re.compile(
+    "browse|check|count|describe|details?|fetch|find|get|history|info|information|inspect|inventory|list|look|lookup|overview|"
+    "query|read|retrieve|search|show|state|status|summary|view|where|who"
 )
+_DOES: Final = re.compile(
+    "accept|add|apply|approve|assign|cancel|change|checkin|checkout|clear|close|create|delete|do|edit|execute|join|leave|"
+    "make|mark|modify|move|open|out|pay|put|reject|remove|rename|reply|reserve|reset|save|send|set|start|stop|submit|take|"
+    "toggle|update|write"
+)
+
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 @dataclass(frozen=True)
@@ -140,8 +133,11 @@ def named_values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def is_read(tool: str) -> bool:
-    """Whether the tool's name sounds like a read."""
-    return tool.lower().startswith(_READS)
+    """Whether the tool's name sounds like a read: `get_quote`, `hutInfo`, `kiln_status`; not `set_status`, `check_in`."""
+    words = [word.lower() for word in _WORD.findall(tool)]
+    known = next((word for word in words if _READS.fullmatch(word) or _DOES.fullmatch(word)), "")
+    joined = not known and len(words) == 1 and _READS.match(words[0])
+    return bool(joined or _READS.fullmatch(known)) and words[:2] not in (["check", "in"], ["check", "out"])
 
 
 @st.composite

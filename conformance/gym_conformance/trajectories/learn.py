@@ -4,13 +4,14 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.execute import beside, run, run_each
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, places
@@ -71,7 +72,7 @@ async def _session_seconds(gym: Gym) -> float:
 
 async def _played(gym: Gym, trajectories: Iterable[Trajectory]) -> list[StepOutcome]:
     """What the tools answered."""
-    return [step for each in trajectories for step in (await run(gym, Channel(gym.endpoint), each)).calls]
+    return [step for outcome in await run_each(gym, trajectories) for step in outcome.calls]
 
 
 def _arguments(calls: Iterable[Call]) -> dict[str, tuple[Any, ...]]:
@@ -95,7 +96,7 @@ async def _found(
     """What is found to work on rows with tools that no recorded rollout calls."""
     called = {call.name for call in recorded}
     asked = [row for row in rows if not {tool.name for tool in row.tools} <= called]
-    found = [await scouted(gym, row, row.tools, words) for row in asked]
+    found = await beside(partial(scouted, gym, row, row.tools, words) for row in asked)
     return tuple(each for each in found if each.calls)
 
 

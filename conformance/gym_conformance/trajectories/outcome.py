@@ -93,7 +93,7 @@ def differences(expected: Outcome, actual: Outcome, mask: frozenset[Place] = fro
     for number, (one, two) in enumerate(zip(expected.steps, actual.steps, strict=True)):
         before, after = ({"status": step.status, "body": step.body} for step in (one, two))
         for change in json_differences(before, after, (number,)):
-            if not _masked(change.way, mask):
+            if not masked(change.way, mask):
                 yield Difference(change.way, one.name, change.before, change.after)
 
 
@@ -128,10 +128,11 @@ def named(mask: Iterable[Place], outcome: Outcome) -> set[str]:
 def compared(outcome: Outcome, mask: frozenset[Place]) -> int:
     """How many values remain to be compared, statuses left out."""
     places = (place for number, step in enumerate(outcome.steps) for place in _leaves(step.body, (number, "body")))
-    return sum(not _masked(place, mask) for place in places)
+    return sum(not masked(place, mask) for place in places)
 
 
-def _masked(place: Place, mask: frozenset[Place]) -> bool:
+def masked(place: Place, mask: frozenset[Place]) -> bool:
+    """Whether the mask has the place, or one that it is part of."""
     return any(place[:length] in mask for length in range(1, len(place) + 1))
 
 

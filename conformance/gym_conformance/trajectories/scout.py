@@ -49,9 +49,11 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
         await scout.find(tool)
     for tool in reads:
         await scout.go_on(tool)
-    if writes:  # and what was written shows in the end
-        scout.calls += [scout.taken[tool.name] for tool in reads if tool.name in scout.taken]
-    return Trajectory(row, tuple(scout.calls))
+    # what was written shows in the end, in reads that were not made since
+    since = next((at for at in reversed(range(len(scout.calls))) if not is_read(scout.calls[at].name)), -1) + 1
+    known = [scout.taken[tool.name] for tool in reads if tool.name in scout.taken]
+    again = [call for call in known if since and call not in scout.calls[since:]]
+    return Trajectory(row, (*scout.calls, *again))
 
 
 def _adds(tool: Tool) -> bool:

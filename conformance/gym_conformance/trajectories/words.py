@@ -4,9 +4,9 @@ A made-up text reaches little of a server that looks things up. What a tool know
 fields, or in what the user says. A word is known where the tool answers it otherwise than words that nobody knows.
 """
 
-import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from random import Random
 from typing import Any, Final
@@ -17,10 +17,8 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
+from gym_conformance.trajectories.execute import beside
 from gym_schemas import NoValue, admits, minimal, sampled
-
-#: Tools that are asked at the same time: a slow server answers all of them in time.
-_AT_ONCE = 4
 
 #: Words that a tool is asked about, for each row, and calls that are kept for each tool.
 _WORDS, _KEPT = 16, 4
@@ -43,14 +41,9 @@ async def known_arguments(gym: Gym, rows: Sequence[Row]) -> dict[str, tuple[Any,
         ServerFault: the server does not answer.
     """
     asked = [(tool, row) for row in rows for tool in row.tools]
-    free = asyncio.Semaphore(_AT_ONCE)
-
-    async def known_to(tool: Tool, row: Row) -> list[Any]:
-        async with free:
-            return await _known(gym, tool, row)
-
     found: dict[str, list[Any]] = {}
-    for (tool, _), known in zip(asked, await asyncio.gather(*(known_to(*each) for each in asked)), strict=True):
+    answered = await beside(partial(_known, gym, tool, row) for tool, row in asked)
+    for (tool, _), known in zip(asked, answered, strict=True):
         found.setdefault(tool.name, []).extend(known)
     return {name: tuple(known) for name, known in found.items() if known}
 
