@@ -76,6 +76,7 @@ class _Attempts:
         trial: whose search it is.
         tried: how many were tried.
         jammed: several at once got no answer in time.
+        among: several are tried now.
         certain: the first that broke the property, as it was found: chance is excluded for it.
         excuses: why some could not be compared.
         volatile: what was left out as volatile.
@@ -92,6 +93,7 @@ class _Attempts:
     trial: Trial
     tried: int = 0
     jammed: bool = False
+    among: bool = False
     certain: Broken | None = None
     excuses: Counter[str] = field(default_factory=Counter)
     volatile: set[str] = field(default_factory=set)
@@ -114,9 +116,9 @@ class _Attempts:
         if self.jammed:
             results = [await self._try_one(schedule) for schedule in schedules]
         else:
-            among = len(schedules) > 1
-            tries = (self._try_one(schedule, among=among) for schedule in schedules)
-            ended = await asyncio.gather(*tries, return_exceptions=True)
+            self.among = len(schedules) > 1
+            ended = await asyncio.gather(*map(self._try_one, schedules), return_exceptions=True)
+            self.among = False
             if len(schedules) > 1 and any(map(_unanswered, ended)):
                 self.jammed = True
                 endpoint.hangs = hangs  # what is asked one at a time may be answered
@@ -142,9 +144,9 @@ class _Attempts:
                 return broken
         return None
 
-    async def _try_one(self, schedule: Schedule, *, last: bool = False, among: bool = False) -> Broken | None:
+    async def _try_one(self, schedule: Schedule, *, last: bool = False) -> Broken | None:
         fresh = Trial(self.trial.bench)
-        fresh.among = among
+        fresh.among = self.among
         fresh.shrinking = self.certain is not None and not last
         self.tried += 1
         fresh.tried.trials += 1

@@ -91,11 +91,11 @@ class _Words:
         Raises:
             Violation: another session was told it.
         """
-        for marker in markers(exchange.reply.text) - self._sent[turn] if exchange.reply else ():
-            if marker in self._told:
-                raise _overheard(self._schedule, turn, exchange, marker, self._told[marker])
-            if self._among:  # a session of another schedule was told it: where this one is tried alone, one of its own is
-                raise Violation(f"{exchange.request.path} knows nothing of {marker!r}", "it does", _STORE)
+        strange = markers(exchange.reply.text) - self._sent[turn] if exchange.reply else frozenset[str]()
+        for marker in strange & self._told.keys():
+            raise _overheard(self._schedule, turn, exchange, marker, self._told[marker])
+        if strange and self._among:  # another schedule's: where this one is tried alone, it overhears one of its own
+            raise Violation(f"{exchange.request.path} knows nothing of {min(strange)!r}", "it does", _STORE)
 
 
 def _overheard(
