@@ -31,6 +31,8 @@ _MARKUP: Final = " \t\r\n`$\"'*."
 
 _NUMBER: Final = re.compile(r"[-+]?\d[\d,]*(\.\d+)?")
 
+_WORD: Final = re.compile(r"\w")
+
 #: Two numbers may be close enough to be the same answer to a verifier that allows for rounding.
 _CLOSE: Final = 0.1
 
@@ -199,4 +201,9 @@ def may_be_the_same(one: str, other: str) -> bool:
 
 def _is_part(one: str, other: str) -> bool:
     """Whether one text stands in the other as words of it."""
-    return bool(one) and re.search(rf"(?<!\w){re.escape(one)}(?!\w)", other) is not None
+    at = other.find(one) if one else -1
+    while at >= 0:
+        if not _WORD.match(other[at - 1 : at]) and not _WORD.match(other, at + len(one)):
+            return True
+        at = other.find(one, at + 1)
+    return False

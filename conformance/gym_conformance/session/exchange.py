@@ -5,10 +5,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies, received
-from gym_conformance.documents import bulk, parsed_bytes, too_deep
+from gym_conformance.documents import DEEPEST, bulk, parsed_bytes, too_deep
 
 #: Of an integer, its sign counted.
 _DIGITS = 300
@@ -101,12 +101,13 @@ class Reply:
         if too_much := bulk(self.body):
             return None, too_much
         try:
-            value = json.loads(self.body.decode(), parse_constant=_refuse_constant, parse_int=_integer)
+            value = _DECODER.decode(self.body.decode())
         except RecursionError:
             return None, "nested too deep to read"
         except ValueError as error:
             return None, str(error) or "not JSON"
-        return (None, "nested too deep to read") if too_deep(value) else (value, "")
+        deep = self.body.count(b"[") + self.body.count(b"{") > DEEPEST and too_deep(value)
+        return (None, "nested too deep to read") if deep else (value, "")
 
     @property
     def said(self) -> Any:
@@ -156,3 +157,7 @@ def _integer(digits: str) -> int | float:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+#: Made once, since `json.loads` makes one for each text.
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_integer)
