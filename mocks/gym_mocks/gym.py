@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from time import time
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -248,12 +247,7 @@ class MockGym:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _server(self, name: str) -> Registered:

@@ -11,7 +11,6 @@ import threading
 from collections import Counter
 from contextlib import suppress
 from enum import StrEnum
-from types import TracebackType
 from typing import Any, Final, Self
 
 from gym_mocks.addresses import LOOPBACK
@@ -89,9 +88,7 @@ class Outside:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _note(self, what: str) -> None:

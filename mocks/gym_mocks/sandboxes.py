@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from types import TracebackType
 from typing import Any, Final, Self
 
 from gym_mocks.addresses import LOOPBACK
@@ -129,9 +128,7 @@ class Sandboxes:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _answer(self, operation: str, given: dict[str, Any]) -> dict[str, Any]:

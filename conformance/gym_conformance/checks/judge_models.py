@@ -11,34 +11,19 @@ from typing import Any, Final
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
+from gym_conformance.checks.in_form import expect_named_cause, expect_reported
 from gym_conformance.checks.launched import FakeModel, JudgeModels, Saying
 from gym_conformance.checks.needs import RESOURCES_SERVER, reverify_mode
-from gym_conformance.checks.trial import Trial, describe
+from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
-from gym_conformance.contract.statuses import is_crash
 from gym_conformance.contract.verify_reply import is_masked
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.server_fault import Fault, ServerFault
 
-#: Exceptions that say that the code met what it did not expect, and not what it met.
-_SLIPS: Final = (
-    "AttributeError",
-    "AssertionError",
-    "IndexError",
-    "JSONDecodeError",
-    "KeyError",
-    "NameError",
-    "TypeError",
-    "UnboundLocalError",
-)
-
 #: More than a judge model's context holds.
 _LONG: Final = response([message("word " * 50_000)])
-
-#: What frameworks say of an error that nobody handled.
-_NOTHING_SAID: Final = ("", "Internal Server Error", "An unknown error occurred")
 
 
 def _sayings(_trial: Trial) -> Iterable[Saying]:
@@ -64,27 +49,18 @@ async def judge_answers(trial: Trial, saying: Saying) -> None:
     Our inference: nemo-gym passes the error on with its text, and later versions report it as `_ng_failure_class`.
     """
     reply = await _verified(trial, saying)
-    if is_crash(reply.status) and names_no_cause(reply.text):
-        raise Violation(
-            f"a score, or an error that names its cause, when the judge model answers {saying}",
-            describe(reply),
-            "The scorer assumes what the judge model's answer looks like.",
-        )
-    body = reply.json() if reply.is_json else None
-    if reply.status == HTTPStatus.OK and not (
-        isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)
+    expect_named_cause(
+        reply,
+        f"a score when the judge model answers {saying}",
+        "The scorer assumes what the judge model's answer looks like.",
+    )
+    expect_reported(reply, "verify does not report what its judge model did.")
+    if (
+        saying is Saying.FAILURE
+        and reply.status == HTTPStatus.OK
+        and not is_masked(reply.json() if reply.is_json else None)
     ):
-        raise Violation(
-            "a reward, or _ng_failure_class", describe(reply), "verify does not report what its judge model did."
-        )
-    if saying is Saying.FAILURE and reply.status == HTTPStatus.OK and not is_masked(body):
         await _expect_told_apart(trial, _reward(reply))
-
-
-def names_no_cause(said: str) -> bool:
-    """Whether an error says nothing, or is the bare `repr` of a programming error."""
-    text = said.strip().strip('"')
-    return text in _NOTHING_SAID or text.startswith(_SLIPS)
 
 
 async def _expect_told_apart(trial: Trial, failed: Any) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 
 from gym_conformance.checks.check import Level, Need, check
 from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.judge_models import names_no_cause
+from gym_conformance.checks.in_form import expect_named_cause, expect_reported
 from gym_conformance.checks.launched import FakeHosts, OtherHosts
 from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.trial import Trial, describe
+from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import message, response
-from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.trajectories.before_and_after import writing
 
@@ -75,18 +74,14 @@ def _expect_form(exchange: Exchange, hosts: OtherHosts) -> None:
     reply = exchange.reply
     if reply is None:
         return
-    if is_crash(reply.status) and names_no_cause(reply.text):
-        raise Violation(
-            f"an answer, or an error that names its cause, where other hosts {_phrase(hosts)}",
-            f"{exchange.request.path}: {describe(reply)}",
-            "The code assumes what the other host's answer looks like; catch what the request may raise, and say so.",
-        )
-    body = reply.json() if reply.is_json else None
-    scored = isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)
-    if exchange.request.path == VERIFY and not is_error(reply.status) and not scored:
-        raise Violation(
-            "a reward, or _ng_failure_class", describe(reply), "verify does not report what other hosts did."
-        )
+    expect_named_cause(
+        reply,
+        f"an answer where other hosts {_phrase(hosts)}",
+        "The code assumes what the other host's answer looks like; catch what the request may raise, and say so.",
+        path=exchange.request.path,
+    )
+    if exchange.request.path == VERIFY:
+        expect_reported(reply, "verify does not report what other hosts did.")
 
 
 def _phrase(hosts: OtherHosts) -> str:

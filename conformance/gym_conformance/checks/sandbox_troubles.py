@@ -8,12 +8,11 @@ from collections.abc import Iterable
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.judge_models import names_no_cause
+from gym_conformance.checks.in_form import expect_named_cause, expect_reported
 from gym_conformance.checks.launched import FakeSandboxes, SandboxTrouble
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.trial import Trial, describe
+from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.policy_output import message, response
-from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.session.exchange import Reply
 
 #: Seconds within which a sandbox is closed after a verify.
@@ -50,19 +49,12 @@ async def sandbox_answers(trial: Trial, trouble: SandboxTrouble) -> None:
     answer.
     """
     reply = await _verified(trial, trouble)
-    if is_crash(reply.status) and names_no_cause(reply.text):
-        raise Violation(
-            f"a score, or an error that names its cause, when {trouble}",
-            describe(reply),
-            "The scorer assumes what the sandbox answers; catch what it may raise, and say so.",
-        )
-    body = reply.json() if reply.is_json else None
-    if not is_error(reply.status) and not (
-        isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)
-    ):
-        raise Violation(
-            "a reward, or _ng_failure_class", describe(reply), "verify does not report what its sandbox did."
-        )
+    expect_named_cause(
+        reply,
+        f"a score when {trouble}",
+        "The scorer assumes what the sandbox answers; catch what it may raise, and say so.",
+    )
+    expect_reported(reply, "verify does not report what its sandbox did.")
 
 
 @check(

@@ -1,6 +1,5 @@
 from dataclasses import dataclass
 from threading import Lock
-from types import TracebackType
 from typing import Self
 
 from gym_mocks.policy.policies import Policy
@@ -22,12 +21,7 @@ class Route:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 

@@ -1,0 +1,51 @@
+"""Answers in form: what a server owes to its client whatever the models, sandboxes and hosts do that it asks."""
+
+from typing import Final
+
+from gym_conformance.checks.ending import Violation
+from gym_conformance.checks.trial import describe
+from gym_conformance.contract.statuses import is_crash, is_error
+from gym_conformance.session.exchange import Reply
+
+#: Exceptions that say that the code met what it did not expect, and not what it met.
+_SLIPS: Final = (
+    "AttributeError",
+    "AssertionError",
+    "IndexError",
+    "JSONDecodeError",
+    "KeyError",
+    "NameError",
+    "TypeError",
+    "UnboundLocalError",
+)
+
+#: What frameworks say of an error that nobody handled.
+_NOTHING_SAID: Final = ("", "Internal Server Error", "An unknown error occurred")
+
+
+def expect_named_cause(reply: Reply, expected: str, hint: str, *, path: str = "") -> None:
+    """Require of a 5xx that it names its cause.
+
+    Raises:
+        Violation: it says nothing, or is the bare `repr` of a programming error.
+    """
+    if is_crash(reply.status) and _names_no_cause(reply.text):
+        actual = f"{path}: {describe(reply)}" if path else describe(reply)
+        raise Violation(f"{expected}, or an error that names its cause", actual, hint)
+
+
+def expect_reported(reply: Reply, hint: str) -> None:
+    """Require of a verify's reply that is no error that it has a reward, or says why it has none.
+
+    Raises:
+        Violation: it has neither `reward` nor `_ng_failure_class`.
+    """
+    body = reply.json() if reply.is_json else None
+    reported = isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)
+    if not is_error(reply.status) and not reported:
+        raise Violation("a reward, or _ng_failure_class", describe(reply), hint)
+
+
+def _names_no_cause(said: str) -> bool:
+    text = said.strip().strip('"')
+    return text in _NOTHING_SAID or text.startswith(_SLIPS)
