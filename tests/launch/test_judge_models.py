@@ -20,6 +20,9 @@ from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.judging import ended, telling
 from tests.twins.twin import dataset
 
+#: Made once: each takes longer than a request.
+_TLS = httpx.create_ssl_context()
+
 OF_JUDGE_MODELS = [check for check in JUDGE_MODELS if check.id in ("judge-answers", "judge-silent")]
 
 
@@ -30,9 +33,9 @@ def mocks() -> Iterator[MockPeers]:
 
 
 class _Judged(ReferenceServer):
-    """Asks its judge before it scores, and copes: within a second, and whatever is said."""
+    """Asks its judge before it scores, and copes: within seconds, and whatever is said."""
 
-    patience = 1.0
+    patience = 2.5
 
     def __init__(self, mocks: MockPeers) -> None:
         super().__init__()
@@ -40,7 +43,7 @@ class _Judged(ReferenceServer):
 
     async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         try:
-            async with httpx.AsyncClient(timeout=self.patience) as client:
+            async with httpx.AsyncClient(timeout=self.patience, verify=_TLS) as client:
                 reply = await client.post(self.judge, json={"input": "Is it right?"})
             self.read(reply)
         except httpx.TimeoutException:
@@ -71,7 +74,7 @@ class _Waits(_Judged):
 
 def _judge(server: ReferenceServer, judge_models: JudgeModels | None) -> dict[str, Any]:
     with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=3.0), dataset(), judge_models=judge_models)
+        run = Run(url, Options(url=url, timeout=6.0), dataset(), judge_models=judge_models)
         try:
             return {check.id: run.judge(check) for check in OF_JUDGE_MODELS}
         finally:
@@ -97,7 +100,7 @@ class _Strict(_Judged):
     earns, patience = 0.0, 30.0
 
     async def score(self, *_: object) -> Score:
-        async with httpx.AsyncClient(timeout=self.patience) as client:
+        async with httpx.AsyncClient(timeout=self.patience, verify=_TLS) as client:
             reply = await client.post(self.judge, json={"input": "Is it right?"})
         if reply.status_code != 200:
             return Score(self.earns)
@@ -138,7 +141,7 @@ def test_without_a_judge_it_does_not_apply(mocks: MockPeers) -> None:
 
 def _found(server: ReferenceServer, mocks: MockPeers, check: str) -> list[Finding]:
     with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=3.0), dataset(), judge_models=JudgeModels(("judge",), mocks))
+        run = Run(url, Options(url=url, timeout=6.0), dataset(), judge_models=JudgeModels(("judge",), mocks))
         try:
             return run.judge(next(one for one in (*CHECKS, *OF_JUDGE_MODELS) if one.id == check))
         finally:
