@@ -80,6 +80,13 @@ def test_why_a_process_of_its_own_does_not_start_is_read_from_its_log(tmp_path: 
     assert raised(["Traceback (most recent call last):", "INFO: see https://a: b"]) is None
 
 
+def test_data_that_a_library_wants_downloaded_is_named(tmp_path: Path) -> None:
+    said = "\n****\n  Resource wordnet not found.\n  Please use the NLTK Downloader to obtain the resource:\n****\n"
+    failure = {"type": "LookupError", "bases": ["LookupError"], "message": said, "name": "", "file": ""}
+    needs = "the network, or the files that it would download: LookupError: Resource wordnet not found."
+    assert reason(failure, Env("env", tmp_path), "python") == needs
+
+
 def test_an_application_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "drill.py").write_text("")
     server = application(tmp_path, "")

@@ -133,3 +133,24 @@ def test_one_who_waits_says_so(env: Env, kept: Path) -> None:
         (kept / key / "bin" / "python").touch()
     assert waiting.result(30) == str(kept / key / "bin" / "python")
     assert said == ["env: another run installs it; waiting"]
+
+
+def test_an_interpreter_that_only_pyenv_has_will_do(
+    env: Env, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minor = f"{sys.version_info.major}.{sys.version_info.minor}"
+    own = tmp_path / "pyenv" / "versions" / f"{minor}.0" / "bin"
+    own.mkdir(parents=True)
+    (own / f"python{minor}").symlink_to(Path(sys.executable).resolve())
+    for name, value in {"PATH": "", "UV_PYTHON_DOWNLOADS": "never", "UV_PYTHON_INSTALL_DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    assert Path(venv_cache.interpreter(env, minor, "", lambda _: None)).is_relative_to(kept)
+
+
+def test_an_interpreter_that_is_nowhere_is_named(env: Env, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+    (env.folder / ".python-version").write_text("3.99")
+    with pytest.raises(NotLaunched, match=r"^Python 3\.99, which is not here .*; install it, or give --gym-python"):
+        _made(env)
+    assert not [each for each in kept.iterdir() if each.suffix != ".lock"]

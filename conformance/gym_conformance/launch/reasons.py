@@ -19,7 +19,7 @@ _CREDENTIAL = re.compile(r"key|token|secret|passw|credential|(^|_)cx$", re.IGNOR
 NETWORK = re.compile(
     r"Connection refused|Max retries exceeded|Name or service not known|Temporary failure in name resolution"
     r"|Network is unreachable|NameResolutionError|Could not connect|couldn't connect|ConnectError|Tunnel connection failed"
-    r"|offline mode|LocalEntryNotFoundError",
+    r"|offline mode|LocalEntryNotFoundError|NLTK Downloader",
     re.IGNORECASE,
 )
 _NETWORK_TYPES = frozenset({"ConnectionError", "gaierror", "URLError", "ConnectError", "ProxyError", "MaxRetryError"})
@@ -36,7 +36,7 @@ _QUOTES = "'\""
 def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: PLR0911 - one for each kind
     """What is needed, to stand after "needs ". `failure` is what the child announced."""
     kind, bases, message = str(failure["type"]), set(failure["bases"]), str(failure["message"])
-    first = message.strip().splitlines()[0].strip()[:_CUT] if message.strip() else kind
+    first = next((line for raw in message.splitlines() if re.search(r"\w", line := raw.strip())), kind)[:_CUT]
     match kind:
         case "LaunchError":
             return message

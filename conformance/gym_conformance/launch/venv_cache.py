@@ -120,8 +120,12 @@ def _make(recipe: VenvRecipe, folder: Path, env: Env, lock: IO[bytes]) -> None:
     try:
         uv = _Uv(env, half, lock)
         # relocatable: its scripts find their interpreter also after the renaming
-        uv.run("venv", "--relocatable", "--no-project", "--python", recipe.python, str(half))
         uv.run(
+            f"Python {recipe.python}, which is not here and cannot be had; install it, or give --gym-python",
+            *("venv", "--relocatable", "--no-project", "--python", recipe.python, str(half)),
+        )
+        uv.run(
+            "requirements that can be installed",
             "pip",
             "install",
             "--python",
@@ -154,6 +158,12 @@ def _version(half: Path) -> tuple[int, ...]:
     return tuple(int(part) for part in said.split(".") if part.isdigit())
 
 
+def _pyenv_folders() -> list[str]:
+    """Where pyenv keeps interpreters: what it puts on PATH refuses to start unless that version is selected."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    return sorted(str(each / "bin") for each in root.glob("versions/3.*"))
+
+
 class _Uv:
     """Runs uv in an env's folder, where paths in its requirements start."""
 
@@ -166,13 +176,14 @@ class _Uv:
         self._lock = lock
         self._deadline = time.monotonic() + _PATIENCE
 
-    def run(self, *arguments: str, lines: Sequence[str] = ()) -> None:
+    def run(self, needs: str, *arguments: str, lines: Sequence[str] = ()) -> None:
         """Run it to its end.
 
         Raises:
-            NotLaunched: it fails, or does not end in time.
+            NotLaunched: it fails, which `needs` words, or does not end in time.
         """
         environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "CONDA_PREFIX")}
+        environment["PATH"] = os.pathsep.join([*filter(None, [os.environ.get("PATH")]), *_pyenv_folders()])
         try:
             with (
                 self._said.open("w+b") as said,
@@ -195,7 +206,7 @@ class _Uv:
                     if process.poll() is None:
                         os.killpg(process.pid, signal.SIGKILL)
                 if process.returncode:
-                    raise self._refusal("requirements that can be installed", said)
+                    raise self._refusal(needs, said)
         finally:
             self._said.unlink(missing_ok=True)
 
