@@ -2,12 +2,14 @@
 
     python benchmarks/rows_rate.py [ROWS] [LINES]
 
-ROWS are asked, of a file of LINES. The server is a quiz of `gym_mocks` in a process of its own. The bare client posts the
-same bodies over the same transport, and reads the replies as JSON; it makes the bodies beforehand.
+ROWS are asked, of a file of LINES. The server is a quiz of `gym_mocks` in a process of its own. The bare client
+sends the same bodies, made beforehand, over plain sockets, one for each in flight, reads each reply whole and parses the
+reward: the least that any client must do. CPU is of the client's process alone, and says more on a busy machine.
 """
 
 import asyncio
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -16,15 +18,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import httpx
+from urllib.parse import urlsplit
 
 from gym_conformance.checks.every_row import AT_ONCE, calibration_every_row
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.dataset import load
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
-from gym_conformance.session.transport import Transport
 
 SERVER = """
 import sys
@@ -60,23 +60,28 @@ def write(folder: Path, lines: int) -> Path:
     return file
 
 
-async def bare(url: str, bodies: Sequence[tuple[str, bytes]]) -> float:
-    """Requests a second."""
-    transport = Transport(httpx.URL(url), deadline=30.0)
+async def bare(url: str, bodies: Sequence[tuple[str, bytes]]) -> tuple[float, float]:
+    """Requests a second, and CPU seconds for each: a socket for each of those in flight, no pool, no record."""
+    parts = urlsplit(url)
     left = iter(bodies)
 
     async def work() -> None:
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
         for path, body in left:
-            headers = {"content-type": "application/json"}
-            reply = await transport.handle_async_request(
-                httpx.Request("POST", url + path, headers=headers, content=body)
-            )
-            json.loads(reply.content)
+            head = f"POST {path} HTTP/1.1\r\nhost: {parts.netloc}\r\ncontent-type: application/json\r\n"
+            writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", answer, re.IGNORECASE)
+            if length is None or answer[9:12] != b"200":
+                raise SystemExit(f"an answer that is none: {answer!r}")
+            reply = json.loads(await reader.readexactly(int(length[1])))
+            if path == "/verify":
+                float(reply["reward"])
+        writer.close()
 
-    started = time.perf_counter()
+    started, used = time.perf_counter(), time.process_time()
     await asyncio.gather(*(work() for _ in range(AT_ONCE)))
-    await transport.aclose()
-    return len(bodies) / (time.perf_counter() - started)
+    return len(bodies) / (time.perf_counter() - started), (time.process_time() - used) / len(bodies)
 
 
 def main() -> None:
@@ -95,12 +100,15 @@ def main() -> None:
         dataset = load([file])
         print(f"{lines} lines read in {time.perf_counter() - started:.1f} s")
         run = Run(url, Options(url=url, rows=asked, reports=(Path(folder) / "report.jsonl",)), dataset)
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         (finding,) = run.judge(calibration_every_row)
         seconds, sent = time.perf_counter() - started, run.effort().requests
+        used = (time.process_time() - used) / sent
         run.close()
         print(finding.verdict.value, finding.reason[:120])
-        print(f"--gym-rows {asked}: {asked / seconds:.0f} rows and {sent / seconds:.0f} requests a second")
+        print(
+            f"--gym-rows {asked}: {asked / seconds:.0f} rows and {sent / seconds:.0f} requests a second, {used * 1e6:.0f} us each"
+        )
         print(f"memory at its peak: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
         wrong = response([message("Answer: another")])
         pairs = (
@@ -111,8 +119,9 @@ def main() -> None:
                 ("/verify", json.dumps({**row_of(at), "response": wrong}).encode()),
             )
         )
-        rate = asyncio.run(bare(url, list(pairs)))
-        print(f"bare client: {rate:.0f} requests a second; ratio {sent / seconds / rate:.2f}")
+        rate, least = asyncio.run(bare(url, list(pairs)))
+        print(f"bare client: {rate:.0f} requests a second, {least * 1e6:.0f} us each")
+        print(f"ratio {sent / seconds / rate:.2f}; of CPU {least / used:.2f}")
         server.stdin.close()
 
 
