@@ -2,7 +2,9 @@
 
 import json
 import random
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, ClassVar
 
@@ -254,3 +256,27 @@ def test_calls_are_made_twice_turned_and_changed_in_one_argument(
 def test_look_alike_letters_are_told_and_no_finding() -> None:
     (strict,) = calibrated(fair, quizzed())["calibration-strict"]
     assert "look-alike letters and digits: 0 of 8 rows" in strict.reason
+
+
+def pays_last_choice(row: Json, words: str) -> float:
+    """Reads the last of the row's own choices that stands between tags."""
+    named = [one for one in re.findall("<choice>(.*?)</choice>", words) if one in row["options"].values()]
+    return float(named[-1:] == [row["options"][row["expected_answer"]]])
+
+
+def test_of_choices_the_wrong_ones_are_the_row_s_own() -> None:
+    """Those of other rows are none here, and a verifier may pass over them."""
+    pairs = list(CAPITALS.items())
+    rows = []
+    for at, (country, capital) in enumerate(pairs):
+        options = {"A": f"{capital} in {country}", "B": f"a town north of {country}", "C": f"no town of {country}"}
+        right = "ABC"[at % 3]
+        options["A"], options[right] = options[right], options["A"]
+        rows.append({**row_of(country, right), "options": options})
+    answered = [{**row, "text": row["options"][row["expected_answer"]]} for row in rows]
+    rollouts = quizzed(pays_last_choice, "<choice>{text}</choice>", answered).rollouts
+    data = replace(quizzed(pays_last_choice, "", rows), rollouts=rollouts)
+    found = calibrated(pays_last_choice, data)
+    assert "{options[expected_answer]}" in found["calibration-gold"][0].reason
+    assert telling(found) == {"calibration-strict"}, found  # another case is none of its choices
+    assert "the right answer, taken back: 0 of" in found["calibration-pressed"][0].reason

@@ -63,7 +63,12 @@ def probes(
 
 
 def _wrong_texts(mould: TextMould, right: str, scores: RowScores, rows: Sequence[RowScores]) -> list[str]:
-    """What fills the mould in other rows and is surely wrong in this one, beginning with the next row."""
+    """What is surely wrong in this row: its own other choices, or else what fills the mould in other rows.
+
+    No choice of another row's is one here, and whoever passes over it has not taken it for an answer.
+    """
+    if mould.hole.key:
+        return mould.hole.others(scores.row.data)
     at = rows.index(scores)
     own = GivenAnswer((), gold=(right,))
     filled = (mould.fill(other.row.data) for other in (*rows[at + 1 :], *rows[:at]))

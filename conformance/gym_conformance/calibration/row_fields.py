@@ -165,6 +165,18 @@ class Hole:
         text = RENDERINGS[self.rendering](chosen(value, value_at(data, self.key)) if self.key else value)
         return text if text and len(text) <= _LONGEST else None
 
+    def others(self, data: Mapping[str, Any]) -> list[str]:
+        """The row's other choices as they would be written; none where the field holds no choices."""
+        choices, right = value_at(data, self.path), self.text(data)
+        names = [
+            name
+            for each in (choices if isinstance(choices, list) else [choices])
+            if isinstance(each, dict)
+            for name in each
+        ]
+        texts = (RENDERINGS[self.rendering](chosen(choices, name)) for name in names) if self.key else ()
+        return [text for text in dict.fromkeys(texts) if text and text != right]
+
 
 def chosen(choices: Any, key: Any) -> Any:
     """The choice of that name: in an object, or in a list of objects of one key each, as `options` often is."""
