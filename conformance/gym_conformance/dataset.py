@@ -144,7 +144,10 @@ def _read_line(line: bytes, source: Source, reader: Repeats) -> Row | Rollout:
     if isinstance(data.get("task_id"), dict) and isinstance(data.get("task_input"), dict):
         return Row(_flat(data["task_input"]), source, data)
     if not isinstance(data.get("responses_create_params"), dict):
-        what = "the row has no responses_create_params; give rows as `gym eval run` reads them"
+        what = (
+            "the row has no responses_create_params; give rows as `gym eval run` reads them, or, if only an environment "
+            "server understands them, that server's address (--gym-url; section run)"
+        )
         raise BadData(f"{source.path}, line {source.line}: {what}")
     return Rollout(data, source) if _is_rollout(data) else Row(data, source)
 

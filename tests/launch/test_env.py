@@ -7,6 +7,7 @@ import pytest
 
 from gym_conformance.launch.env import BadConfig, Env, NoEnv, find_envs, find_server
 from gym_conformance.launch.launched_server import Launch, LaunchedServer, NotLaunched
+from gym_conformance.launch.venv_recipe import read_recipe
 from tests.launch.drills import NOBODY
 
 _SERVER = "{name}:\n  resources_servers:\n    {inner}:\n      entrypoint: app.py\n"
@@ -128,6 +129,50 @@ def test_an_environment_whose_server_lives_elsewhere(tmp_path: Path) -> None:
     ]
     with pytest.raises(NoEnv, match=r"no config\.yaml that names a server of its repo"):
         find_envs(["environments/lost"], tmp_path)
+
+
+def test_a_benchmark_takes_its_server_from_files_that_it_names(tmp_path: Path) -> None:
+    """`benchmarks/NAME` of nemo-gym 0.7.0: most name another env's YAML, and inherit its instances under new names."""
+    judge = "      judge:\n        type: responses_api_models\n        name: judge\n"
+    base = _SERVER.format(name="sums", inner="sums") + judge
+    server = _env(tmp_path / "resources_servers" / "sums", sums=base)
+    inherits = "hard_sums:\n  _inherit_from: sums\n"
+    written = {"chained": "", "hard": inherits, "circular": "", "lost": "hard_sums:\n  _inherit_from: sums\n"}
+    for name, text in written.items():
+        home = tmp_path / "benchmarks" / name
+        home.mkdir(parents=True)
+        paths = ["benchmarks/circular/config.yaml"] if name == "circular" else []
+        paths += [] if name == "lost" else ["resources_servers/sums/configs/sums.yaml", "not/there.yaml"]
+        (home / "config.yaml").write_text(f"config_paths: {paths}\n{text}")
+    found = find_envs(["benchmarks/*"], tmp_path)
+    assert [(env.name, env.folder, env.root) for env in found] == [
+        (name, server, tmp_path) for name in ("chained", "circular", "hard")
+    ]
+    servers = {env.name: find_server(env.folder, env.config) for env in found}
+    assert {name: (one.name, one.models) for name, one in servers.items()} == {
+        "chained": ("sums", ("judge",)),
+        "circular": ("sums", ("judge",)),
+        "hard": ("hard_sums", ("judge",)),
+    }
+    declared = Launch(found[2], NOBODY).specification(1)["declared"]
+    assert declared["hard_sums"]["resources_servers"] == declared["sums"]["resources_servers"]
+
+
+def test_a_server_in_a_package_of_its_own(tmp_path: Path) -> None:
+    """Its YAML may lie beside it; it is imported from where the package is, and what that requires is found there."""
+    folder = tmp_path / "repo" / "src" / "games" / "chess"
+    folder.mkdir(parents=True)
+    for each in (folder, folder.parent):
+        (each / "__init__.py").touch()
+    (folder / "app.py").touch()
+    (folder / "chess.yaml").write_text(_SERVER.format(name="chess_1", inner="chess"))
+    (env,) = find_envs([str(folder)], tmp_path)
+    assert env.root == tmp_path / "repo" / "src"
+    assert env.project == folder
+    (tmp_path / "repo" / "pyproject.toml").write_text('[project]\nname = "games"\ndependencies = ["roman"]\n')
+    assert env.project == tmp_path / "repo"
+    assert "roman" in read_recipe(env, "", "").requirements
+    assert find_server(folder).name == "chess_1"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ BAD = {
     "two values": (_ROW[:-1] + b" {}", "rows.jsonl, line 1: not JSON (Extra data at column 46); each line must be one JSON object"),
     "empty": (b"", "rows.jsonl: the file is empty; give a JSONL file with one row a line"),
     "blank": (b"\n \n", "rows.jsonl: the file is empty; *"),
-    "no row": (b'{"prompt": "hi"}', "rows.jsonl, line 1: the row has no responses_create_params; give rows as `gym eval run` reads them"),
+    "no row": (b'{"prompt": "hi"}', "rows.jsonl, line 1: the row has no responses_create_params; give rows as `gym eval run` reads them, or, if only an environment server understands them, that server's address (--gym-url; section run)"),
     "null for a row's heart": (b'{"responses_create_params": null}', "rows.jsonl, line 1: the row has no responses_create_params; *"),
     "an array": (b"[1]", "rows.jsonl, line 1: not a JSON object; each line must be one row"),
     "one big array": (b"[\n" + _ROW + b"]", "rows.jsonl, line 1: not JSON (*); each line must be one JSON object"),

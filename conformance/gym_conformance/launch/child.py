@@ -139,7 +139,7 @@ def resolve(spec: dict[str, Any]) -> Any:
     omegaconf = importlib.import_module("omegaconf").OmegaConf
     parser = framework("global_config", "config.global_config").GlobalConfigDictParser()
     settings = omegaconf.from_dotlist(spec["settings"])
-    initial = omegaconf.merge(mocked(spec, omegaconf.to_container(omegaconf.load(spec["config"]))), settings)
+    initial = omegaconf.merge(mocked(spec, spec["declared"]), settings)
     return parser.parse_no_environment(initial_global_config_dict=initial)
 
 

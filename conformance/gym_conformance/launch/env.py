@@ -5,10 +5,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from glob import glob
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from gym_conformance.documents import read_yaml
+from gym_conformance.documents import read_yaml, yaml_mapping
 from gym_conformance.printable import Refusal
 
 #: `module:attribute`, an ASGI application.
@@ -19,6 +20,9 @@ _UNFIT = re.compile(r"[^\w .+@()=-]")
 
 #: Where a virtual environment keeps its interpreter, as `gym env start` makes it (nemo_gym/cli/setup_command.py, 0.4.0).
 _PYTHON = Path(".venv", "bin", "python")
+
+#: The files that say what an env requires.
+_REQUIRING = ("requirements.txt", "pyproject.toml")
 
 #: What the folders of servers are called that can be judged, and so the keys under which a YAML declares them; environment
 #: servers since nemo-gym 0.7.0.
@@ -60,9 +64,18 @@ class Env:
 
     @property
     def root(self) -> Path:
-        """Where `gym env start` is run, and what paths in its YAML are relative to."""
-        inside = self.folder.parent.name in (RESOURCES, ENVIRONMENT)
-        return self.folder.parent.parent if inside else self.folder
+        """Where `gym env start` is run, and what paths in its YAML are relative to; of a package, where it is imported from."""
+        if self.folder.parent.name in (RESOURCES, ENVIRONMENT):
+            return self.folder.parent.parent
+        return next(each for each in (self.folder, *self.folder.parents) if not (each / "__init__.py").is_file())
+
+    @property
+    def project(self) -> Path:
+        """The folder whose files say what it requires: its own, or of a package the nearest above that has such files."""
+        packaged = self.root != self.folder and self.folder.parent.name not in (RESOURCES, ENVIRONMENT)
+        above = takewhile(lambda each: each != self.root.parent.parent, self.folder.parents) if packaged else ()
+        said = (each for each in (self.folder, *above) if any((each / name).is_file() for name in _REQUIRING))
+        return next(said, self.folder)
 
     def interpreter(self, chosen: str = "") -> str:
         """The one it runs in: the user's choice, else its own, else ours."""
@@ -139,12 +152,13 @@ def _read(home: Path) -> Env | None:
     if (home / "app.py").is_file():
         return _at(home, home, data)
     config = home / "config.yaml"
+    root = home.parent.parent
     try:
-        declared = _configured_servers(config) if config.is_file() else []
+        declared = _configured_servers(config, root) if config.is_file() else []
     except BadConfig:
         return None
     declared.sort(key=lambda server: server.group != RESOURCES)  # the environment server beside it only relays
-    places = (home.parent.parent / server.group / server.inner for server in declared)
+    places = (root / server.group / server.inner for server in declared)
     folder = next((place for place in places if (place / "app.py").is_file()), None)
     return _at(home, folder, data, config) if folder else None
 
@@ -172,15 +186,17 @@ def _named(envs: tuple[Env, ...]) -> tuple[Env, ...]:
 def find_server(folder: Path, config: Path | None = None) -> ConfiguredServer:
     """The server that the folder's YAML files declare for it: of its name, else the first.
 
-    The file that bears the folder's name comes first, then the others by name; where a `config` is given, it alone counts.
+    The file that bears the folder's name comes first, then the others by name; where a `config` is given, it alone counts,
+    with what it takes in.
 
     Raises:
         BadConfig: there is none, or a file cannot be read.
     """
-    own = sorted(folder.glob("configs/*.yaml"), key=lambda file: (file.stem != folder.name, file.name))
-    files = [config] if config else own
+    own = [*folder.glob("configs/*.yaml")] or [*folder.glob("*.yaml")]
+    files = [config] if config else sorted(own, key=lambda file: (file.stem != folder.name, file.name))
+    root = config.parent.parent.parent if config else None
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
-    declared = [instance for file in files for instance in _configured_servers(file)]
+    declared = [instance for file in files for instance in _configured_servers(file, root)]
     if not declared:
         raise BadConfig(f"a YAML in configs/ that declares {group}.{folder.name}; {_count(files)}")
     return min(declared, key=lambda instance: (instance.inner != folder.name, instance.group != group))
@@ -190,12 +206,48 @@ def _count(files: list[Path]) -> str:
     return f"none of {len(files)} files does" if files else "there is no file"
 
 
-def _configured_servers(file: Path) -> list[ConfiguredServer]:
+def chained(file: Path, root: Path) -> dict[str, Any]:
+    """What a YAML declares, with the files of its `config_paths` below it, and instances with what they inherit.
+
+    So nemo-gym merges them (`load_extra_config_paths` and `_inherit_from` in nemo_gym/global_config.py, 0.7.0). What the
+    file itself declares comes first; files that cannot be read are left out.
+    """
+    own = dict(yaml_mapping(file))
+    merged: Mapping[str, Any] = own
+    for path in _files_below(own, root, (file,)):
+        merged = _over(merged, yaml_mapping(path))
+    inherited = {
+        name: merged.get(str(each.get("_inherit_from")), {}) for name, each in merged.items() if isinstance(each, dict)
+    }
+    return {name: _over(each, inherited[name]) if name in inherited else each for name, each in merged.items()}
+
+
+def _files_below(config: Mapping[str, Any], root: Path, above: tuple[Path, ...]) -> Iterator[Path]:
+    """The files that a YAML takes in, the last named first: it counts most."""
+    named = config.get("config_paths")
+    for name in reversed(named) if isinstance(named, list) else ():
+        path = root / str(name)
+        if path not in above:
+            yield path
+            yield from _files_below(yaml_mapping(path), root, (*above, path))
+
+
+def _over(upper: Any, lower: Any) -> Any:
+    """One mapping over another, and so all that they have in both."""
+    if not isinstance(upper, dict) or not isinstance(lower, dict):
+        return upper
+    return {key: _over(upper.get(key, value), value) for key, value in {**upper, **lower}.items()}
+
+
+def _configured_servers(file: Path, root: Path | None = None) -> list[ConfiguredServer]:
+    """The servers that a file declares; with a `root`, also those of the files that it takes in, after its own."""
     try:
         config = read_yaml(file)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise BadConfig(f"a YAML that can be read; {file.name} cannot: {why}") from None
+    if root:
+        config = chained(file, root)
     found = []
     for name, kinds in (config or {}).items() if isinstance(config, dict | None) else ():
         for group in (RESOURCES, ENVIRONMENT) if isinstance(kinds, dict) else ():

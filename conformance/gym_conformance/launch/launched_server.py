@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from gym_conformance.documents import parse_json
-from gym_conformance.launch.env import BadConfig, Env, find_server
+from gym_conformance.launch.env import BadConfig, Env, chained, find_server
 from gym_conformance.launch.reasons import missing_credentials, raised, reason
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets, named_values
@@ -156,6 +156,7 @@ class Launch:
             "folder": str(env.folder),
             "root": str(env.root),
             "config": str(instance.path),
+            "declared": chained(instance.path, env.root),
             "instance": instance.name,
             "group": instance.group,
             "inner": instance.inner,
@@ -335,7 +336,7 @@ class LaunchedServer:
                 env=_environment(self.launch.interpreter) | {MARK: self._mark},
             )
             assert self._guard.stdin is not None  # noqa: S101
-            self._guard.stdin.write(json.dumps(specification).encode() + b"\n")
+            self._guard.stdin.write(json.dumps(specification, default=str).encode() + b"\n")
             self._guard.stdin.flush()
         except OSError as error:
             raise NotLaunched(f"a working interpreter: {self.launch.interpreter}: {error.strerror}") from None

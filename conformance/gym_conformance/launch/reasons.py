@@ -90,7 +90,7 @@ def _config(kind: str, message: str, first: str) -> str:
 
 def _module(module: str, env: Env, python: str) -> str:
     top = module.partition(".")[0]
-    requirements = env.folder / "requirements.txt"
+    requirements = env.project / "requirements.txt"
     listed = requirements.is_file() and top != "nemo_gym"
     wanted = f"-r {quote(str(requirements))}" if listed else top.replace("_", "-")
     or_so = ", or --gym-install" if listed else ""

@@ -171,7 +171,7 @@ class _Uv:
         from uv import find_uv_bin  # noqa: PLC0415 - an extra
 
         self._uv = find_uv_bin()
-        self._folder = env.folder
+        self._folder = env.project
         self._said = half.with_suffix(".log")
         self._lock = lock
         self._deadline = time.monotonic() + _PATIENCE

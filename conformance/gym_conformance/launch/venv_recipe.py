@@ -95,7 +95,7 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
     """
     from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - an extra
 
-    settings = tuple((name, text) for name in FILES if (text := _text(env.folder / name)))
+    settings = tuple((name, text) for name in FILES if (text := _text(env.project / name)))
     texts = dict(settings)
     if texts.keys() >= {"requirements.txt", "pyproject.toml"}:
         raise BadRequirements("requirements.txt and pyproject.toml are both there, and NeMo Gym takes only one of them")
@@ -189,7 +189,7 @@ def _installed(root: Path) -> str:
 
 def _pinned(env: Env) -> str:
     """The Python that a `.python-version` names, without its patch release."""
-    for folder in (env.folder, env.root):
+    for folder in (env.folder, env.project, env.root):
         if found := _MINOR.match(_text(folder / ".python-version") or ""):
             return _interpreter(found[0])
     return ""
@@ -220,7 +220,7 @@ def _is_local(requirement: "Requirement | None", wanted: str) -> bool:
 
 def _lines_of(env: Env, name: str) -> Iterator[_Line]:
     """The lines of a requirements file of the env; none where it has no such file."""
-    path = env.folder / name
+    path = env.project / name
     return _lines(path) if _text(path) else iter(())
 
 

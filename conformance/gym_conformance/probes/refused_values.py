@@ -86,9 +86,12 @@ class _Place:
 
 
 async def refused_value(
-    gym: Gym, channel: Channel, definition: Definition, *, recorded_only: bool = False
+    gym: Gym, channel: Channel, definition: Definition, *, told: bool = False
 ) -> RefusedCall | None:
     """A call that the definition allows and the server refuses for its arguments, None if none is found.
+
+    Where the server itself has `told` what the tool takes, only recorded calls are tried, and one more argument is not
+    surely wrong: FastAPI passes it over.
 
     Raises:
         NoSession: the server does not take the seed.
@@ -99,13 +102,13 @@ async def refused_value(
     nodes = {name: document.alone(node) for name, node in (document.root.get("properties") or {}).items()}
     places = _recorded_places(gym, channel, definition)
     for place in places:
-        found = await _refused_in_place(place, Acceptance(schema), nodes)
+        found = await _refused_in_place(place, Acceptance(schema), nodes, told=told)
         if found is not None:
             return found
     smallest = first_call(definition)
     if not places and smallest is not None:
         places.append(_Place(gym, channel, definition.name, gym.row_for(definition), smallest.value))
-    for name, node in nodes.items() if places and not recorded_only else ():
+    for name, node in nodes.items() if places and not told else ():
         found = await _Argument(places[0], name, node).refused()
         if found is not None:
             return found
@@ -127,7 +130,9 @@ def _recorded_places(gym: Gym, channel: Channel, definition: Definition) -> list
     return sorted(found.values(), key=lambda each: len(each.before))[:_PLACES]
 
 
-async def _refused_in_place(place: _Place, acceptance: Acceptance, nodes: Mapping[str, Schema]) -> RefusedCall | None:
+async def _refused_in_place(
+    place: _Place, acceptance: Acceptance, nodes: Mapping[str, Schema], *, told: bool
+) -> RefusedCall | None:
     """The recorded call in its own place, if it is now refused as wrong arguments are."""
     if not isinstance(place.output, str):
         return None
@@ -136,7 +141,7 @@ async def _refused_in_place(place: _Place, acceptance: Acceptance, nodes: Mappin
     if not says_no(reply) or not acceptance.accepts(call) or (is_success(reply.status) and says_no(then)):
         return None
     was = f"recorded in {place.recorded} with the output {short(place.output)}"
-    async for name, wrong, wrongly, own, strange in _surely_wrong(place, call, nodes):
+    async for name, wrong, wrongly, own, strange in _surely_wrong(place, call, nodes, told=told):
         if alike(Answer(reply, own), Answer(wrongly, strange)) or _alike_at(name, reply, own, wrongly, strange):
             because = f"{was}; {short(wrong)}, which is surely wrong, is answered alike"
             mended = await _mended(place, nodes)
@@ -182,7 +187,7 @@ def _parts(reply: Reply, name: str) -> list[Reply]:
 
 
 async def _surely_wrong(
-    place: _Place, call: Mapping[str, Any], nodes: Mapping[str, Schema]
+    place: _Place, call: Mapping[str, Any], nodes: Mapping[str, Schema], *, told: bool
 ) -> AsyncIterator[tuple[str, Any, Reply, tuple[Any, ...], tuple[Any, ...]]]:
     """Calls that no server can accept, each with the wrong argument, its answer, and the values it mentions."""
     for name in call:
@@ -190,10 +195,11 @@ async def _surely_wrong(
             if name in nodes and not Acceptance(nodes[name]).accepts(strange):
                 wrong = {**call, name: strange}
                 yield name, wrong, (await place.ask(wrong))[1], (call[name],), (strange,)
-    wrong = {**call, UNNAMED: "a"}
-    reply = (await place.ask(wrong))[1]
-    for name in call:
-        yield name, wrong, reply, (name,), (UNNAMED,)
+    if not told:
+        wrong = {**call, UNNAMED: "a"}
+        reply = (await place.ask(wrong))[1]
+        for name in call:
+            yield name, wrong, reply, (name,), (UNNAMED,)
     yield "", {}, (await place.ask({}))[1], (), ()
 
 
