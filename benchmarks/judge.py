@@ -21,6 +21,7 @@ from gym_conformance.dataset import Dataset, load
 from gym_conformance.gym_under_test import recognise
 from gym_conformance.judge import Judge
 from gym_conformance.session.channel import Endpoint
+from gym_conformance.session.exchange import Reply
 from gym_conformance.session.transport import Transport
 from gym_mocks.reference import DATA, reference_app
 from gym_mocks.serving import serve
@@ -28,16 +29,19 @@ from gym_mocks.serving import serve
 TIMEOUT = 30.0
 
 
-class Recorder(httpx.AsyncBaseTransport):
+class Recorder:
     """Passes requests on and keeps them, to be sent again."""
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
-        self.sent: list[httpx.Request] = []
+        self.sent: list[tuple[str, bytes]] = []
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self.sent.append(request)
-        return await self.inner.handle_async_request(request)
+    async def send(self, method: str, message: bytes, *, fresh: bool = False) -> Reply:
+        self.sent.append((method, message))
+        return await self.inner.send(method, message, fresh=fresh)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
 
 
 async def measure(url: str, dataset: Dataset) -> tuple[float, float, float, int]:
@@ -51,8 +55,8 @@ async def measure(url: str, dataset: Dataset) -> tuple[float, float, float, int]
         await judge.judge(check)
     wall = time.perf_counter() - started
     started = time.perf_counter()
-    for request in recorder.sent:
-        await transport.handle_async_request(request)
+    for method, message in recorder.sent:
+        await transport.send(method, message)
     bare = time.perf_counter() - started
     await transport.aclose()
     return wall, endpoint.seconds, bare, len(recorder.sent)

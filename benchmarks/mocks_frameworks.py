@@ -16,6 +16,9 @@ from time import perf_counter
 import httpx
 import psutil
 
+from gym_conformance.contract.statuses import is_error
+from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.exchange import Request
 from gym_conformance.session.transport import Transport
 
 SERVER = """
@@ -78,12 +81,14 @@ def server(variant: str) -> Iterator[tuple[str, psutil.Process, float]]:
 async def answers(url: str, parallel: int) -> None:
     """So many answers of the policy."""
     transport = Transport(httpx.URL(url), deadline=60)
+    channel = Channel(Endpoint(url, transport, 60, in_flight=parallel))
     left = iter(range(COUNT))
 
     async def work() -> None:
         for _ in left:
-            asked = httpx.Request("POST", url, content=BODY, headers={"content-type": "application/json"})
-            (await transport.handle_async_request(asked)).raise_for_status()
+            reply = await channel.reply_to(Request("POST", "", BODY, {"content-type": "application/json"}))
+            if is_error(reply.status):
+                raise RuntimeError(reply.text)
 
     await asyncio.gather(*(work() for _ in range(parallel)))
     await transport.aclose()

@@ -13,6 +13,8 @@ from time import perf_counter
 
 import httpx
 
+from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.exchange import Request
 from gym_conformance.session.transport import Transport
 
 JSON = {"content-type": "application/json"}
@@ -23,6 +25,7 @@ LIMIT = 64 * 2**20  # bytes of a reply: token ids are many
 async def main(url: str, rows: list[bytes], parallel: int) -> None:
     """Run all rows; at most `parallel` at once, each worker on a connection of its own."""
     transport = Transport(httpx.URL(url), deadline=DEADLINE, limit=LIMIT)
+    channel = Channel(Endpoint(url, transport, DEADLINE, in_flight=parallel))
     waiting = iter(rows)
     rewards: list[float] = []
     times: list[float] = []
@@ -30,10 +33,10 @@ async def main(url: str, rows: list[bytes], parallel: int) -> None:
     async def work() -> None:
         for row in waiting:
             start = perf_counter()
-            reply = await transport.handle_async_request(httpx.Request("POST", url, content=row, headers=JSON))
+            reply = await channel.reply_to(Request("POST", "", row, JSON))
             times.append(perf_counter() - start)
-            if reply.status_code != HTTPStatus.OK:
-                raise RuntimeError(f"{reply.status_code}: {reply.text:.300}")
+            if reply.status != HTTPStatus.OK:
+                raise RuntimeError(f"{reply.status}: {reply.text:.300}")
             rewards.append(reply.json()["reward"])
 
     start = perf_counter()

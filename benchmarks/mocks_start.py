@@ -26,6 +26,8 @@ from typing import Any
 
 import httpx
 
+from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.exchange import Request
 from gym_conformance.session.transport import Transport
 from gym_mocks.examples import weather
 from gym_mocks.gym import MockGym
@@ -138,12 +140,12 @@ def starts() -> None:
 async def rate(url: str, body: bytes, count: int, parallel: int) -> float:
     """Answers per second."""
     transport = Transport(httpx.URL(url), deadline=DEADLINE)
+    channel = Channel(Endpoint(url, transport, DEADLINE))
     left = iter(range(count))
 
     async def work() -> None:
         for _ in left:
-            asked = httpx.Request("POST", url, content=body, headers={"content-type": "application/json"})
-            await transport.handle_async_request(asked)
+            await channel.reply_to(Request("POST", "", body, {"content-type": "application/json"}))
 
     start = perf_counter()
     await asyncio.gather(*(work() for _ in range(parallel)))

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, cast
 
 import httpx
 
+from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.exchange import Request
 from gym_conformance.session.transport import Transport
 
 if TYPE_CHECKING:
@@ -106,10 +108,10 @@ async def raw(url: httpx.URL, count: int) -> AsyncGenerator[list[Send]]:
 async def ours(url: httpx.URL, count: int) -> AsyncGenerator[list[Send]]:
     """One transport of ours."""
     async with Transport(url, deadline=TIMEOUT) as transport:
+        channel = Channel(Endpoint(str(url), transport, TIMEOUT, in_flight=count))
 
         async def send() -> int:
-            request = httpx.Request("POST", url, content=BODY, headers=HEADERS)
-            return (await transport.handle_async_request(request)).status_code
+            return (await channel.reply_to(Request("POST", "", BODY, HEADERS))).status
 
         yield [send] * count
 

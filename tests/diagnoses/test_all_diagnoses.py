@@ -12,6 +12,7 @@ from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.exchange import Exchange, Request
+from gym_conformance.session.transport import Transport
 
 VERIFIED = (Exchange(1, Request("POST", "/verify")),)
 
@@ -33,7 +34,7 @@ class Fixed:
 
 def explained(diagnoses: Diagnoses, exchanges: Sequence[Exchange] = ()) -> Missing | TryAgain | None:
     async def explain() -> Missing | TryAgain | None:
-        endpoint = Endpoint("http://127.0.0.1", httpx.AsyncHTTPTransport(), 1.0)  # nothing is sent
+        endpoint = Endpoint("http://127.0.0.1", Transport(httpx.URL("http://127.0.0.1"), deadline=1.0), 1.0)
         return await diagnoses.explain(Case(Bench(Gym(endpoint, Api(), ServerKind.OTHER, "")), exchanges))
 
     return asyncio.run(explain())

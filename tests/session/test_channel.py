@@ -2,26 +2,29 @@
 
 import asyncio
 
-import httpx
 import pytest
 
 from gym_conformance.session.channel import Channel, Endpoint, OutOfTime
-from gym_conformance.session.exchange import Request
+from gym_conformance.session.exchange import Reply, Request
 
 
-class Counting(httpx.AsyncBaseTransport):
+class Counting:
     """Answers with so many bytes; `most` were under way at once."""
 
     def __init__(self, size: int) -> None:
         self.body = bytes(size)
         self.now = self.most = 0
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def send(self, _method: str, _message: bytes, *, fresh: bool = False) -> Reply:
+        assert not fresh
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0.01)
         self.now -= 1
-        return httpx.Response(200, content=self.body, request=request, extensions={"elapsed": 0.01})
+        return Reply(200, (), self.body, 0.01)
+
+    async def aclose(self) -> None:
+        raise AssertionError
 
 
 @pytest.mark.parametrize(("size", "asked", "most"), [(10, 40, 30), (8 << 20, 9, 4), (20 << 20, 3, 1)])

@@ -3,7 +3,6 @@
 import asyncio
 import json
 
-import httpx
 import pytest
 
 from gym_conformance.session.channel import Channel, Endpoint, NotSent
@@ -13,14 +12,18 @@ from gym_conformance.session.held import Held
 MB = 1 << 20
 
 
-class Answering(httpx.AsyncBaseTransport):
+class Answering:
     """Answers with the same body always."""
 
     def __init__(self, body: bytes) -> None:
         self.body = body
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, content=self.body, request=request, extensions={"elapsed": 0.01})
+    async def send(self, _method: str, _message: bytes, *, fresh: bool = False) -> Reply:
+        assert not fresh
+        return Reply(200, (), self.body, 0.01)
+
+    async def aclose(self) -> None:
+        raise AssertionError
 
 
 def replies(*bodies: bytes) -> list[Reply]:

@@ -60,7 +60,7 @@ async def served(*, tls: bool, greeting: bytes = b"") -> AsyncIterator[httpx.URL
 async def fault_of(url: httpx.URL, context: ssl.SSLContext | None = None) -> ServerFault:
     async with Transport(url, deadline=DEADLINE, ssl_context=context) as transport:
         with pytest.raises(ServerFault) as caught:
-            await transport.handle_async_request(httpx.Request("GET", url))
+            await transport.send("GET", b"GET / HTTP/1.1\r\n\r\n")
     assert caught.value.partial is None
     return caught.value
 
@@ -102,7 +102,7 @@ def test_trusted_certificate() -> None:
             Transport(url, deadline=MARGIN, ssl_context=trusting()) as transport,
         ):
             for _ in range(3):
-                response = await transport.handle_async_request(httpx.Request("GET", url))
+                response = await transport.send("GET", b"GET / HTTP/1.1\r\n\r\n")
                 assert response.text == "hello"
 
     asyncio.run(test())

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
+from typing import Protocol
 
 import httpx
 
@@ -19,8 +20,9 @@ from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.groups import Groups
 from gym_conformance.session.held import Held
 from gym_conformance.session.latencies import Latencies
+from gym_conformance.session.request_bytes import RequestBytes
 from gym_conformance.session.server_fault import Fault, ServerFault
-from gym_conformance.session.transport import FRESH, IDLE_LIMIT, Transport
+from gym_conformance.session.transport import IDLE_LIMIT, Transport
 
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
 _HANGS = 2
@@ -29,9 +31,6 @@ _HANGS = 2
 #: So many sessions' tokens are kept from being shown: those that a finding may still speak of.
 _TOKENS = 200
 
-
-#: Paths whose URLs are kept parsed.
-_ADDRESSES = 64
 
 #: Bytes that replies under way may come to, each as large as the largest so far.
 _AT_ONCE = 32 << 20
@@ -53,6 +52,20 @@ class OutOfTime(NotSent):
     """The run has taken as long as it may."""
 
 
+class Sender(Protocol):
+    """What an endpoint's requests go through: a `Transport`."""
+
+    async def send(self, method: str, message: bytes, *, fresh: bool = False) -> Reply:
+        """Send one request, as bytes.
+
+        Raises:
+            ServerFault: no whole, valid HTTP reply came within the deadline.
+        """
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+
+
 @dataclass
 class Endpoint:
     """What all channels to one target share.
@@ -63,7 +76,7 @@ class Endpoint:
     """
 
     url: str
-    transport: httpx.AsyncBaseTransport
+    transport: Sender
     timeout: float
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     in_flight: int = 256
@@ -85,7 +98,7 @@ class Endpoint:
         self._free = asyncio.Semaphore(self.in_flight)
         self._under_way = 0
         self._largest = 0
-        self._addresses: dict[str, httpx.URL] = {}
+        self._bytes = RequestBytes(self.url, self.headers)
         self._done = asyncio.Event()
         self._since = 0.0
 
@@ -108,15 +121,6 @@ class Endpoint:
             tokens=self.tokens,
         )
 
-    def address(self, path: str) -> httpx.URL:
-        """The URL of a path; those of the first paths are kept, since parsing one takes as long as sending it."""
-        if (known := self._addresses.get(path)) is not None:
-            return known
-        made = httpx.URL(self.url + path)
-        if len(self._addresses) < _ADDRESSES:
-            self._addresses[path] = made
-        return made
-
     def ensure_time(self) -> None:
         """Go on only while the run may.
 
@@ -135,10 +139,14 @@ class Endpoint:
         if held := self.held.over():
             raise NotSent(f"smaller rows and replies: {held} would be held at once")
 
-    async def carry(self, request: httpx.Request) -> httpx.Response:
+    async def carry(self, request: Request, *, fresh: bool) -> Reply:
         """Send a request as soon as fewer than `in_flight` others are under way, and count it.
 
         Of a server whose replies are large, only so many at once as fit in memory.
+
+        Raises:
+            ServerFault: no whole, valid HTTP reply came within the deadline.
+            NotWritable: a line of the request would not be one.
         """
         async with self._free:
             while self._under_way and (self._under_way + 1) * self._largest > _AT_ONCE:
@@ -148,9 +156,9 @@ class Endpoint:
             self._since = self._since if self._under_way else time.monotonic()
             self._under_way += 1
             try:
-                response = await self.transport.handle_async_request(request)
-                self._largest = max(self._largest, len(response.content))
-                return response
+                reply = await self.transport.send(request.method, self._bytes.written(request), fresh=fresh)
+                self._largest = max(self._largest, len(reply.body))
+                return reply
             finally:
                 self._under_way -= 1
                 self._done.set()
@@ -188,7 +196,7 @@ class Channel:
 
     def __init__(self, endpoint: Endpoint, *, fresh: bool = False) -> None:
         self.endpoint = endpoint
-        self._extensions = {FRESH: fresh}
+        self._fresh = fresh
         self.exchanges: list[Exchange] = []
         self._sent = 0
         self._replies = 0
@@ -281,17 +289,4 @@ class Channel:
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline.
         """
-        headers = {"accept": "*/*", "user-agent": "gym-conformance"}
-        headers |= {
-            name.lower(): value for given in (self.endpoint.headers, request.headers) for name, value in given.items()
-        }
-        if request.cookies:
-            headers["cookie"] = request.cookies.header
-        encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        url = self.endpoint.address(request.path)
-        sent = httpx.Request(request.method, url, headers=encoded, content=request.body, extensions=self._extensions)
-        response = await self.endpoint.carry(sent)
-        # As Latin-1, which any bytes are: httpx guesses, and what it guesses may not be sent back as it came
-        raw = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]
-        received = tuple((name.lower(), value) for name, value in raw)
-        return Reply(response.status_code, received, response.content, float(response.extensions["elapsed"]))
+        return await self.endpoint.carry(request, fresh=self._fresh)

@@ -1,52 +1,14 @@
-"""From a parsed reply to an httpx response: one content coding at most, decoded here and never beyond a limit.
+"""One content coding at most, decoded here and never beyond a limit.
 
-httpx would decode whatever the reply names, however often, before its caller can look: 234 bytes under three gzips make
-a gigabyte. zlib takes the limit itself, so no more than that is ever held.
+HTTP clients decode whatever the reply names, however often, before their caller can look: 234 bytes under three gzips
+make a gigabyte. zlib takes the limit itself, so no more than that is ever held.
 """
 
-from __future__ import annotations
-
 import zlib
-from typing import TYPE_CHECKING
-
-import httpx
-
-from gym_conformance.session.server_fault import PARTIAL_LIMIT, Fault, ServerFault
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from gym_conformance.session.reply_reader import ParsedReply
 
 # zlib's window bits. A server that says deflate may mean it with zlib's header (RFC 9110, 8.4.1.2) or without
 _GZIP = (16 + zlib.MAX_WBITS,)
 _WINDOWS = {b"gzip": _GZIP, b"x-gzip": _GZIP, b"deflate": (zlib.MAX_WBITS, -zlib.MAX_WBITS)}
-
-
-def response(
-    request: httpx.Request, answer: ParsedReply, extensions: Mapping[str, object], *, limit: int
-) -> httpx.Response:
-    """The answer as an httpx response, body read and decoded to at most `limit` bytes.
-
-    Raises:
-        ServerFault: OVERSIZED; or INVALID for a body that is not what its Content-Encoding says, or whose
-            coding was never asked for.
-    """
-    coding = b",".join(answer.values(b"content-encoding")).strip().lower()
-    try:
-        body = decoded(bytes(answer.body), coding, limit)
-    except OverflowError:
-        fault, detail = Fault.OVERSIZED, f"{len(answer.body)} bytes decode to more than the limit of {limit}"
-    except ValueError as error:
-        fault, detail = Fault.INVALID, f"content-encoding {coding.decode('latin-1')!r}{error}"
-    else:
-        stream = httpx.ByteStream(body)
-        made = _Decoded(
-            answer.status, headers=answer.headers, stream=stream, request=request, extensions=dict(extensions)
-        )
-        made.read()
-        return made
-    raise ServerFault(fault, detail, request=request, partial=bytes(answer.body[:PARTIAL_LIMIT]))
 
 
 def decoded(body: bytes, coding: bytes, limit: int) -> bytes:
@@ -77,10 +39,3 @@ def decoded(body: bytes, coding: bytes, limit: int) -> bytes:
                 raise OverflowError
             return whole
     raise ValueError(f": {flaw}")
-
-
-class _Decoded(httpx.Response):
-    """A response whose stream is decoded, though its headers are as they came."""
-
-    def iter_bytes(self, chunk_size: int | None = None) -> Iterator[bytes]:
-        yield from self.iter_raw(chunk_size)

@@ -6,22 +6,15 @@ It carries one exchange at a time and never pipelines. It knows nothing of pools
 from __future__ import annotations
 
 import asyncio
-import re
 import select
 import ssl
 from typing import TYPE_CHECKING, cast
-
-import httpx
 
 from gym_conformance.session.reply_reader import Flaw, ParsedReply, Reader
 from gym_conformance.session.server_fault import Fault, ServerFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-# RFC 9110, 5.1 and 5.5: a token; a value without the bytes that would end it, or with which servers end it
-FIELD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\0\r\n]*")
-START = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP/1\.1")
 
 
 class Connection(asyncio.Protocol):
@@ -39,21 +32,25 @@ class Connection(asyncio.Protocol):
         self._reader = Reader(limit)
         self._readable = select.poll()
         self._outcome: asyncio.Future[ParsedReply | Flaw] | None = None
+        self._until = 0.0
+        self._timer: asyncio.TimerHandle | None = None  # one for many exchanges: most end long before their deadline
 
-    async def exchange(self, request: httpx.Request, message: bytes, *, until: float) -> ParsedReply:
+    async def exchange(self, method: str, message: bytes, *, until: float) -> ParsedReply:
         """Send one request and read its whole answer.
 
         Args:
-            request: What is asked, for its method and for the fault.
-            message: The same, `written`.
-            until: The deadline, in the loop's own time.
+            method: Of the request.
+            message: The request, as bytes.
+            until: The deadline, in the loop's own time; never earlier than that of the request before.
 
         Raises:
             ServerFault: HANG, BROKEN, INVALID, OVERSIZED, or TLS for an alert after the handshake.
         """
-        self._reader.expect(request.method)
+        self._reader.expect(method)
+        self._until = until
+        if self._timer is None:
+            self._timer = self._loop.call_at(until, self._expire)
         self._outcome = self._loop.create_future()
-        timer = self._loop.call_at(until, self._expire)
         try:
             self._transport.write(message)
             outcome = await self._outcome
@@ -61,11 +58,10 @@ class Connection(asyncio.Protocol):
             self.abort()
             raise
         finally:
-            timer.cancel()
             self._outcome = None
         if isinstance(outcome, Flaw):
             self.abort()
-            raise ServerFault(*outcome, request=request, partial=self._reader.seen or None)
+            raise ServerFault(*outcome, partial=self._reader.seen or None)
         # If answered early, what is left of the request would reach the server as the next one.
         if not outcome.reusable or self._transport.get_write_buffer_size():
             self.abort()
@@ -99,31 +95,21 @@ class Connection(asyncio.Protocol):
         """End (asyncio), with the socket's error if it had one."""
         fault = Fault.TLS if isinstance(exc, ssl.SSLError) else Fault.BROKEN
         self._settle(Flaw(fault, f"{exc or 'closed'}, {self._reader.progress()}"))
+        if self._timer is not None:
+            self._timer.cancel()
         self._lost(self)
         self.closed.set_result(None)
 
     def _expire(self) -> None:
-        self._settle(Flaw(Fault.HANG, self._reader.progress()))
+        self._timer = None
+        if self._outcome is None:
+            return
+        if self._loop.time() < self._until:
+            self._timer = self._loop.call_at(self._until, self._expire)
+        else:
+            self._settle(Flaw(Fault.HANG, self._reader.progress()))
 
     def _settle(self, outcome: ParsedReply | Flaw | None) -> None:
         # A flaw is a result too: as an exception it would be logged when the exchange is cancelled just then
         if outcome and self._outcome and not self._outcome.done():
             self._outcome.set_result(outcome)
-
-
-def written(request: httpx.Request, body: bytes) -> bytes:
-    """The request as HTTP/1.1, a chunked one as a single chunk.
-
-    Raises:
-        httpx.LocalProtocolError: A line of it would not be one.
-    """
-    start = b"%s %s HTTP/1.1" % (request.method.encode(), request.url.raw_path)
-    fields = [b"%s: %s" % field for field in request.headers.raw]
-    if not START.fullmatch(start):
-        raise httpx.LocalProtocolError(f"illegal request line {start!r}", request=request)
-    for line in fields:
-        if not FIELD.fullmatch(line):
-            raise httpx.LocalProtocolError(f"illegal header line {line!r}", request=request)
-    if "transfer-encoding" in request.headers:
-        body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
-    return b"\r\n".join([start, *fields, b"", body])

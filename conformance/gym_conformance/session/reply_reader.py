@@ -28,8 +28,6 @@ class ParsedReply:
     """
 
     status: int = 0
-    version: bytes = b""
-    reason: bytes = b""
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
     reusable: bool = False
@@ -115,11 +113,6 @@ class Reader:
         if self._whole:
             self._refuse(Fault.INVALID, "bytes follow the end of the answer")
 
-    def on_status(self, reason: bytes) -> None:
-        """Take a piece of the reason phrase."""
-        if not self._whole:
-            self._answer.reason += reason
-
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header or trailer field."""
         self._unfinished = 0
@@ -136,7 +129,6 @@ class Reader:
         self._headed, self._unfinished = True, 0
         answer, parser = self._answer, self._parser
         answer.status = parser.get_status_code()
-        answer.version = b"HTTP/" + parser.get_http_version().encode()
         answer.reusable = parser.should_keep_alive()
         if self._method == "HEAD" and answer.status >= 200:  # noqa: PLR2004 - the first final status
             self._whole, answer.reusable = True, False  # llhttp cannot be told, and waits for the body

@@ -6,8 +6,6 @@ import enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import httpx
-
     from gym_conformance.session.exchange import Exchange
 
 PARTIAL_LIMIT = 4096  # bytes of an unusable answer that are kept for the finding
@@ -30,15 +28,13 @@ class ServerFault(Exception):
     Attributes:
         fault: Which of the six it is.
         detail: What was seen, in one line.
-        request: The request that was sent, or could not be.
         exchange: The record of it, once there is one.
         partial: The first bytes of the answer as they came off the wire, at most 4 KiB; None when none came.
     """
 
-    def __init__(self, fault: Fault, detail: str, *, request: httpx.Request, partial: bytes | None = None) -> None:
+    def __init__(self, fault: Fault, detail: str, *, partial: bytes | None = None) -> None:
         super().__init__(f"{fault}: {detail}")
         self.fault = fault
         self.detail = detail
-        self.request = request
         self.partial = partial
         self.exchange: Exchange | None = None

@@ -1,0 +1,76 @@
+"""A request as the bytes of HTTP/1.1."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import httpx
+
+from gym_conformance.session.exchange import Request
+
+# RFC 9110, 5.1 and 5.5: a token; a value without the bytes that would end it, or with which servers end it
+_START: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [!-~]+ HTTP/1\.1")
+_FIELD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\0\r\n]*")
+
+#: Requests whose first lines are kept: a client sends few kinds, and writing these takes longer than all the rest.
+_KEPT: Final = 256
+
+#: Methods whose requests say how long they are without a body, too (RFC 9110, 8.6).
+_WITH_LENGTH: Final = frozenset({"POST", "PUT", "PATCH"})
+
+
+class NotWritable(ValueError):
+    """A request of which a line would be none, or more than one."""
+
+
+class RequestBytes:
+    """Writes the requests to one target.
+
+    Args:
+        url: the target's, without a trailing slash; a path in it is a prefix.
+        headers: the user's, for every request; one of the request's own of that name takes its place.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+        self._url = url
+        self._headers = headers
+        self._kept: dict[tuple[str, str, tuple[tuple[str, str], ...]], bytes] = {}
+
+    def written(self, request: Request) -> bytes:
+        """The whole request, for a connection that is kept open.
+
+        Raises:
+            NotWritable: A line of it would not be one.
+        """
+        kind = (request.method, request.path, tuple(request.headers.items()))
+        first = self._kept.get(kind)
+        if first is None:
+            first = self._first_lines(request)
+            if len(self._kept) < _KEPT:
+                self._kept[kind] = first
+        body = request.body or b""
+        if request.cookies:
+            first += b"%s\r\n" % _field("cookie", request.cookies.header)
+        if body or request.method in _WITH_LENGTH:
+            first += b"content-length: %d\r\n" % len(body)
+        return b"%s\r\n%s" % (first, body)
+
+    def _first_lines(self, request: Request) -> bytes:
+        """All lines but those of the cookie and of the length."""
+        url = httpx.URL(self._url + request.path)
+        start = b"%s %s HTTP/1.1" % (request.method.encode(), url.raw_path)
+        if not _START.fullmatch(start):
+            raise NotWritable(f"illegal request line {start!r}")
+        # Accept-Encoding: the bytes are to be what the server wrote
+        headers = {"host": url.netloc.decode("ascii"), "accept": "*/*", "user-agent": "gym-conformance"}
+        headers["accept-encoding"] = "identity"
+        for given in (self._headers, request.headers):
+            headers |= {name.lower(): value for name, value in given.items()}
+        return b"".join(b"%s\r\n" % line for line in (start, *(_field(*each) for each in headers.items())))
+
+
+def _field(name: str, value: str) -> bytes:
+    line = f"{name}: {value}".encode("latin-1")
+    if not _FIELD.fullmatch(line):
+        raise NotWritable(f"illegal header line {line!r}")
+    return line
