@@ -16,6 +16,7 @@ from gym_conformance.contract.endpoints import SESSION_ID_KEY
 
 #: A `Max-Age` of no time at all (RFC 6265, section 5.2.2).
 _PAST: Final = re.compile(r"-[0-9]+|0+")
+_MAY_EXPIRE: Final = re.compile(r"=\s*[-0]")
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,13 @@ def parse_set_cookie(header: str) -> SetCookie:
 
 def received(headers: Iterable[str], origin: int | None = None) -> Cookies:
     """The cookies that a client holds after a reply with these `Set-Cookie` headers, and no others."""
-    parsed = [parse_set_cookie(header) for header in headers]
-    kept = {cookie.name: cookie.value for cookie in parsed if not cookie.expires_at_once}
+    kept = dict[str, str]()
+    for header in headers:
+        pair, _, attributes = header.partition(";")
+        name, _, value = pair.partition("=")
+        # hardly any server sets Max-Age to nothing: only then the attributes are read
+        if not _MAY_EXPIRE.search(attributes) or not parse_set_cookie(header).expires_at_once:
+            kept[name.strip()] = value.strip().strip('"')
     return Cookies(tuple(kept.items()), origin if kept else None)
 
 

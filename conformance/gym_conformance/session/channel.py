@@ -95,7 +95,6 @@ class Endpoint:
         self._secrets: Secrets | None = None
         self.held = Held()
         self.groups = Groups()
-        self._free = asyncio.Semaphore(self.in_flight)
         self._under_way = 0
         self._largest = 0
         self._bytes = RequestBytes(self.url, self.headers)
@@ -148,22 +147,23 @@ class Endpoint:
             ServerFault: no whole, valid HTTP reply came within the deadline.
             NotWritable: a line of the request would not be one.
         """
-        async with self._free:
-            while self._under_way and (self._under_way + 1) * self._largest > _AT_ONCE:
-                self._done.clear()
-                await self._done.wait()
-            self.requests += 1
-            self._since = self._since if self._under_way else time.monotonic()
-            self._under_way += 1
-            try:
-                reply = await self.transport.send(request.method, self._bytes.written(request), fresh=fresh)
-                self._largest = max(self._largest, len(reply.body))
-                return reply
-            finally:
-                self._under_way -= 1
-                self._done.set()
-                if not self._under_way:
-                    self.seconds += time.monotonic() - self._since
+        while under_way := self._under_way:
+            if under_way < self.in_flight and (under_way + 1) * self._largest <= _AT_ONCE:
+                break
+            self._done.clear()
+            await self._done.wait()
+        self.requests += 1
+        self._since = self._since if under_way else time.monotonic()
+        self._under_way += 1
+        try:
+            reply = await self.transport.send(request.method, self._bytes.written(request), fresh=fresh)
+            self._largest = max(self._largest, len(reply.body))
+            return reply
+        finally:
+            self._under_way -= 1
+            self._done.set()
+            if not self._under_way:
+                self.seconds += time.monotonic() - self._since
 
     def took(self, request: Request, reply: Reply) -> None:
         """Remember how long a good reply took, and how many seeds were taken."""
@@ -210,23 +210,24 @@ class Channel:
             ServerFault: no whole, valid HTTP reply came within the deadline; the exchange is recorded all the same.
             NotSent: the path has hung too often to be asked again, the run is out of time, or too much is held.
         """
-        groups = self.endpoint.groups
-        if groups.size > 1 or not groups.concern(request):
-            return await self._send(request)
+        alone = self.endpoint.groups.size == 1
         try:
             exchange = await self._send(request)
         except ServerFault as fault:
-            if fault.fault is not Fault.HANG or not await self._belongs_in_a_group(request):
+            if not alone or fault.fault is not Fault.HANG or not await self._belongs_in_a_group(request):
                 raise
             self.exchanges = [one for one in self.exchanges if one is not fault.exchange]
             return await self._send(request)
-        if exchange.reply and groups.asked_for(request, exchange.reply) and await self._belongs_in_a_group(request):
+        numberless = alone and exchange.reply and self.endpoint.groups.asked_for(request, exchange.reply)
+        if numberless and await self._belongs_in_a_group(request):
             self.forget(exchange)
             return await self._send(request)
         return exchange
 
     async def _belongs_in_a_group(self, request: Request) -> bool:
         """Whether it is scored only with others; a hang of it was none then."""
+        if not self.endpoint.groups.concern(request):
+            return False
         hangs = self.endpoint.hangs.pop(request.path, 0)
         endpoint = self.endpoint
         if await endpoint.groups.learn(request, self.reply_to, endpoint.in_flight, endpoint.timeout):

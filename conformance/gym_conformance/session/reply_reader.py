@@ -22,7 +22,7 @@ class ParsedReply:
     """A response as it came off the wire.
 
     Attributes:
-        headers: Names and values, as sent and in the order sent; trailers are left out.
+        headers: Names, in lower case, and values, in the order sent; trailers are left out.
         body: Free of its transfer coding, still in its content coding.
         reusable: Whether the connection may carry another exchange.
     """
@@ -34,7 +34,7 @@ class ParsedReply:
 
     def values(self, name: bytes) -> list[bytes]:
         """All values of a header; `name` in lower case."""
-        return [value for key, value in self.headers if key.lower() == name]
+        return [value for key, value in self.headers if key == name]
 
 
 class Flaw(NamedTuple):
@@ -120,7 +120,7 @@ class Reader:
         if self._weight > HEAD_LIMIT:
             self._refuse(Fault.OVERSIZED, f"over {HEAD_LIMIT} bytes of headers")
         elif not self._headed:
-            self._answer.headers.append((name, value))
+            self._answer.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         """Close the head, and know by it how much is to come."""

@@ -192,7 +192,7 @@ def _reply(answer: ParsedReply, limit: int, elapsed: float) -> Reply:
             coding was never asked for.
     """
     # As Latin-1, which any bytes are: a guess may not be sent back as it came
-    headers = tuple([(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in answer.headers])
+    headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers])
     body, coding = bytes(answer.body), b",".join(answer.values(b"content-encoding")).strip().lower()
     if not coding:
         return Reply(answer.status, headers, body, elapsed)

@@ -32,10 +32,15 @@ class TrajectoryRun:
     """One trajectory on its way through a session, a step at a time, as the default agent takes it."""
 
     def __init__(
-        self, gym: Gym, channel: Channel, trajectory: Trajectory, habit: CookieHabit = CookieHabit.REPLACING
+        self,
+        gym: Gym,
+        channel: Channel,
+        trajectory: Trajectory,
+        habit: CookieHabit = CookieHabit.REPLACING,
+        session: Session | None = None,
     ) -> None:
         self.trajectory = trajectory
-        self.session: Session = gym.contract.session(channel, trajectory.row, habit)
+        self.session = session or gym.contract.session(channel, trajectory.row, habit)
         self.steps: list[StepOutcome] = []
         self.exchanges: list[Exchange] = []
         self.output: list[Item] = []

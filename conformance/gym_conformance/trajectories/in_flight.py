@@ -2,22 +2,24 @@
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 from random import sample
 from typing import Final
 
+from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.findings import EndpointLoad, LoadLevel
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.session.channel import Channel
-from gym_conformance.session.exchange import Exchange
+from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.contracts import Session
+from gym_conformance.session.exchange import Exchange, Request, reply_of
 from gym_conformance.session.latencies import Samples
 from gym_conformance.session.process import census, cpu_seconds
 from gym_conformance.session.server_fault import Fault, ServerFault
-from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.execute import TrajectoryRun, run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, volatile
 from gym_conformance.trajectories.trajectory import Trajectory
 
@@ -33,11 +35,15 @@ _PATIENCE: Final = 2.0
 
 @dataclass(frozen=True)
 class Known:
-    """An episode whose replies and reward are known from runs alone; `mask` is what differs among those."""
+    """An episode whose replies and reward are known from runs alone; `mask` is what differs among those.
+
+    `exchanges` are those of the run whose outcome is `alone`: the seed, what was sent after it, and the verify.
+    """
 
     trajectory: Trajectory
     alone: Outcome
     mask: frozenset[Place]
+    exchanges: tuple[Exchange, ...] = ()
 
     def difference(self, came: Outcome) -> Difference | None:
         """The first place where an outcome is not as it is alone."""
@@ -74,13 +80,58 @@ class Load:
 
 async def known_alone(gym: Gym, trajectory: Trajectory) -> Known | None:
     """An episode as it is alone; None where it does not end well, or its reward is not the same twice."""
-    outcomes = [await run(gym, Channel(gym.endpoint), trajectory) for _ in range(_ALONE)]
-    first = outcomes[0]
+    channel = Channel(gym.endpoint)
+    first = await run(gym, channel, trajectory)
+    verified = next(at for at, one in reversed([*enumerate(channel.exchanges)]) if one.request.path == VERIFY)
+    exchanges = tuple(channel.exchanges[: verified + 1])
+    outcomes = [first, *[await run(gym, Channel(gym.endpoint), trajectory) for _ in range(_ALONE - 1)]]
     mask = frozenset[Place]().union(*(volatile(first, other) for other in outcomes[1:]))
     last = len(first.steps) - 1
     steady = not any(place[0] == last or place[1] == "status" for place in mask)
     well = not any(is_error(step.status) for step in first.steps) and isinstance(first.reward, int | float)
-    return Known(trajectory, first, mask) if steady and well else None
+    return Known(trajectory, first, mask, exchanges) if steady and well else None
+
+
+class _Retold(Channel):
+    """A channel that can be asked a second time for the replies that it has recorded, before it sends again."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(endpoint)
+        self.retold = deque[Exchange]()
+
+    async def send(self, request: Request) -> Exchange:
+        """Send one request, or return what came when it was sent before."""
+        return self.retold.popleft() if self.retold else await super().send(request)
+
+
+async def run_known(gym: Gym, channel: _Retold, known: Known) -> Outcome:
+    """Run a known episode as `run` does.
+
+    As long as each reply is what it was alone, byte for byte, so is the next request but for its cookie: neither is read
+    or made anew. From the first other reply on, it is run as any episode.
+
+    Raises:
+        ServerFault: no whole reply came.
+    """
+    session = gym.contract.session(channel, known.trajectory.row)
+    outcome = known.alone
+    if gym.endpoint.groups.size > 1 or not await _goes_as_alone(session, known.exchanges):
+        channel.retold.extend(channel.exchanges)
+        outcome = await TrajectoryRun(gym, channel, known.trajectory, session=session).finish()
+    await session.close()
+    return outcome
+
+
+async def _goes_as_alone(session: Session, exchanges: Sequence[Exchange]) -> bool:
+    """Seed a session and send the same in it, until a reply is another; of the seed's only the status is compared."""
+    seeded, *others = map(reply_of, exchanges)
+    if reply_of(await session.seed()).status != seeded.status:
+        return False
+    for exchange, alone in zip(exchanges[1:], others, strict=True):
+        came = reply_of(await session.send(exchange.request))
+        if came.status != alone.status or came.body != alone.body:
+            return False
+    return True
 
 
 class Driver:
@@ -95,7 +146,6 @@ class Driver:
         self._counts = Counter[str]()
         self._ended, self._wrong = Counter[int](), Counter[int]()
         self._astray: dict[int, Strayed] = {}
-        self._times: dict[str, Samples] = {}
 
     async def drive(self, seconds: float) -> LoadLevel:
         """Begin episodes for so many seconds, each as soon as another ends."""
@@ -121,7 +171,7 @@ class Driver:
             counts["broken"],
             self._memory(),
             round(cores, 2),
-            tuple(_endpoint(name, samples) for name, samples in sorted(self._times.items())),
+            tuple(_endpoint(name, samples) for name, samples in sorted(self.gym.endpoint.latencies.of.items())),
         )
 
     @property
@@ -158,15 +208,13 @@ class Driver:
             await self._episode(next(self._episodes))
 
     async def _episode(self, known: Known) -> Strayed | None:
-        channel = Channel(self.gym.endpoint)
+        channel = _Retold(self.gym.endpoint)
         try:
-            came = await run(self.gym, channel, known.trajectory)
+            came = await run_known(self.gym, channel, known)
         except ServerFault as fault:
             self._counts["unanswered" if fault.fault is Fault.HANG else "broken"] += 1
             self.fault = self.fault or str(fault)
             return None
-        finally:
-            self._took(channel)
         self._counts["ended"] += 1
         self._ended[id(known)] += 1
         difference = known.difference(came)
@@ -180,12 +228,6 @@ class Driver:
         strayed = Strayed(self.in_flight, known, difference, tuple(channel.exchanges))
         self._astray.setdefault(id(known), strayed)
         return strayed
-
-    def _took(self, channel: Channel) -> None:
-        for one in channel.exchanges:
-            if one.reply and not is_error(one.reply.status):
-                name = f"{one.request.method} {one.request.path}"
-                self._times.setdefault(name, Samples()).add(one.reply.elapsed)
 
     def _memory(self) -> int:
         try:
