@@ -11,7 +11,6 @@ writes the very bytes that ours writes. CPU is this process's own.
 import asyncio
 import os
 import re
-import resource
 import socket
 import subprocess
 import sys
@@ -42,6 +41,9 @@ from gym_mocks.reference import DATA
 
 _SECONDS, _TURNS = 1.0, 8
 
+#: With more in flight, httpx's pool takes minutes.
+_MOST_OF_HTTPX = 8
+
 _PLACE = Cookies((("@", "COOKIE"),))
 
 _SERVER = """
@@ -55,11 +57,12 @@ uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
 
 @dataclass
 class Tally:
-    """Episodes of a client, and what they took of the clock and of this process."""
+    """Episodes of a client, and what they took of the clock and of this process; `memory` in bytes."""
 
     episodes: int = 0
     seconds: float = 0.0
     cpu: float = 0.0
+    memory: int = 0
 
     @property
     def rate(self) -> float:
@@ -81,6 +84,7 @@ async def ours(gym: Gym, url: str, episode: Known, in_flight: int, tally: Tally)
     endpoint = gym.endpoint.at(url, in_flight)
     with measured(tally):
         level = await Driver(replace(gym, endpoint=endpoint), [episode], in_flight, None).drive(_SECONDS)
+        tally.memory = max(tally.memory, psutil.Process().memory_info().rss)
         await endpoint.transport.aclose()
     if not level.held:
         raise SystemExit(f"not as alone: {level}")
@@ -188,12 +192,14 @@ async def compare(url: str, levels: Sequence[int]) -> None:
         tallies = {name: Tally() for name in clients}
         for _turn in range(_TURNS):
             for name, client in clients.items():
-                await client(in_flight, tallies[name])
-                if name == "--gym-load":
-                    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+                if name != "httpx" or in_flight <= _MOST_OF_HTTPX:
+                    await client(in_flight, tallies[name])
         for name, tally in tallies.items():
+            if not tally.episodes:
+                continue
             cost = tally.cpu / tally.episodes / len(requests) * 1e6
-            ratio, memory = tallies["--gym-load"].rate / tally.rate, f"{peak:.0f} MiB" if name == "--gym-load" else ""
+            ratio = tallies["--gym-load"].rate / tally.rate
+            memory = f"{tally.memory / 2**20:.0f} MiB" if tally.memory else ""
             print(
                 f"{in_flight:>7,}  {name:<12} {tally.rate:>10.1f} {ratio:>8.2f} {cost:>9.0f} µs {memory:>9}", flush=True
             )

@@ -62,6 +62,11 @@ class Row:
         declared = self.data["responses_create_params"].get("tools") or []
         return tuple(tool for entry in declared if (tool := _read_tool(entry)) is not None)
 
+    @cached_property
+    def body(self) -> bytes:
+        """The row as JSON: what `seed_session` gets. ASCII only, so that a lone surrogate travels as an escape."""
+        return json.dumps(dict(self.data), separators=(",", ":")).encode()
+
     def shape(self, tools: object = None) -> object:
         """Equal, and hashable, for two rows that have the same keys, types and tools: a server reads them alike.
 

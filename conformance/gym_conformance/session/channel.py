@@ -4,11 +4,11 @@ import asyncio
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
-from typing import Protocol
+from typing import Any, Protocol
 
 import httpx
 
@@ -238,7 +238,7 @@ class Channel:
     async def _send(self, request: Request) -> Exchange:
         self.endpoint.ensure_time()
         self.endpoint.ensure_room()
-        if (hung := self.endpoint.hangs[request.path]) >= self.endpoint.most_hangs:
+        if (hung := self.endpoint.hangs.get(request.path, 0)) >= self.endpoint.most_hangs:
             raise PathHangs(f"{request.method} {request.path} hung {hung} times before in this run")
         self.endpoint.held.add(request)
         self._sent += 1
@@ -274,6 +274,10 @@ class Channel:
                 self._replies -= len(one.reply.body) - _BEGINNING
                 self.exchanges[at] = replace(one, reply=one.reply.beginning(_BEGINNING))
 
+    def continue_record(self, other: "Channel") -> None:
+        """Go on with the record of another channel, in its place."""
+        self.exchanges, self._sent, self._replies = other.exchanges, other._sent, other._replies  # noqa: SLF001 - of this class
+
     def adopt(self, exchange: Exchange) -> None:
         """Record an exchange of another channel, unless it is here already: it belongs to what is to be reproduced."""
         if exchange not in self.exchanges:
@@ -284,10 +288,10 @@ class Channel:
         """Leave an exchange out of the record: it proved harmless, and would only lengthen the reproduction."""
         self.exchanges.remove(exchange)
 
-    async def reply_to(self, request: Request) -> Reply:
+    def reply_to(self, request: Request) -> Coroutine[Any, Any, Reply]:
         """Send one request as it stands, and keep no record of it.
 
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline.
         """
-        return await self.endpoint.carry(request, fresh=self._fresh)
+        return self.endpoint.carry(request, fresh=self._fresh)

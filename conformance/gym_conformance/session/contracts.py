@@ -26,7 +26,9 @@ class CookieHabit(Enum):
 
 
 class Session(Protocol):
-    """One open session."""
+    """One open session; `channel` is what its requests go over."""
+
+    channel: Channel
 
     @property
     def id(self) -> str | None:
@@ -86,7 +88,8 @@ class CookieSession:
 
     async def seed(self) -> Exchange:
         """`POST /seed_session` with the whole row; the cookies of the first are the session's from now on."""
-        return self._seeded(await self.channel.send(post(SEED_SESSION, dict(self.row.data), self.cookies)))
+        request = Request("POST", SEED_SESSION, self.row.body, JSON_HEADERS, self.cookies)
+        return self._seeded(await self.channel.send(request))
 
     def _seeded(self, exchange: Exchange) -> Exchange:
         if self.habit is CookieHabit.REPLACING or not self.cookies:

@@ -11,6 +11,9 @@ _MOST = 96 << 20
 #: What weighs less is not counted: of a few hundred sessions at once it comes to little.
 _LIGHT = 32 << 10
 
+#: Bytes of a body that is not even weighed: nearly all requests and replies have fewer.
+_SMALL = 512
+
 
 class Held:
     """Counts requests and replies for as long as they live."""
@@ -21,6 +24,8 @@ class Held:
 
     def add(self, message: Request | Reply) -> None:
         """Count one more."""
+        if len(message.body or b"") < _SMALL:
+            return
         if (weight := message.most_weight) >= _LIGHT:
             self._large.append(ref(message))
             self._at_most += weight

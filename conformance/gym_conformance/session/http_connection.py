@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import select
 import ssl
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from gym_conformance.session.reply_reader import Flaw, ParsedReply, Reader
 from gym_conformance.session.server_fault import Fault, ServerFault
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Connection(asyncio.Protocol):
+#: What was read last, of any connection: it is taken in before anything else is read.
+_READ: Final = bytearray(1 << 18)
+
+
+class Connection(asyncio.BufferedProtocol):
     """A connection that is idle or in the middle of one exchange, and closed after any fault.
 
     Args:
@@ -80,12 +84,16 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002 - asyncio's
+        """Where to put bytes (asyncio)."""
+        return _READ
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Take in bytes (asyncio); unasked ones must not become the next request's answer, so they end it."""
         if self._outcome is None or self._outcome.done():
             self.abort()
         else:
-            self._settle(self._reader.feed(data))
+            self._settle(self._reader.feed(bytes(memoryview(_READ)[:nbytes])))
 
     def eof_received(self) -> None:
         """Take in the end of the stream (asyncio)."""

@@ -13,7 +13,7 @@ from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.findings import EndpointLoad, LoadLevel
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Exchange, Request, reply_of
 from gym_conformance.session.latencies import Samples
@@ -93,18 +93,19 @@ async def known_alone(gym: Gym, trajectory: Trajectory) -> Known | None:
 
 
 class _Retold(Channel):
-    """A channel that can be asked a second time for the replies that it has recorded, before it sends again."""
+    """A channel that tells once more what came over another, and goes on with the record of that."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(endpoint)
-        self.retold = deque[Exchange]()
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(channel.endpoint)
+        self._retold = deque(channel.exchanges)
+        self.continue_record(channel)
 
     async def send(self, request: Request) -> Exchange:
         """Send one request, or return what came when it was sent before."""
-        return self.retold.popleft() if self.retold else await super().send(request)
+        return self._retold.popleft() if self._retold else await super().send(request)
 
 
-async def run_known(gym: Gym, channel: _Retold, known: Known) -> Outcome:
+async def run_known(gym: Gym, channel: Channel, known: Known) -> Outcome:
     """Run a known episode as `run` does.
 
     As long as each reply is what it was alone, byte for byte, so is the next request but for its cookie: neither is read
@@ -116,7 +117,7 @@ async def run_known(gym: Gym, channel: _Retold, known: Known) -> Outcome:
     session = gym.contract.session(channel, known.trajectory.row)
     outcome = known.alone
     if gym.endpoint.groups.size > 1 or not await _goes_as_alone(session, known.exchanges):
-        channel.retold.extend(channel.exchanges)
+        session.channel = _Retold(channel)
         outcome = await TrajectoryRun(gym, channel, known.trajectory, session=session).finish()
     await session.close()
     return outcome
@@ -208,7 +209,7 @@ class Driver:
             await self._episode(next(self._episodes))
 
     async def _episode(self, known: Known) -> Strayed | None:
-        channel = _Retold(self.gym.endpoint)
+        channel = Channel(self.gym.endpoint)
         try:
             came = await run_known(self.gym, channel, known)
         except ServerFault as fault:
