@@ -1,7 +1,9 @@
 """Judging: run a check on a gym, subject by subject, and say what was found."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 
 from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.check import Check, Level, Need
@@ -16,6 +18,7 @@ from gym_conformance.session.channel import NotSent, OutOfTime, PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.trajectory import Schedule, dump
 
 _HINTS = {
@@ -29,6 +32,14 @@ _HINTS = {
 
 #: How often a concurrent schedule is tried again: a race that lost once is likely to lose again in so many tries.
 _CONCURRENT_TRIES = 10
+
+
+#: Where a subject took so many seconds, the others are tried beside each other.
+_SLOW = 0.3
+
+
+def _passes(finding: Finding) -> bool:
+    return finding.verdict in (Verdict.PASS, Verdict.NOT_APPLICABLE)
 
 
 @dataclass
@@ -53,13 +64,28 @@ class Judge:
             self.gym.endpoint.ensure_time()
         except OutOfTime as over:
             return [self._finding(check, "server", Verdict.UNTESTABLE, str(over))]
-        findings = []
-        for subject in check.subjects(Trial(self.bench)):
+        findings: list[Finding] = []
+        subjects = iter(check.subjects(Trial(self.bench)))
+        for subject in subjects:
+            began = time.monotonic()
             findings.append(self._placed(await self._try(check, subject), subject))
+            if check.beside and time.monotonic() - began > _SLOW:
+                findings += await self._beside(check, tuple(subjects))
             if self.silent:
                 return findings
         findings += await self._afterwards(check)
         return findings or [self._finding(check, "server", Verdict.NOT_APPLICABLE, "there is nothing to try")]
+
+    async def _beside(self, check: Check, subjects: Sequence[object]) -> list[Finding]:
+        """Try them beside each other, and what does not pass there again, alone."""
+        hangs = self.gym.endpoint.hangs.copy()
+        findings = await beside(partial(self._try, check, subject) for subject in subjects)
+        if not all(map(_passes, findings)):
+            self.silent, self.gym.endpoint.hangs = "", hangs
+        return [
+            self._placed(found if _passes(found) else await self._try(check, subject), subject)
+            for found, subject in zip(findings, subjects, strict=True)
+        ]
 
     async def read(self, check: Check) -> list[Finding]:
         """Run a check of files only: nothing is sent, not even to see whether the server still answers."""

@@ -89,6 +89,14 @@ class ReleasesNothing(TypedReference):
         return {"resources_session_id": asked.resources_session_id}
 
 
+class MakesAnew(ForgetsClosing):
+    """Finds a session by its id, whose ever it is, and makes it again after its close."""
+
+    async def seed_typed(self, asked: ResourcesSeedSessionRequest) -> Json:
+        self.owners.pop(asked.resources_session_id, None)
+        return await super().seed_typed(asked)
+
+
 class TripsOverCalls(TypedReference):
     """A call takes its time, and a close cannot wait."""
 
@@ -191,6 +199,7 @@ TWINS = (
     typed("a second close fails", "typed-close", ClosesOnce),
     typed("a close of what was never seeded fails", "typed-close", ClosesWhatItKnows),
     typed("a closed session comes back", "typed-close-final", ForgetsClosing),
+    typed("a closed session is made anew for whoever asks", "typed-close-final typed-seed-foreign", MakesAnew),
     typed("nothing is released", "typed-close-final typed-seed-foreign", ReleasesNothing),
     typed("a close trips over a call", "typed-close-busy", TripsOverCalls),
     typed("a race for the session", "typed-seed-race", LooksThenLeaps),

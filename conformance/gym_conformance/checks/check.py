@@ -55,6 +55,7 @@ class Check:
         body: tries one subject.
         attempt: for a property, tries one schedule: what `--gym-replay` runs; else None.
         framework: whether every stock NeMo Gym server has this finding, which its author cannot fix.
+        beside: whether its subjects may be tried beside each other where each takes long; what does not pass then is tried alone.
         url: of its documentation, where that is not our own page.
     """
 
@@ -68,6 +69,7 @@ class Check:
     body: Body
     attempt: Attempt | None = None
     framework: bool = False
+    beside: bool = False
     url: str = ""
 
     @property
@@ -96,15 +98,18 @@ def check(
     needs: Iterable[Need] = (),
     subjects: Subjects = the_server,
     framework: bool = False,
+    beside: bool = False,
     url: str = "",
 ) -> Callable[[Body], Check]:
     """Make the decorated function a check; its docstring is the check's documentation.
 
-    `url` is where that can be read, of checks that are not this package's own.
+    `beside` says that several subjects may be tried at once where the server is slow; `url` is where that can be read, of checks that are not this package's own.
     """
 
     def declare(body: Body) -> Check:
         doc = inspect.getdoc(body) or ""
-        return Check(check_id, level, title, why, doc, tuple(needs), subjects, body, framework=framework, url=url)
+        return Check(
+            check_id, level, title, why, doc, tuple(needs), subjects, body, framework=framework, beside=beside, url=url
+        )
 
     return declare

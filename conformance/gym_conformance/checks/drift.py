@@ -95,6 +95,7 @@ def _is_told(gym: Gym, definition: Definition) -> bool:
     why="the policy calls the tool as the definition says, and gets an error that it cannot fix.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_refused_subjects,
+    beside=True,
 )
 async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     """Compares each definition with the server's schema of the tool, and sends a call that only the definition allows.
@@ -177,6 +178,7 @@ def _unknown(definition: Definition, unknown: Unknown) -> Drift:
     why="the policy sets it to no effect, and what it learns from the reward is noise.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_each(DriftKind.ARGUMENT_IGNORED),
+    beside=True,
 )
 async def drift_argument_ignored(trial: Trial, subject: Any) -> None:
     """Looks for arguments that the definition offers and the server's schema does not name.

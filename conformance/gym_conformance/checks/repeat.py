@@ -252,6 +252,7 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     why="the examples that newcomers trust, and the rewards that baselines were measured with, no longer hold.",
     needs=[RESOURCES_SERVER, ROLLOUTS, FIRST_LOOK, SCORE],
     subjects=lambda trial: list(trial.gym.recorded),
+    beside=True,
 )
 async def repeat_recorded(trial: Trial, row: Row) -> None:
     """Repeats a recorded rollout's calls and verifies its output; tool outputs and reward must be as recorded.

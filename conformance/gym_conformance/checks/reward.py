@@ -145,6 +145,7 @@ async def _verified(session: Session, output: list[Item]) -> Any:
     why="the policy is trained on accidents of its own formatting.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
     subjects=_recorded_rows,
+    beside=True,
 )
 async def reward_form(trial: Trial, row: Row) -> None:
     """Scores a recorded rollout as it is, and rewritten.
@@ -183,6 +184,7 @@ _HINTS = {
     why="the policy is trained not to check its work.",
     needs=[RESOURCES_SERVER, SERVED_TOOLS, ROLLOUTS, SCORE],
     subjects=_recorded_rows,
+    beside=True,
 )
 async def reward_extra_read(trial: Trial, row: Row) -> None:
     """Scores a recorded rollout as it is, and with its last read made twice more before the policy's final message.
@@ -234,6 +236,7 @@ async def reward_extra_read(trial: Trial, row: Row) -> None:
     why="claiming is easier than doing, so the policy learns to claim.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=each_row,
+    beside=True,
 )
 async def reward_claim(trial: Trial, row: Row) -> None:
     """Scores a message that claims success, and one of about the same length that does not.

@@ -36,6 +36,7 @@ from gym_conformance.session.exchange import reply_of
     why="the agent raises on any error, so the row's rollout is lost, and the whole batch with it.",
     needs=[RESOURCES_SERVER],
     subjects=each_row,
+    beside=True,
 )
 async def seed_accepts_rows(trial: Trial, row: Row) -> None:
     """Seeds a fresh session with each row exactly as it stands in the dataset.

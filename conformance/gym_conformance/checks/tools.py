@@ -59,6 +59,7 @@ BAD_BODIES: dict[str, bytes | None] = {
     why="the policy is offered a tool that always fails, and learns not to call it.",
     needs=[RESOURCES_SERVER, TOOLS, EXECUTED_TOOLS],
     subjects=each_tool,
+    beside=True,
 )
 async def tool_routed(trial: Trial, tool: Tool) -> None:
     """Calls each declared tool in a seeded session; a tool without a route of its own must not answer 404 or 405.
@@ -179,6 +180,7 @@ def wrong_arguments(tool: Tool) -> dict[str, object]:
     why="policies write wrong arguments in every batch; a 5xx costs the agent its cookie, and with it the session.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=each_tool,
+    beside=True,
 )
 async def tool_wrong_arguments(trial: Trial, tool: Tool) -> None:
     """Calls each tool with no arguments, with an unknown one, and with null, an object or odd text for each of its own.
@@ -273,6 +275,7 @@ async def _refused(trial: Trial, calls: Iterable[Call]) -> tuple[Call, ...]:
     why="the agent decodes it; bytes that are not UTF-8 end the rollout with an exception.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=each_tool,
+    beside=True,
 )
 async def tool_reply_text(trial: Trial, tool: Tool) -> None:
     """Calls each tool as a recorded rollout does, or without arguments, and decodes the reply.

@@ -58,6 +58,7 @@ _AROUND = 20
     why="the agent raises, and the row's rollout is lost after all its tokens have been paid for.",
     needs=[RESOURCES_SERVER],
     subjects=each_row,
+    beside=True,
 )
 async def verify_scores_rows(trial: Trial, row: Row) -> None:
     """Seeds each row and verifies a message that does nothing, and a recorded rollout's output if there is one.
@@ -111,6 +112,7 @@ async def _scored(trial: Trial, row: Row, output: dict[str, Any]) -> dict[str, A
     why="early in training most outputs are degenerate; each crash loses a rollout and skews what the policy learns from.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=each_degenerate_output,
+    beside=True,
 )
 async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     """Verifies the first row with odd outputs: empty, cut off, reasoning only, malformed calls, NUL, very long and more.
@@ -133,6 +135,7 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     why="the agent survives them and continues to verify, where the whole rollout is lost with all its tokens.",
     needs=[RESOURCES_SERVER, TOOLS, SCORE],
     subjects=lambda trial: [row for row in trial.gym.rows if row.tools],
+    beside=True,
 )
 async def verify_malformed_calls(trial: Trial, row: Row) -> None:
     """Verifies, for each row, calls of all its tools with arguments that are empty, a list, null, not JSON, and so on.
@@ -251,6 +254,7 @@ def _half_done(gym: Gym, row: Row) -> Iterator[Trajectory]:
     why="NaN and null poison the advantages of the whole batch; a string or a bool breaks the trainer's types.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=each_row,
+    beside=True,
 )
 async def verify_reward_finite(trial: Trial, row: Row) -> None:
     """Verifies each row with a message that does nothing, an empty output, wrong answers and half the deeds, and looks at `reward`.
@@ -361,6 +365,7 @@ async def verify_without_session(trial: Trial, subject: str) -> None:
     why="the shortest way to that reward is to do nothing, which is what the policy will learn.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
     subjects=lambda trial: list(trial.gym.recorded),
+    beside=True,
 )
 async def verify_floor(trial: Trial, row: Row) -> None:
     """Verifies an empty output and a message that does nothing, and compares with the best reward recorded for the row.
