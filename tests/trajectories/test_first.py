@@ -1,13 +1,16 @@
 """The examples that each property begins with, where rollouts are recorded, and where none is."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from gym_conformance.contract.dataset_rows import Call, Row, Source
+from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source
+from gym_conformance.contract.policy_output import function_call, function_call_output
 from gym_conformance.trajectories.first import around, at_once, known, known_disturbed, side_by_side, with_bounds
+from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_read
-from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trajectories.trajectory import Trajectory, is_reference
 
 _TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
@@ -28,6 +31,27 @@ def test_recorded_ones_of_different_rows_come_first_and_made_up_ones_after_them(
     assert found[:2] == [long, other]
     assert found[3] is short
     assert [call.name for call in found[2].calls] == ["put_note", "get_note"], "a write, and then a read"
+
+
+def test_those_come_first_that_call_the_most_tools_between_them() -> None:
+    long = Trajectory(ROWS[0], (Call("get_note", {}),) * 3)
+    alike, other = Trajectory(ROWS[1], (Call("get_note", {}),) * 2), Trajectory(ROWS[2], (Call("put_note", {}),))
+    assert known(Knowledge(ROWS, known_trajectories=(long, alike, other))) == [long, other, alike]
+
+
+def test_what_the_policy_had_said_before_is_no_id_of_the_server() -> None:
+    """A reply that echoes it is not where it came from."""
+    calls = [("get_note", {"text": "shelf"}), ("put_note", {"text": "shelf"}), ("put_note", {"text": "N-4711"})]
+    outputs = ['{"text": "shelf", "next": "N-4711"}', "{}", "{}"]
+    items = [
+        item
+        for at, ((name, arguments), output) in enumerate(zip(calls, outputs, strict=True))
+        for item in (function_call(name, json.dumps(arguments), f"c{at}"), function_call_output(output, f"c{at}"))
+    ]
+    rollout = Rollout({"response": {"output": items}}, Source(Path("rollouts.jsonl"), 1))
+    found = followed(ROWS[0], rollout).calls
+    assert found[1].arguments == {"text": "shelf"}
+    assert is_reference(found[2].arguments["text"])
 
 
 @pytest.mark.parametrize(

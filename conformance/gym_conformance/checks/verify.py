@@ -273,14 +273,20 @@ async def verify_reward_finite(trial: Trial, row: Row) -> None:
         if reply.status != HTTPStatus.OK:
             raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows")
         _expect_number(reply)
+    for reply in await _partly_scored(trial, row):
+        _expect_number(reply)
+
+
+async def _partly_scored(trial: Trial, row: Row) -> list[Reply]:
+    """What verify answers to a part of the deeds, where it scores them."""
+    replies = []
     for deeds in _half_done(trial.gym, row):
         try:
             await run(trial.gym, trial.channel, deeds)
         except (ServerFault, NotSent):
             break  # a tool that does not answer is told by others
-        reply = reply_of(next(one for one in reversed(trial.channel.exchanges) if one.request.path == VERIFY))
-        if reply.status == HTTPStatus.OK:
-            _expect_number(reply)
+        replies.append(reply_of(next(one for one in reversed(trial.channel.exchanges) if one.request.path == VERIFY)))
+    return [reply for reply in replies if reply.status == HTTPStatus.OK]
 
 
 def _expect_number(reply: Reply) -> None:
@@ -296,6 +302,10 @@ def _expect_number(reply: Reply) -> None:
         )
 
 
+#: Rows whose recorded rollouts are held to their components.
+_ROWS = 8
+
+
 @check(
     "verify-reward-components",
     Level.MUST,
@@ -304,38 +314,47 @@ def _expect_number(reply: Reply) -> None:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def verify_reward_components(trial: Trial, _: object) -> None:
-    """Verifies two outputs that do nothing and a recorded rollout, and compares the components' sum and keys.
+    """Verifies two outputs that do nothing and recorded rollouts, whole and in part, and compares the components' sum.
 
-    Not applicable if no reply has `reward_components`.
+    On the first row their keys must be the same each time. Not applicable if no reply to it has `reward_components`.
     Source: `BaseMultiRewardVerifyResponse` in nemo_gym/base_resources_server.py (0.7.0).
     """
     row = trial.gym.row
     verdicts = [await _scored(trial, row, output) for output in (DO_NOTHING.response, response([]))]
-    if (played := await play(trial, row)).status == HTTPStatus.OK and played.is_json:
-        verdicts.append(played.json())
-    verdicts = [verdict for verdict in verdicts if verdict]
+    verdicts = [verdict for verdict in [*verdicts, *await _done_scored(trial, row)] if verdict]
     if all(verdict.get("reward_components") is None for verdict in verdicts):
         raise NotApplicable("the reply has no reward_components")
-    keys: set[str] | None = None
-    for verdict in verdicts:
-        components, reward = verdict.get("reward_components"), verdict.get("reward")
-        if not is_number(reward):
-            raise Untestable("a reward that is a number; see verify-reward-finite")
-        if not isinstance(components, dict) or not all(map(is_number, components.values())):
-            raise Violation("an object of numbers", f"reward_components: {components!r}", "Each component is a float.")
-        if not math.isclose(sum(components.values()), reward, rel_tol=1e-6, abs_tol=1e-6):
-            raise Violation(
-                f"a sum of {reward}, the reward",
-                f"{components} sums to {sum(components.values())}",
-                "A component is left out or weighted after the sum, or the reward is clipped.",
-            )
-        if keys is not None and keys != components.keys():
-            raise Violation(
-                f"the keys {sorted(keys)} each time",
-                f"{sorted(components)}",
-                "A component is left out when it is 0.",
-            )
-        keys = set(components)
+    keys = [_summed(verdict).keys() for verdict in verdicts]
+    if other := next((each for each in keys if each != keys[0]), None):
+        hint = "A component is left out when it is 0."
+        raise Violation(f"the keys {sorted(keys[0])} each time", f"{sorted(other)}", hint)
+    for other_row in list(trial.gym.recorded)[:_ROWS]:
+        trial.channel.exchanges.clear()
+        for verdict in await _done_scored(trial, other_row):
+            _summed(verdict)
+
+
+async def _done_scored(trial: Trial, row: Row) -> list[dict[str, Any]]:
+    """What verify answers to a recorded rollout of the row, and to parts of it."""
+    played = await play(trial, row)
+    replies = [*([played] if played.status == HTTPStatus.OK else []), *await _partly_scored(trial, row)]
+    return [reply.json() for reply in replies if reply.is_json and isinstance(reply.json(), dict)]
+
+
+def _summed(verdict: dict[str, Any]) -> dict[str, Any]:
+    """The components, which sum to the reward."""
+    components, reward = verdict.get("reward_components"), verdict.get("reward")
+    if not is_number(reward):
+        raise Untestable("a reward that is a number; see verify-reward-finite")
+    if not isinstance(components, dict) or not all(map(is_number, components.values())):
+        raise Violation("an object of numbers", f"reward_components: {components!r}", "Each component is a float.")
+    if not math.isclose(sum(components.values()), reward, rel_tol=1e-6, abs_tol=1e-6):
+        raise Violation(
+            f"a sum of {reward}, the reward",
+            f"{components} sums to {sum(components.values())}",
+            "A component is left out or weighted after the sum, or the reward is clipped.",
+        )
+    return components
 
 
 @check(

@@ -19,7 +19,7 @@ from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import beside, run
-from gym_conformance.trajectories.first import bare_reads, made_up
+from gym_conformance.trajectories.first import bare_reads, by_tools, made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, volatile
@@ -35,10 +35,11 @@ _AT_ONCE = 16
 _FAILURES = 8
 
 #: Rows that are probed.
-_ROWS = 2
+_ROWS = 3
 
-#: Reads of a probe, and reads in it that other rows' rollouts made: what another session was given is not found.
-_READS, _STRANGE = 4, 2
+#: Reads of a probe: the row's own, those without arguments, and ones that other rows' rollouts made, since what another
+#: session was given is not found; and more of tools that are not among them.
+_READS, _BARE, _STRANGE, _MORE = 4, 4, 2, 4
 
 #: Names of what sound servers share: ids that count on over all sessions, what says that it was in a cache, clocks.
 _SHARED = re.compile(
@@ -82,8 +83,11 @@ def reads_on(gym: Gym, row: Row) -> Trajectory:
     own = {tool.name for tool in row.tools}
     strange = [call for call in others if call.name in own and call not in reads]
     named = {call.name for call in reads}
-    bare = [call for call in bare_reads(row)[:_READS] if call.name not in named]
-    return Trajectory(row, (*reads[:_READS], *bare, *strange[:_STRANGE]))
+    bare = [call for call in bare_reads(row)[:_BARE] if call.name not in named]
+    chosen = [*reads[:_READS], *bare, *strange[:_STRANGE]]
+    called = {call.name for call in chosen}
+    more = {call.name: call for call in reversed([*reads, *strange]) if call.name not in called}
+    return Trajectory(row, (*chosen, *list(more.values())[::-1][:_MORE]))
 
 
 def _recorded_reads(gym: Gym, row: Row) -> list[Call]:
@@ -109,10 +113,17 @@ async def look(gym: Gym) -> FirstLook:
 
 
 async def _look(gym: Gym) -> FirstLook:
-    rows = (tuple(gym.recorded) or gym.rows or (gym.row,))[:_ROWS]
+    rows = _rows(gym)[:_ROWS]
     probes = tuple(reads_on(gym, row) for row in rows)
     writes = tuple(writing(gym, row) for row in rows)
     return await changed(gym, probes, writes)
+
+
+def _rows(gym: Gym) -> Sequence[Row]:
+    """Rows, those first whose recorded rollouts call the most tools between them."""
+    if not gym.recorded:
+        return gym.rows or (gym.row,)
+    return [each.row for each in by_tools([followed(row, rollouts[0]) for row, rollouts in gym.recorded.items()])]
 
 
 async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Trajectory]) -> FirstLook:

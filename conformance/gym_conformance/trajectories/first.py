@@ -30,14 +30,24 @@ _AT_ONCE = 4
 def known(knowledge: Knowledge) -> list[Trajectory]:
     """Trajectories that are known to mean something, of as many rows as possible: recorded ones, else made-up ones.
 
-    The first two are of different rows and calls where there are such.
+    The first ones are of different rows, and call between them as many tools as any could.
     """
     recorded = list(knowledge.known_trajectories)
     rows = [row for row in knowledge.rows if row not in {trajectory.row for trajectory in recorded}]
     other = (made for row in rows for made in [made_up(knowledge, row)] if made.calls)
     found = [*recorded, *(made for _, made in zip(range(_KNOWN), other, strict=False))]
-    different = list({id(trajectory.row): trajectory for trajectory in reversed(found)}.values())[::-1]
+    different = by_tools(list({id(trajectory.row): trajectory for trajectory in reversed(found)}.values())[::-1])
     return [*different, *(trajectory for trajectory in found if trajectory not in different)]
+
+
+def by_tools(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """The same, each time the one next that calls the most tools that those before it do not."""
+    left, chosen, called = list(trajectories), list[Trajectory](), set[str]()
+    while left:
+        news = [len({call.name for call in each.calls} - called) for each in left]
+        chosen.append(left.pop(news.index(max(news)) if chosen else 0))
+        called |= {call.name for call in chosen[-1].calls}
+    return chosen
 
 
 def known_alone(knowledge: Knowledge) -> list[Schedule]:

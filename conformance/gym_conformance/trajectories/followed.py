@@ -21,14 +21,19 @@ def followed(row: Row, rollout: Rollout) -> Trajectory:
     """The rollout's calls and last words; an id that an earlier reply gave is taken from that reply again.
 
     An id is a text or a whole number that was recorded in an earlier output: under the argument's own name, or of four
-    characters or more and unknown to the row. Servers make it anew for each session.
+    characters or more and unknown to the row. Servers make it anew for each session. What the policy had said before that
+    is no id: the output echoes it.
     """
     known = json.dumps(row.data, ensure_ascii=False)
     origin: _Origin = {}
     calls = []
+    said = set[tuple[type, Any]]()
     for number, (call, output) in enumerate(rollout.played[:_CALLS]):
         calls.append(Call(call.name, _linked(call.arguments, origin)))
+        said |= {(type(value), value) for value, _ in scalars(call.arguments)}
         for value, path in scalars(_parsed(output)):
+            if (type(value), value) in said:
+                continue
             if type(value) in (str, int) and path and isinstance(path[-1], str):
                 origin.setdefault((type(value), value, path[-1]), (number, path))
             if type(value) in (str, int) and len(str(value)) >= _SHORT and str(value) not in known:
