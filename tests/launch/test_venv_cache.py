@@ -135,6 +135,33 @@ def test_one_who_waits_says_so(env: Env, kept: Path) -> None:
     assert said == ["env: another run installs it; waiting"]
 
 
+@pytest.mark.usefixtures("kept")
+def test_a_folder_that_is_required_is_built_elsewhere(env: Env) -> None:
+    (env.folder / "shell").mkdir()
+    (env.folder / "shell" / "shell.py").write_text("")
+    backend = (
+        "import os, sys\nsys.path.insert(0, os.getcwd())\n"
+        "def build_wheel(folder, settings=None, metadata=None):\n"
+        "    from zipfile import ZipFile\n    name = 'shell-1.0-py3-none-any.whl'\n    open('here', 'w').close()\n"
+        "    with ZipFile(folder + '/' + name, 'w') as wheel:\n        wheel.writestr('shell.py', '')\n"
+        f"        wheel.writestr('shell-1.0.dist-info/METADATA', {_METADATA.format(name='shell')!r})\n"
+        f"        wheel.writestr('shell-1.0.dist-info/WHEEL', {_WHEEL!r})\n"
+        "        wheel.writestr('shell-1.0.dist-info/RECORD', '')\n    return name\n"
+    )
+    (env.folder / "shell" / "backend.py").write_text(backend)
+    (env.folder / "shell" / "pyproject.toml").write_text(
+        '[project]\nname = "shell"\nversion = "1.0"\n'
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    with (env.folder / "requirements.txt").open("a") as requirements:
+        requirements.write("-e ./shell\n")
+    before = sorted(env.folder.rglob("*"))
+    python = _made(env)
+    subprocess.run([python, "-c", "import shell"], check=True, timeout=60)
+    assert sorted(env.folder.rglob("*")) == before
+    assert not Path(python).parents[1].joinpath("copies").exists()
+
+
 def test_an_interpreter_that_only_pyenv_has_will_do(
     env: Env, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

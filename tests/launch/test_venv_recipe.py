@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gym_conformance.launch.env import Env
-from gym_conformance.launch.venv_recipe import BadRequirements, VenvRecipe, read_recipe
+from gym_conformance.launch.venv_recipe import COPIES, BadRequirements, VenvRecipe, read_recipe
 
 _OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -108,6 +108,16 @@ def test_the_key_changes_with_what_goes_in(tmp_path: Path) -> None:
     assert _recipe(tmp_path, files | {"limits.txt": "roman<5"}).key != key
     assert _recipe(tmp_path, {"uv.toml": "prerelease = 'allow'"}).key != key
     assert read_recipe(Env("env", tmp_path), "/usr/bin/python3.12", "").key != key
+
+
+def test_a_folder_of_the_env_is_built_in_a_copy(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "pyproject.toml").write_text("[project]")
+    recipe = _recipe(tmp_path, {"requirements.txt": "nemo-gym==0.4.0\n-e ./lib[fast]"})
+    assert recipe.requirements == ("nemo-gym==0.4.0", f"{COPIES}/lib[fast]")
+    assert [name for name, _ in recipe.folders] == ["lib"]
+    (tmp_path / "lib" / "lib.py").write_text("x = 1")
+    assert read_recipe(Env("env", tmp_path), "", "").key != recipe.key
 
 
 @pytest.mark.parametrize(

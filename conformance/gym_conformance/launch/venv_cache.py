@@ -18,7 +18,7 @@ from typing import IO, Final
 
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES, NotLaunched
-from gym_conformance.launch.venv_recipe import BadRequirements, VenvRecipe, read_recipe
+from gym_conformance.launch.venv_recipe import COPIES, BadRequirements, VenvRecipe, read_recipe
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets
 
@@ -124,6 +124,9 @@ def _make(recipe: VenvRecipe, folder: Path, env: Env, lock: IO[bytes]) -> None:
             f"Python {recipe.python}, which is not here and cannot be had; install it, or give --gym-python",
             *("venv", "--relocatable", "--no-project", "--python", recipe.python, str(half)),
         )
+        copies = half / "copies"
+        for inside, _ in recipe.folders:  # building writes there
+            shutil.copytree(env.project / inside, copies / inside)
         uv.run(
             "requirements that can be installed",
             "pip",
@@ -133,8 +136,9 @@ def _make(recipe: VenvRecipe, folder: Path, env: Env, lock: IO[bytes]) -> None:
             *_arguments(recipe, half),
             "-r",
             "-",
-            lines=recipe.requirements,
+            lines=[line.replace(COPIES, str(copies)) for line in recipe.requirements],
         )
+        shutil.rmtree(copies, ignore_errors=True)
         half.replace(folder)
     finally:
         shutil.rmtree(half, ignore_errors=True)

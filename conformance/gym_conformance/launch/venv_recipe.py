@@ -34,6 +34,9 @@ FILES: Final = ("requirements.txt", "pyproject.toml", "overrides.txt", "uv.toml"
 #: Levels of requirement files that name others, and of an extra that names others.
 _DEEPEST: Final = 10
 
+#: Stands for where folders of the env are copied to, in requirements.
+COPIES: Final = "$GYM_CONFORMANCE_COPIES"
+
 _NEMO: Final = "nemo-gym"
 _GYM_ROOT: Final = "../.."
 _EXTRAS: Final = re.compile(r"nemo-gym\s*\[([^\]]*)\]")
@@ -60,6 +63,8 @@ class VenvRecipe:
         constraints: likewise.
         overrides: likewise.
         settings: the folder's files that uv reads, by name.
+        folders: of requirements that are folders of the env, where they lie in it and a hash of what they hold; such a
+            requirement is written `COPIES/FOLDER`, for it is built in a copy.
         ignores_patch: whether a nemo-gym is asked for that declares a later 3.13 than it needs: 0.5.0 on.
     """
 
@@ -68,6 +73,7 @@ class VenvRecipe:
     constraints: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
+    folders: tuple[tuple[str, str], ...] = ()
     ignores_patch: bool = False
 
     @property
@@ -115,17 +121,22 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
         tuple(line.text for line in lines if line.constrains),
         tuple(line.text for line in _lines_of(env, "overrides.txt")),
         settings,
+        tuple(wanted.folders.items()),
         ignores_patch,
     )
 
 
 class _Wanted:
-    """Reads requirements one by one; `nemo` is then which releases of nemo-gym they admit, None where they name none."""
+    """Reads requirements one by one.
+
+    `nemo` is then which releases of nemo-gym they admit, None where they name none; `folders` as a recipe has them.
+    """
 
     def __init__(self, env: Env, release: str) -> None:
         self._env = env
         self._release = release
         self.nemo: SpecifierSet | None = None
+        self.folders: dict[str, str] = {}
 
     def read(self, line: str) -> Iterator[str]:
         """The line as it is to be installed."""
@@ -147,6 +158,8 @@ class _Wanted:
             yield from self.gym(extras[1].replace(" ", "").split(",") if extras else ())
         elif requirement and named == _NEMO:
             yield from self._named(requirement, wanted)
+        elif inside := self._inside(wanted):
+            yield inside
         elif _is_local(requirement, wanted):
             raise BadRequirements(
                 f"{wanted!r} is a folder or file, whose installation may write there; make the environment yourself, "
@@ -154,6 +167,17 @@ class _Wanted:
             )
         else:
             yield wanted
+
+    def _inside(self, wanted: str) -> str:
+        """A folder of the env that is required; '' where it is none."""
+        place, bracket, extras = wanted.partition("[")
+        project = self._env.project.resolve()
+        folder = (project / place).resolve()
+        if not place.startswith(".") or not folder.is_dir() or project not in folder.parents:
+            return ""
+        inside = str(folder.relative_to(project))
+        self.folders[inside] = _hash(folder)
+        return f"{COPIES}/{inside}{bracket}{extras}"
 
     def _named(self, requirement: "Requirement", wanted: str) -> Iterator[str]:
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415
@@ -179,6 +203,14 @@ class _Wanted:
         else:
             bracketed = f"[{','.join(needed)}]" if needed else ""
             yield f"{_NEMO}{bracketed}{self.nemo}"
+
+
+def _hash(folder: Path) -> str:
+    """A hash of the files of a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sha256(
+        repr([(str(path.relative_to(folder)), sha256(path.read_bytes()).digest()) for path in files]).encode()
+    ).hexdigest()
 
 
 def _installed(root: Path) -> str:
