@@ -33,8 +33,8 @@ NO_TOOLS = {
 NO_READS = {"reward-extra-read"}
 ROWS_ALIKE = {"seed-reads-row"}
 #: No row's answer is a field of it alone, or none earns what others do not.
-NO_MOULD = {"calibration-gold", "calibration-pressed", "calibration-strict"}
-NO_ANSWERS = NO_MOULD | {"calibration-deeds", "calibration-floor", "calibration-swap"}
+NO_MOULD = {"calibration-gold", "calibration-pressed"}
+NO_ANSWERS = NO_MOULD | {f"calibration-{kind}" for kind in ("strict", "deeds", "floor", "swap")}
 CASES: dict[ModuleType, set[str]] = {
     weather: ONE_PART | ROWS_ALIKE | NO_ANSWERS,
     game: ONE_PART | NO_TOOLS | ROWS_ALIKE | {"calibration-deeds"},

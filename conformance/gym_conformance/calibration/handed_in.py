@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gym_conformance.calibration.moulds import GivenAnswer, Mould, TextMould
+from gym_conformance.calibration.moulds import CallsMould, GivenAnswer, Mould, TextMould
 from gym_conformance.calibration.probe_answers import (
+    altered_calls,
     changed_calls,
     fair_calls,
     fair_forms,
@@ -57,7 +58,10 @@ def probes(
     elif mould:
         yield from ((Question.PRESSED, *probe) for probe in changed_calls(scores.answer))
     others = [answer for _, answer in wrong_answers(scores, scores.answer, rows)]
-    yield from ((Question.DEEDS, *probe) for probe in other_deeds(scores.answer, others, scores.row.source.line))
+    yield from ((Question.DEEDS, *probe) for probe in other_deeds(scores.answer, others))
+    # deeds may be done twice, and need not all be right, but a list of expected calls is exact
+    exact = Question.DEEDS if isinstance(mould, CallsMould) else Question.EITHER
+    yield from ((exact, *probe) for probe in altered_calls(scores.answer, scores.row.source.line))
     yield from ((Question.FAIR, *form) for form in fair_calls(scores.answer))
     yield from ((Question.EITHER, *form) for form in other_order(scores.answer))
 

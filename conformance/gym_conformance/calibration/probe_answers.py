@@ -96,11 +96,8 @@ def other_order(answer: GivenAnswer) -> Named:
         yield "the right calls in the opposite order", _made(answer.calls[::-1], answer)
 
 
-def other_deeds(answer: GivenAnswer, others: Sequence[GivenAnswer], turn: int) -> Named:
-    """The last words without the calls; the right calls twice, among those of other rows, or with one argument changed.
-
-    `turn` says which argument, so that over rows each has its turn.
-    """
+def other_deeds(answer: GivenAnswer, others: Sequence[GivenAnswer]) -> Named:
+    """The last words without the calls, and the right calls among those of other rows."""
     said = _said(answer)
     if answer.calls and said:
         yield "the last words alone", GivenAnswer(said[-1:], (), answer.gold)
@@ -108,6 +105,10 @@ def other_deeds(answer: GivenAnswer, others: Sequence[GivenAnswer], turn: int) -
     if answer.calls and len(beside) > 1:
         half = len(beside) // 2
         yield "the right calls among others", _made((*beside[:half], *answer.calls, *beside[half:]), answer)
+
+
+def altered_calls(answer: GivenAnswer, turn: int) -> Named:
+    """The right calls twice, or with one argument changed: `turn` says which, so that over rows each has its turn."""
     if _linked(answer):
         return
     if answer.calls:

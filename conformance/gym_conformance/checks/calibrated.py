@@ -213,8 +213,8 @@ async def calibration_strict(trial: Trial, _: object) -> None:
 async def calibration_deeds(trial: Trial, _: object) -> None:
     """Scores the last message of rows' own answers without their calls, and their calls among those of other rows.
 
-    Also their calls made twice, and with one argument changed. What their calls earn in the opposite order is only told:
-    it is a matter of the task.
+    Where a field of the row lists the calls, also these made twice, and with one argument changed. What recorded calls
+    earn then, and calls in the opposite order, is only told: it is a matter of the task.
 
     Our inference. Where calls only find out what to say, words are enough; more calls may do no harm, and an argument may
     be free text.
