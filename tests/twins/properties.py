@@ -68,6 +68,22 @@ class CountsForAll(ReferenceServer):
         return {**result, "stockrooms": self.seeded} if tool.name == "list_stock" else result
 
 
+class CountsForThoseWhoAdded(ReferenceServer):
+    """How often anything was added in any session is said to those who have added something themselves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.added: list[str] = []
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        if tool.name == "add_stock":
+            self.added.append(session_id)
+        return (
+            {**result, "added": len(self.added)} if tool.name == "list_stock" and session_id in self.added else result
+        )
+
+
 class CachesByItem(ReferenceServer):
     """What was counted of an item first is what everybody is told of it, whatever is in stock there."""
 
@@ -265,6 +281,7 @@ TWINS = (
     PropertyTwin("state shared by all sessions", StateOfTheLastSeed, _ISOLATION - {"isolation-concurrent"}),
     PropertyTwin("one store that no seed resets", OneStore, _words("isolation-earlier isolation-told"), calls=16, sessions=4),
     PropertyTwin("a count of all sessions that only reads show", CountsForAll, _words("isolation-earlier"), calls=40),
+    PropertyTwin("a count that shows where a session has come to", CountsForThoseWhoAdded, _words("isolation-earlier"), calls=60),
     PropertyTwin("a score kept under the answer alone", ScoresByAnswer, _words("isolation-earlier"), calls=40),
     PropertyTwin("a cache keyed by an item's name", CachesByItem, _words("isolation-earlier"), calls=40),
     PropertyTwin("a row that waits in one place", PendingRow, _words("isolation-interleaved")),

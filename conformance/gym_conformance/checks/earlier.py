@@ -18,6 +18,7 @@ from gym_conformance.checks.fresh_process import fresh_process
 from gym_conformance.checks.needs import FIRST_LOOK, RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel, PathHangs
@@ -32,7 +33,7 @@ from gym_conformance.trajectories.before_and_after import (
 )
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
 from gym_conformance.trajectories.execute import FEW, beside, run, run_each, run_schedule
-from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import (
@@ -65,6 +66,9 @@ _BETWEEN = 2
 #: No more trials beside each other than the server could score one by one in so many seconds.
 _BATCH_SECONDS = 1.0
 
+#: What a session reads where it has come to.
+_READS = 6
+
 #: Runs of the control that show what differs anyway.
 _CONTROLS = 5
 
@@ -87,7 +91,8 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; they stay the
     same. So they do each time that another session writes between them. A session that reads twice reads the same
-    where another one comes and goes in between. And a trajectory comes to the same whether an earlier session has
+    where another one comes and goes in between, at once and where it has come to after a rollout's
+    calls. And a trajectory comes to the same whether an earlier session has
     spoken of the same names and numbers, or of others; names and numbers that nobody has used are put into calls and
     row for it, and read back from the replies. And an answer earns the same on a row whether or not it was given to
     another row before. What differs anyway is not compared. A server that the suite launched is launched once more
@@ -106,6 +111,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     probes = look.probes if look else ()
     makers = [
         *(make for probe in (*probes, *_reads_of(found, probes)) for make in _around(trial, probe, found)),
+        *_where_it_ends(trial, found),
         *(make for trajectory in found for make in _by_name(trial, trajectory, found)),
         *await _by_number(trial, found),
         *_by_answer(trial),
@@ -253,24 +259,13 @@ class _Between:
 
 
 def _around(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> Iterator[_Maker]:
-    """A probe in sessions before and after others, and in one that lasts while others come and go.
-
-    What is never the same in two sessions, such as a list that grows with each of them, is the same within one.
-    """
-    reads = len(probe.calls)
-    both = replace(probe, calls=(*probe.calls, *probe.calls))
+    """A probe in sessions before and after others, and in one that lasts while others come and go."""
 
     async def in_two(channel: Channel, between: Trajectory | None) -> tuple[Outcome, Outcome]:
         before = await run(trial.gym, channel, probe)
         if between:
             await run(trial.gym, channel, between)
         return before, await run(trial.gym, channel, probe)
-
-    async def in_one(channel: Channel, between: Trajectory | None) -> tuple[Outcome, Outcome]:
-        others = (between,) if between else ()
-        order = (0,) * (1 + reads) + (1,) * (between.steps if between else 0)
-        outcome = (await run_schedule(trial.gym, channel, Schedule((both, *others), order)))[0]
-        return Outcome(outcome.calls[:reads]), Outcome(outcome.calls[reads:])
 
     for writes in found:
         told = _Told(
@@ -280,12 +275,40 @@ def _around(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> Ite
         )
         yield partial(_Between, trial, in_two, writes, told)
     for writes in found[:_BETWEEN]:
-        told = _Told(
-            Schedule((both, writes), (0,) * (1 + reads) + (1,) * writes.steps),
-            " again, as where no other session comes and goes in between",
-            " after another session",
-        )
-        yield partial(_Between, trial, in_one, writes, told)
+        yield _steady(trial, replace(probe, calls=()), probe.calls, writes)
+
+
+def _where_it_ends(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
+    """What a session reads where it has come to, while another goes the same way, and while others come and go."""
+    for lasting_one in found:
+        asked = [call for call in lasting_one.calls if is_read(call.name)]
+        asked += [call for call in bare_reads(lasting_one.row) if call not in asked]
+        others = [] if lasting_one is found[0] else [found[0]]
+        for writes in [lasting_one, *others] if asked else ():
+            yield _steady(trial, lasting_one, asked[-_READS:], writes)
+
+
+def _steady(trial: Trial, lasting_one: Trajectory, reads: Sequence[Call], writes: Trajectory) -> _Maker:
+    """A session that does something, and then reads twice, while another comes and goes in between.
+
+    What is never the same in two sessions, such as a list that grows with each of them, is the same within one.
+    """
+    done = len(lasting_one.calls)
+    whole = replace(lasting_one, calls=(*lasting_one.calls, *reads, *reads))
+    before = (0,) * (1 + done + len(reads))
+
+    async def in_one(channel: Channel, between: Trajectory | None) -> tuple[Outcome, Outcome]:
+        others = (between,) if between else ()
+        schedule = Schedule((whole, *others), before + (1,) * (between.steps if between else 0))
+        calls = (await run_schedule(trial.gym, channel, schedule))[0].calls[done:]
+        return Outcome(calls[: len(reads)]), Outcome(calls[len(reads) :])
+
+    told = _Told(
+        Schedule((whole, writes), before + (1,) * writes.steps),
+        " again, as where no other session comes and goes in between",
+        " after another session",
+    )
+    return partial(_Between, trial, in_one, writes, told)
 
 
 def _fresh(trajectory: Trajectory) -> Trajectory:
@@ -414,8 +437,10 @@ async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
     """
     probe, *writes = schedule.trajectories
     if schedule.order:
-        once = replace(probe, calls=probe.calls[: len(probe.calls) // 2])
-        await _expect_none(trial, list(_around(trial, once, writes))[len(writes)]())
+        begun = schedule.order.index(1) - 1
+        reads = probe.calls[begun:]
+        lasting_one = replace(probe, calls=probe.calls[: begun - len(reads)])
+        await _expect_none(trial, _steady(trial, lasting_one, reads, writes[0])())
         return
     if change := (await changed(trial.gym, (probe,), writes)).change:
         raise _violation(trial, change)
