@@ -8,6 +8,7 @@ from functools import partial
 from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.check import Check, Level, Need
 from gym_conformance.checks.ending import NotApplicable, NotExamined, Untestable, Violation
+from gym_conformance.checks.other_hosts import OUTSIDE
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.diagnoses.all_diagnoses import Diagnoses
@@ -170,7 +171,9 @@ class Judge:
         if isinstance(cause, Violation) and cause.cause is Cause.WORN_OUT:
             return self._violation(check, subject, cause, trial)  # it is what the others are explained by
         fault = cause if isinstance(cause, ServerFault) else None
-        match await self.diagnoses.explain(self._case(trial, fault, repeated=repeated)):
+        match await self.diagnoses.explain(
+            self._case(trial, fault, repeated=repeated, outside=OUTSIDE not in check.needs)
+        ):
             case Missing(needs):
                 return self._finding(check, subject, Verdict.UNTESTABLE, needs)
             case TryAgain(note):
@@ -179,7 +182,9 @@ class Judge:
                 return await self._ended(check, subject, trial, repeated=True)
         return self._violation(check, subject, cause, trial)
 
-    def _case(self, trial: Trial, fault: ServerFault | None = None, *, repeated: bool = False) -> Case:
+    def _case(
+        self, trial: Trial, fault: ServerFault | None = None, *, repeated: bool = False, outside: bool = True
+    ) -> Case:
         return Case(
             self.bench,
             tuple(trial.channel.exchanges),
@@ -188,6 +193,7 @@ class Judge:
             repeated,
             trial.log,
             trial.asked_sandbox,
+            outside and trial.asked_outside,
         )
 
     async def _afterwards(self, check: Check) -> list[Finding]:

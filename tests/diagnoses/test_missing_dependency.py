@@ -107,6 +107,17 @@ def test_a_row_s_file_is_named_by_the_log() -> None:
     assert missing(exchanges, lambda: log) == Missing("the file /envs/a/data/tasks")
 
 
+@pytest.mark.parametrize(
+    ("field", "needs"),
+    [("env_id", Missing("a response with env_id, which only an agent of its own adds", lasts=True)), ("usage", None)],
+)
+def test_what_no_response_has_is_added_by_an_agent_of_its_own(field: str, needs: Missing | None) -> None:
+    """As nemo-gym 0.7.0's toolsandbox, whose agent plays by env_id."""
+    body = json.dumps({"detail": [{"type": "missing", "loc": ["body", "response", field], "msg": "Field required"}]})
+    exchanges = [Exchange(1, Request("POST", "/verify"), Reply(422, (), body.encode(), 0.1))]
+    assert missing(exchanges, tuple) == needs
+
+
 _CALLER = [
     "Traceback (most recent call last):",
     'File "app.py", line 830, in _pull',

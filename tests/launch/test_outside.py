@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks.registry import OUTSIDE
+from gym_conformance.checks.registry import CHECKS, OUTSIDE
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
@@ -157,6 +157,24 @@ def test_a_twin_fails_exactly_its_own(
     if "outside-answers" in fails:
         broken = {one.subject for one in found["outside-answers"] if one.verdict is Verdict.FAIL}
         assert {"answer 200 with an empty object", "answer 429"} <= broken
+
+
+class _GivesUp(_Searches):
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        await super().score(session_id, row, response)
+        raise RuntimeError("gave up after three attempts")
+
+
+def test_a_crash_while_other_hosts_are_down_is_no_violation_of_other_rules(mocks: MockPeers) -> None:
+    scores = next(check for check in CHECKS if check.id == "verify-scores-rows")
+    with serve(_GivesUp(mocks)) as url:
+        run = Run(url, Options(url=url, timeout=30.0), dataset(), outside=mocks)
+        try:
+            found = run.judge(scores)
+        finally:
+            run.close()
+    assert {one.verdict for one in found} == {Verdict.UNTESTABLE}
+    assert found[0].reason.startswith("the network (--gym-network): /verify asks another host, and answers ")
 
 
 def test_what_is_made_up_is_said(mocks: MockPeers) -> None:

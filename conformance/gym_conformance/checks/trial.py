@@ -49,6 +49,7 @@ class Trial:
         self.rewards: RewardCounts | None = None
         self._asked = self._times_asked()
         self._asked_sandboxes = self._times_asked_sandboxes()
+        self._asked_outside = self._times_asked_outside()
         #: The last lines that a launched server printed since the trial began.
         self.log = self.launched.listen()
 
@@ -93,6 +94,11 @@ class Trial:
         return self._times_asked_sandboxes() > self._asked_sandboxes
 
     @property
+    def asked_outside(self) -> bool:
+        """Whether another host was asked since the trial began, which is down but where a check has it otherwise."""
+        return self._times_asked_outside() > self._asked_outside
+
+    @property
     def scored_by_mock(self) -> str:
         """What of ours a reward may come from since the trial began, in a phrase; '' where it is the server's own."""
         if self.asked_judge_model:
@@ -101,6 +107,9 @@ class Trial:
 
     def _times_asked_sandboxes(self) -> int:
         return self.launched.sandboxes.asked_sandboxes if self.launched.sandboxes else 0
+
+    def _times_asked_outside(self) -> int:
+        return sum(self.launched.outside.requests.values()) if self.launched.outside else 0
 
     def _times_asked(self) -> int:
         models = self.launched.judge_models

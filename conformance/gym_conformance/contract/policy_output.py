@@ -85,6 +85,45 @@ class Degenerate:
 
 DO_NOTHING: Final = Degenerate("a message that does nothing", (message("I am done."),))
 
+#: The fields of an OpenAI Response (openai 2.44.0, `types/responses/response.py`).
+RESPONSE_FIELDS: Final = frozenset(
+    [
+        "background",
+        "completed_at",
+        "conversation",
+        "created_at",
+        "error",
+        "id",
+        "incomplete_details",
+        "instructions",
+        "max_output_tokens",
+        "max_tool_calls",
+        "metadata",
+        "model",
+        "object",
+        "output",
+        "output_text",
+        "parallel_tool_calls",
+        "previous_response_id",
+        "prompt",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "reasoning",
+        "safety_identifier",
+        "service_tier",
+        "status",
+        "temperature",
+        "text",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "truncation",
+        "usage",
+        "user",
+    ]
+)
+
 _CUT_SHORT: Final = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
 _REFUSAL: Final = message() | {"content": [{"type": "refusal", "refusal": "I cannot help with that."}]}
 _SEARCH: Final = {

@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import dropwhile
 from typing import Final
 
-from gym_conformance.contract.endpoints import RESET, ROLLOUT_INDEX, RUN, SEED_SESSION, TASK_INDEX
-from gym_conformance.contract.statuses import is_error
+from gym_conformance.contract.endpoints import RESET, ROLLOUT_INDEX, RUN, SEED_SESSION, TASK_INDEX, VERIFY
+from gym_conformance.contract.policy_output import RESPONSE_FIELDS
+from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.diagnoses.said import Sent, exception_of, texts
 from gym_conformance.launch.reasons import NETWORK
@@ -55,8 +56,8 @@ class MissingDependency:
     """A module, program, file, network or config that the server reports as missing in an exception."""
 
     def suspects(self, case: Case) -> bool:
-        """Whether any reply was of 400 or above."""
-        return any(map(_is_error, case.exchanges))
+        """Whether any reply was of 400 or above, or none came from a server that asked another host."""
+        return any(map(_is_error, case.exchanges)) or (case.asked_outside and case.hung is not None)
 
     async def confirm(self, case: Case) -> Missing | None:
         """Read replies and log; where a traceback may not be printed yet, once more after a moment."""
@@ -64,6 +65,7 @@ class MissingDependency:
         if found is None and case.crashed and case.bench.launched.has_log:
             await asyncio.sleep(_WRITTEN)
             found = missing(case.exchanges, case.log)
+        found = found or _closed(case)
         if found and case.bench.launched.outside and found.needs.startswith(_THE_NETWORK):
             return replace(found, needs=found.needs.replace(_THE_NETWORK, f"{_THE_NETWORK} (--gym-network)", 1))
         return found
@@ -80,6 +82,17 @@ def missing(exchanges: Sequence[Exchange], log: Log) -> Missing | None:
         if found := _named(exchange, log, sent) or _file(exchange, log) or _refused_for(exchange):
             return found
     return None
+
+
+def _closed(case: Case) -> Missing | None:
+    """Another host that was asked, and is down here, where the server does not say so itself."""
+    if not case.asked_outside or not (case.crashed or case.hung):
+        return None
+    last = next((each for each in reversed(case.exchanges) if each.reply is None or is_crash(each.reply.status)), None)
+    if last is None:
+        return None
+    answer = last.reply.text[:_CUT] if last.reply else "nothing in time"
+    return Missing(f"{_THE_NETWORK}: {last.request.path} asks another host, and answers {answer}")
 
 
 def _is_error(exchange: Exchange) -> bool:
@@ -127,10 +140,23 @@ def _refused_for(exchange: Exchange) -> Missing | None:
 
     `/run` has no client but rollout collection, and gets its keys.
     """
+    if exchange.request.path == VERIFY and (field := _response_field(exchange)):
+        return Missing(f"a response with {field}, which only an agent of its own adds", lasts=True)
     found = _ROLLOUT_KEY.search(exchange.reply.text) if exchange.reply else None
     if found is None or exchange.request.path == RUN or found[0].encode() in (exchange.request.body or b""):
         return None
     return Missing(f"{found[0]}, which nemo-gym's own rollout collection adds to a row, and no other client")
+
+
+def _response_field(exchange: Exchange) -> str:
+    """The field of the response that is missing, where nothing else is wrong and no OpenAI Response has it; '' where none is."""
+    said = exchange.reply.said if exchange.reply else None
+    details = said.get("detail") if isinstance(said, dict) else None
+    for detail in details if isinstance(details, list) else ():
+        match detail:
+            case {"type": "missing", "loc": ["body", "response", str(field)]} if field not in RESPONSE_FIELDS:
+                return field
+    return ""
 
 
 def _program(log: Sequence[str]) -> str:
