@@ -13,7 +13,6 @@ from gym_conformance.checks import (
     echo,
     every_row,
     files,
-    hang_up,
     isolation,
     judge_models,
     judge_prompts,
@@ -40,6 +39,7 @@ from gym_conformance.checks import (
     verify,
     wearing_out,
     whole_groups,
+    wire,
 )
 from gym_conformance.checks.check import Check
 from gym_conformance.checks.entry_points import foreign_checks
@@ -84,7 +84,7 @@ JUDGE_MODELS: Final[tuple[Check, ...]] = (
 )
 
 #: Tried only where a load is asked for.
-LOAD: Final[tuple[Check, ...]] = _checks(load) + _checks(hang_up)
+LOAD: Final[tuple[Check, ...]] = _checks(load) + _checks(wire)
 
 #: Tried only where whole datasets are asked for.
 EVERY_ROW: Final[tuple[Check, ...]] = _checks(every_row)

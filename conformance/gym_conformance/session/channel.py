@@ -138,6 +138,14 @@ class Endpoint:
         if held := self.held.over():
             raise NotSent(f"smaller rows and replies: {held} would be held at once")
 
+    def written(self, request: Request) -> bytes:
+        """A request as it is sent.
+
+        Raises:
+            NotWritable: a line of it would not be one.
+        """
+        return self._bytes.written(request)
+
     async def carry(self, request: Request, *, fresh: bool) -> Reply:
         """Send a request as soon as fewer than `in_flight` others are under way, and count it.
 
@@ -256,7 +264,14 @@ class Channel:
             raise
         self.endpoint.took(request, reply)
         self.endpoint.heard(request, reply)
-        exchange = Exchange(number, request, reply, group=others)
+        return self._record(Exchange(number, request, reply, group=others), reply)
+
+    def record(self, request: Request, reply: Reply) -> Exchange:
+        """Record a request that was not sent over this channel, and its reply."""
+        self._sent += 1
+        return self._record(Exchange(self._sent, request, reply), reply)
+
+    def _record(self, exchange: Exchange, reply: Reply) -> Exchange:
         self.exchanges.append(exchange)
         self.endpoint.held.add(reply)
         self._replies += len(reply.body)

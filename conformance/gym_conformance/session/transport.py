@@ -102,7 +102,7 @@ class Transport:
             self._idle.append(connection)  # one that is closing is not usable, and soon forgotten
         else:
             connection.abort()
-        return _reply(answer, self._limit, clock() - started)
+        return as_reply(answer, self._limit, clock() - started)
 
     async def __aenter__(self) -> Self:
         """The transport itself."""
@@ -184,7 +184,7 @@ class Transport:
             raise RuntimeError("the transport is closed")
 
 
-def _reply(answer: ParsedReply, limit: int, elapsed: float) -> Reply:
+def as_reply(answer: ParsedReply, limit: int, elapsed: float) -> Reply:
     """The reply, decoded to at most `limit` bytes.
 
     Raises:

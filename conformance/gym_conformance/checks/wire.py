@@ -1,0 +1,171 @@
+"""Faults on the wire: what a line that breaks, is slow, or carries a request twice does to an episode."""
+
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from gym_conformance.checks.chance import beyond_chance
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Violation
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.property import knowledge_of
+from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.statuses import is_refusal
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.wire_faults import DISTURBANCES, HANG_UPS, StruckChannel, WireFault
+from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.in_flight import Known, known_alone
+from gym_conformance.trajectories.outcome import Difference
+from gym_conformance.trajectories.trajectory import Trajectory
+
+#: Trajectories, and calls of each, that are disturbed.
+_TRAJECTORIES, _CALLS = 2, 3
+
+_CANCELLED: Final = (
+    "The handler is cancelled where it awaits something, with half of its work done or a lock in its hands: change the "
+    "state in one go, after the last await, and release in `finally` (`async with`)."
+)
+_RACES: Final = (
+    "Two requests of one session change its state at the same time, or a reply is written to whoever reads next: take a lock "
+    "for each session, and read each request's body to its end, also where it is refused."
+)
+
+
+@dataclass(frozen=True)
+class _Disturbed:
+    """A trajectory whose request number `at` meets a fault, and the ways in which it goes alone that will do."""
+
+    ways: Sequence[Known]
+    at: int
+    fault: WireFault
+
+    async def run(self, trial: Trial, channel: Channel) -> Difference | None:
+        """Where a disturbed run is as in none of the ways."""
+        struck = StruckChannel(channel.endpoint, self.at, self.fault)
+        try:
+            came = await run(trial.gym, struck, self.ways[0].trajectory)
+        finally:
+            channel.exchanges[:] = struck.exchanges
+        if any(is_refusal(step.status) for step in came.steps):
+            return None  # in form: the client knows
+        first, *others = self.ways
+        elsewhere = [{one.place[0] for one in way.differences(came)} for way in others]
+        found = (one for one in first.differences(came) if all(one.place[0] in places for places in elsewhere))
+        return next(found, None)
+
+    async def alone(self, trial: Trial, channel: Channel) -> Difference | None:
+        """Where an undisturbed run is not as it was: the control."""
+        return self.ways[0].difference(await run(trial.gym, channel, self.ways[0].trajectory))
+
+
+@check(
+    "wire-hang-up",
+    Level.SHOULD,
+    "A request whose client hangs up SHOULD act wholly or not at all",
+    why="connections break in every long run; the client sends again, and the episode goes on from a state that no policy "
+    "made.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def wire_hang_up(trial: Trial, _: object) -> None:
+    """Hangs up on the seed, on calls and on the verify of two trajectories, at once, soon, and when the reply begins.
+
+    It sends the request again, and goes on: what comes must be as alone, or as where the request acts twice. Calls are also
+    hung up on and never sent again: what comes after must be as with the call, or as without it. A 4xx will do, too. Runs
+    with `--gym-load` only, over plain HTTP.
+
+    Our inference: `request` in nemo_gym/server_utils.py sends again on a lost connection (every version), and from 0.7.0 on
+    a middleware cancels the handler of a request whose client is gone.
+    """
+    tried = await _try(trial, HANG_UPS, _CANCELLED)
+    trial.note = f"hung up {tried} times"
+
+
+def _disturbances(_trial: Trial) -> Iterable[str]:
+    return tuple(DISTURBANCES)
+
+
+@check(
+    "wire-disturbed",
+    Level.SHOULD,
+    "A request SHOULD come to the same over a line that is slow, was used before, or carries it twice",
+    why="proxies and clients send again what took long, reuse connections, and read slowly under load; what that does to an "
+    "episode looks like the policy's doing.",
+    needs=[RESOURCES_SERVER, SCORE],
+    subjects=_disturbances,
+)
+async def wire_disturbed(trial: Trial, disturbance: str) -> None:
+    """Sends the seed, calls and the verify of two trajectories over a line that is not as it should be.
+
+    One after the other, each request arrives twice at the same time, on two connections; or on a connection over which an
+    unknown tool was called with a body that is no JSON; or in four parts, and its reply is read slowly, into a small buffer.
+    What comes must be as alone; a call that arrives twice may also act twice, and a 4xx will do. Runs with `--gym-load` only,
+    over plain HTTP.
+
+    Our inference: `request` in nemo_gym/server_utils.py sends again on a lost connection while the first request may still
+    be under way (every version).
+    """
+    tried = await _try(trial, [DISTURBANCES[disturbance]], _RACES)
+    trial.note = f"tried {tried} times"
+
+
+async def _try(trial: Trial, faults: Sequence[WireFault], hint: str) -> int:
+    """Let each fault happen to each request of a few trajectories; how often that was.
+
+    Raises:
+        NotApplicable: nothing can be tried.
+        Violation: an episode went as none should.
+    """
+    if not trial.gym.endpoint.url.startswith("http://"):
+        raise NotApplicable("the faults are those of plain HTTP")
+    tried = 0
+    for trajectory in known(await knowledge_of(trial))[:_TRAJECTORIES]:
+        async for disturbed in _disturbed(trial, trajectory, faults):
+            tried += 1
+            if await disturbed.run(trial, trial.channel) is None:
+                continue
+            found = await beyond_chance(trial, partial(disturbed.run, trial), partial(disturbed.alone, trial))
+            if found:
+                forms = "as alone" if len(disturbed.ways) == 1 else "as alone, or as where it acts twice or not at all"
+                raise Violation(
+                    f"{found.step} answers {found.expected!r}, {forms}",
+                    f"{found.actual!r}; request {disturbed.at + 1} of the session: {disturbed.fault.said}",
+                    hint,
+                )
+    if not tried:
+        raise NotApplicable("no episode that was tried ends well and comes to the same reward twice, alone")
+    return tried
+
+
+async def _disturbed(trial: Trial, trajectory: Trajectory, faults: Sequence[WireFault]) -> AsyncIterator[_Disturbed]:
+    """Each request of a trajectory, in each way; a call only if it is known what it does twice, or not at all."""
+    once = await known_alone(trial.gym, trajectory)
+    if once is None:
+        return
+    again = [fault for fault in faults if fault.again]
+    scored = (len(trajectory.calls) + 1,) if trial.gym.endpoint.groups.size == 1 else ()
+    for at in (0, *scored):
+        for fault in again:
+            yield _Disturbed((once,), at, fault)
+    for number, call in enumerate(trajectory.calls[:_CALLS]):
+        doubled = any(fault.twice for fault in again)
+        # its first reply is lost, and so no part of what comes
+        twice = await known_alone(trial.gym, trajectory.with_noise(number, call)) if doubled else None
+        for fault in again:
+            if twice or not fault.twice:
+                yield _Disturbed((once, twice) if twice and fault.twice else (once,), number + 1, fault)
+        without = trajectory.without({number})
+        unanswered = replace(trajectory, noise=trajectory.noise | {number})
+        lost = [fault for fault in faults if not fault.again and not _refers(without)]
+        ways = [await known_alone(trial.gym, each) for each in (unanswered, without)] if lost else []
+        sure = [way for way in ways if way is not None]
+        if len(sure) == len(ways):
+            for fault in lost:
+                yield _Disturbed(sure, number + 1, fault)
+
+
+def _refers(trajectory: Trajectory) -> bool:
+    """Whether a call was made with what a call returned that is left out now."""
+    return any('"call": -1' in json.dumps(call.arguments) for call in trajectory.calls)

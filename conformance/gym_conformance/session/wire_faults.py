@@ -1,0 +1,163 @@
+"""What becomes of one request on a line that is not sound: the client's side of it, which is all that a server sees.
+
+There is no proxy: a connection that the client resets after the server has acted, reads slowly, or has used before, is the
+same to the server, whoever stands at its other end.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+
+from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.exchange import Exchange, Reply, Request
+from gym_conformance.session.reply_reader import Flaw, ParsedReply, Reader
+from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.session.transport import Transport, as_reply
+from gym_conformance.session.unserved import NO_SUCH_TOOL
+
+#: Seconds between hanging up and sending again; nemo-gym's client waits half a second (nemo_gym/server_utils.py).
+_AGAIN: Final = 0.2
+
+#: Seconds that a connection, or the first byte of a reply, is waited for.
+_PATIENCE: Final = 5.0
+
+#: How a slow client sends, and reads: parts of the request, bytes of the reply, how many of those wait, and seconds.
+_PARTS, _BYTES, _WAITS, _PAUSE = 4, 256, 30, 0.02
+
+#: Bytes of a reply to a slow client, and of the kernel's buffer before it.
+_LIMIT, _BUFFER = 16 << 20, 2048
+
+
+@dataclass(frozen=True)
+class WireFault:
+    """One way in which a request fares badly.
+
+    Attributes:
+        said: what happened, after "where".
+        strike: lets it happen; the reply, None where none came.
+        again: whether the client then sends it (again).
+        twice: whether it may so act twice.
+    """
+
+    said: str
+    strike: Callable[[Endpoint, Request], Awaitable[Reply | None]]
+    again: bool = True
+    twice: bool = True
+
+
+class StruckChannel(Channel):
+    """A channel whose request number `at`, counted from 0, meets a fault."""
+
+    def __init__(self, endpoint: Endpoint, at: int, fault: WireFault) -> None:
+        super().__init__(endpoint)
+        self._at = at
+        self._fault = fault
+        self._seen = -1
+
+    async def send(self, request: Request) -> Exchange:
+        """Send one request, as any channel does; of one whose reply is lost for good, a reply without content comes."""
+        self._seen += 1
+        if self._seen != self._at:
+            return await super().send(request)
+        reply = await self._fault.strike(self.endpoint, request)
+        if reply is None and self._fault.again:
+            await asyncio.sleep(_AGAIN)
+            return await super().send(request)
+        if reply is None:
+            last = self.exchanges[-1].reply if self.exchanges else None
+            reply = Reply(200, last.headers if last else (), b"null", 0.0)  # the session's cookie is what it was
+        return self.record(request, reply)
+
+
+async def _hang_up(endpoint: Endpoint, request: Request, *, after: float | None) -> None:
+    """Send a request on a connection of its own, and break it after so many seconds; for None, when the reply begins."""
+    parts, writer = urlsplit(endpoint.url), None
+    with suppress(OSError, TimeoutError):  # that the server breaks it first is all the same
+        async with asyncio.timeout(_PATIENCE):
+            reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
+            writer.write(endpoint.written(request))
+            await writer.drain()
+            await (reader.read(1) if after is None else asyncio.sleep(after))
+    if writer is not None:
+        writer.transport.abort()
+
+
+async def _together(endpoint: Endpoint, request: Request) -> Reply:
+    """Send it twice at the same time, on two connections; the reply to the second."""
+    message = endpoint.written(request)
+    both = [endpoint.transport.send(request.method, message, fresh=True) for _ in range(2)]
+    first, second = await asyncio.gather(*both, return_exceptions=True)
+    if isinstance(first, BaseException):
+        raise first
+    if isinstance(second, BaseException):
+        raise second
+    return second
+
+
+async def _after_an_error(endpoint: Endpoint, request: Request) -> Reply:
+    """Send it on a connection on which a tool was called that does not exist, with a body that is no JSON."""
+    async with Transport(httpx.URL(endpoint.url), deadline=endpoint.timeout) as transport:
+        wrong = Request("POST", f"/{NO_SUCH_TOOL}", b'{"GET / HTTP/1.1\r\n\r\n' * 200, request.headers)
+        await transport.send(wrong.method, endpoint.written(wrong))
+        return await transport.send(request.method, endpoint.written(request))
+
+
+async def _slowly(endpoint: Endpoint, request: Request) -> Reply:
+    """Send it in parts, and read the reply a little at a time, into a small buffer."""
+    loop, parts, reader = asyncio.get_running_loop(), urlsplit(endpoint.url), Reader(_LIMIT)
+    message, outcome = endpoint.written(request), None
+    reader.expect(request.method)
+    size, waits, began = -(-len(message) // _PARTS), _WAITS, loop.time()
+    try:
+        async with asyncio.timeout(endpoint.timeout):
+            [(family, *_, address), *_] = await loop.getaddrinfo(
+                parts.hostname, parts.port or 80, type=socket.SOCK_STREAM
+            )
+            with socket.socket(family, socket.SOCK_STREAM) as line:
+                line.setblocking(False)
+                line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+                await loop.sock_connect(line, address)
+                for at in range(0, len(message), size):
+                    await loop.sock_sendall(line, message[at : at + size])
+                    await asyncio.sleep(_PAUSE)
+                while outcome is None:
+                    data = await loop.sock_recv(line, _BYTES)
+                    outcome = reader.feed(data) if data else reader.end()
+                    waits -= 1
+                    await asyncio.sleep(_PAUSE if waits > 0 else 0)
+    except TimeoutError:
+        outcome = Flaw(Fault.HANG, reader.progress())
+    except OSError as error:
+        outcome = Flaw(Fault.BROKEN, f"{error}, {reader.progress()}")
+    if isinstance(outcome, ParsedReply):
+        return as_reply(outcome, _LIMIT, loop.time() - began)
+    raise ServerFault(*outcome, partial=reader.seen or None)
+
+
+#: A client that hangs up, sooner or later; some send the request again, some never do.
+HANG_UPS: Final = (
+    *(
+        WireFault("the client hung up on it and sent it again", partial(_hang_up, after=after))
+        for after in (0.002, 0.02, None)
+    ),
+    *(
+        WireFault("the client hung up on it and went on", partial(_hang_up, after=after), again=False)
+        for after in (0.002, 0.02)
+    ),
+)
+
+#: What else happens to a request, by a name that is permanent: the finding's subject.
+DISTURBANCES: Final = {
+    "duplicates that arrive together": WireFault("it arrived twice at the same time", _together),
+    "a connection that met an error before": WireFault(
+        "an error had come over its connection before", _after_an_error, twice=False
+    ),
+    "a slow line": WireFault("it was sent, and its reply read, slowly", _slowly, twice=False),
+}
