@@ -110,6 +110,28 @@ def test_the_key_changes_with_what_goes_in(tmp_path: Path) -> None:
     assert read_recipe(Env("env", tmp_path), "/usr/bin/python3.12", "").key != key
 
 
+def test_what_uv_takes_from_elsewhere_is_not_taken_from_the_index(tmp_path: Path) -> None:
+    """As nemo-gym's own code_fim: PyPI has another package of that name."""
+    (tmp_path / "lib").mkdir()
+    text = """
+        [project]
+        name = "a"
+        dependencies = ["nemo-gym==0.4.0", "Grader[fast]>=1; python_version > '3'", "plain", "wheel-1", "lib"]
+        [tool.uv.sources]
+        nemo-gym = { path = "../..", editable = true }
+        grader = { git = "https://a.example/g.git", tag = "v1", subdirectory = "py" }
+        wheel_1 = { url = "https://a.example/w.whl" }
+        lib = { path = "lib" }
+    """
+    assert _recipe(tmp_path, {"pyproject.toml": text}).requirements == (
+        "nemo-gym==0.4.0",
+        "grader[fast] @ git+https://a.example/g.git@v1#subdirectory=py ; python_version > '3'".replace("'", '"'),
+        "plain",
+        "wheel-1 @ https://a.example/w.whl",
+        f"{COPIES}/lib",
+    )
+
+
 def test_a_folder_of_the_env_is_built_in_a_copy(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "pyproject.toml").write_text("[project]")

@@ -106,7 +106,9 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
     if texts.keys() >= {"requirements.txt", "pyproject.toml"}:
         raise BadRequirements("requirements.txt and pyproject.toml are both there, and NeMo Gym takes only one of them")
     project = _project(texts.get("pyproject.toml", ""))
-    lines = [*_lines_of(env, "requirements.txt"), *map(_Line, _strings(project.get("dependencies")))]
+    sources = _sources(texts.get("pyproject.toml", ""))
+    depended = (_Line(_from_source(each, sources)) for each in _strings(project.get("dependencies")))
+    lines = [*_lines_of(env, "requirements.txt"), *depended]
     wanted = _Wanted(env, nemo)
     requirements = [one for line in lines if not line.constrains for one in wanted.read(line.text)]
     if env.application:
@@ -304,6 +306,40 @@ def _project(text: str | None) -> Mapping[str, Any]:
             "yourself, and give it with --gym-python"
         )
     return project
+
+
+def _sources(text: str) -> Mapping[str, Any]:
+    """The table `tool.uv.sources` of a pyproject.toml that was read before, by canonical names."""
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - an extra
+
+    table = tomllib.loads(text).get("tool", {})
+    for key in ("uv", "sources"):
+        table = table.get(key, {}) if isinstance(table, dict) else {}
+    return {canonicalize_name(name): source for name, source in table.items()} if isinstance(table, dict) else {}
+
+
+def _from_source(wanted: str, sources: Mapping[str, Any]) -> str:
+    """A dependency from where `tool.uv.sources` says that it comes from, as a requirement of its own; uv reads that only for projects."""
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - an extra
+    from packaging.utils import canonicalize_name  # noqa: PLC0415
+
+    try:
+        requirement = Requirement(wanted)
+    except InvalidRequirement:
+        return wanted
+    name = canonicalize_name(requirement.name)
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    marker = f" ; {requirement.marker}" if requirement.marker else ""
+    match sources.get(name) if name != _NEMO else None:
+        case {"git": str(url), **more}:
+            revision = next((f"@{more[key]}" for key in ("rev", "tag", "branch") if key in more), "")
+            inside = f"#subdirectory={more['subdirectory']}" if "subdirectory" in more else ""
+            return f"{name}{extras} @ git+{url}{revision}{inside}{marker}"
+        case {"url": str(url)}:
+            return f"{name}{extras} @ {url}{marker}"
+        case {"path": str(path)}:
+            return f"./{path.removeprefix('./')}{extras}"
+    return wanted
 
 
 def _strings(value: Any) -> list[str]:
