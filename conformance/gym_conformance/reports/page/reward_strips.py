@@ -93,13 +93,12 @@ def _histogram(counts: Sequence[int], label: str) -> Markup:
 
 def _row(spread: RewardSpread, row: RowPay) -> Markup:
     name, most = max(row.others.items(), key=lambda other: other[1], default=("", None))
-    what = row.amiss or (name if row.verdict == "holds" else "")
     return element(
         "tr",
         element("th", element("code", row.place), f" {row.verdict}", scope="row", class_=_TONES[row.verdict]),
         element("td", _strip(spread, row)),
         element("td", "-" if row.own is None else f"{row.own:g}", class_="number"),
-        element("td", "-" if most is None else f"{most:g} for {what or name}"),
+        element("td", "-" if most is None else f"{most:g} for {name}"),
     )
 
 
