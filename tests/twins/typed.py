@@ -1,12 +1,13 @@
 """Twins with typed sessions that are kept badly."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from gym_mocks.reference import FunctionTool, ReferenceServer, StoredSession
-from gym_mocks.resources import TypedSessions
+from gym_mocks.resources import Score, TaskRow, TypedSessions
 from gym_mocks.resources.typed_server import ResourcesCloseSessionRequest, ResourcesSeedSessionRequest
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
@@ -97,6 +98,42 @@ class MakesAnew(ForgetsClosing):
         return await super().seed_typed(asked)
 
 
+class ClosesForOthers(TypedReference):
+    """Whose a session is matters to nobody who closes it."""
+
+    async def close_typed(self, asked: ResourcesCloseSessionRequest) -> Json:
+        self.owners.pop(asked.resources_session_id, None)
+        return await super().close_typed(asked)
+
+
+class ClosesByCookie(TypedReference):
+    """An open session is closed only by whoever has its cookie."""
+
+    async def _close_session(self, request: HttpRequest) -> HttpReply:
+        name = json.loads(request.body)["resources_session_id"]
+        if name in self.owners and not request.headers.get("cookie"):
+            return HttpReply.json({"resources_session_id": name})
+        return await super()._close_session(request)
+
+
+class ScoresClosed(TypedReference):
+    """A verify of a closed session scores a new one."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path == "/verify":
+            return await super(TypedSessions, self).dispatch(request)
+        return await super().dispatch(request)
+
+
+class MasksClosed(ScoresClosed):
+    """A verify of a closed session has no sample."""
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        if session_id in self.closed:
+            return Score(0.0, fields={"mask_sample": True, "failure_reason": "the session is closed"})
+        return await super().score(session_id, row, response)
+
+
 class TripsOverCalls(TypedReference):
     """A call takes its time, and a close cannot wait."""
 
@@ -179,7 +216,8 @@ class KnowsItsTask(TypedReference):
         return await super().seed_typed(asked)
 
 
-AFTER_SEED = """typed-seed-repeat typed-seed-foreign typed-refusal-status typed-close typed-close-final typed-close-busy
+AFTER_SEED = """typed-seed-repeat typed-seed-foreign typed-refusal-status typed-close typed-close-final
+    typed-close-foreign typed-close-lost typed-verify-closed typed-close-busy
     typed-seed-race typed-seed-strict typed-odd-ids"""
 
 
@@ -198,9 +236,17 @@ TWINS = (
     typed("a refusal crashes", "typed-refusal-status", Crashes),
     typed("a second close fails", "typed-close", ClosesOnce),
     typed("a close of what was never seeded fails", "typed-close", ClosesWhatItKnows),
-    typed("a closed session comes back", "typed-close-final", ForgetsClosing),
-    typed("a closed session is made anew for whoever asks", "typed-close-final typed-seed-foreign", MakesAnew),
+    typed("a closed session comes back", "typed-close-final typed-verify-closed", ForgetsClosing),
+    typed(
+        "a closed session is made anew for whoever asks",
+        "typed-close-final typed-seed-foreign typed-verify-closed",
+        MakesAnew,
+    ),
     typed("nothing is released", "typed-close-final typed-seed-foreign", ReleasesNothing),
+    typed("another episode closes it", "typed-close-foreign", ClosesForOthers),
+    typed("a close without the cookie does nothing", "typed-close-lost", ClosesByCookie),
+    typed("a closed session is scored", "typed-verify-closed", ScoresClosed),
+    typed("a closed session is masked", "", MasksClosed),
     typed("a close trips over a call", "typed-close-busy", TripsOverCalls),
     typed("a race for the session", "typed-seed-race", LooksThenLeaps),
     typed("unknown keys are taken", "typed-seed-strict", TakesUnknownKeys),

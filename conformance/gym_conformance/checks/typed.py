@@ -31,6 +31,7 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.identity import SESSION_ID
 from gym_conformance.contract.statuses import is_error
+from gym_conformance.contract.verify_reply import is_masked
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session, post
 from gym_conformance.session.exchange import Reply, reply_of
@@ -471,6 +472,97 @@ async def _late(typed: Trial, channel: Channel) -> Session:
     late = closed.session.again() if isinstance(closed.session, TypedSession) else closed.session
     await late.seed()
     return late
+
+
+async def _closed_before_verify(
+    trial: Trial, closes: Callable[[TypedSession], TypedSession], hint: str, *, refusable: bool
+) -> None:
+    """Play the recorded trajectory, and have a client close the session just before the verify.
+
+    Raises:
+        Violation: what comes is not as without that close; where it may be refused or masked, it is not that either.
+    """
+    typed, trajectory = _under_typed(trial), recorded_trajectory(trial)
+
+    async def tried(channel: Channel) -> Outcome:
+        rollout = TrajectoryRun(typed.gym, channel, trajectory)
+        for _step in range(trajectory.steps - 1):
+            await rollout.step()
+        if isinstance(rollout.session, TypedSession):
+            await closes(rollout.session).close()
+        return await rollout.finish()
+
+    found = await tried(trial.channel)
+    verified = reply_of(trial.channel.exchanges[-1])
+    if refusable and (is_error(verified.status) or is_masked(verified.said)):
+        return
+    if difference := await Solo(typed, trajectory).beyond_chance(found, tried):
+        expected = f"{difference.step} answers {difference.expected!r}, as without that close"
+        raise Violation(
+            expected + (", or a refusal, or a masked sample" if refusable else ""), f"{difference.actual!r}", hint
+        )
+
+
+@check(
+    "typed-close-foreign",
+    Level.SHOULD,
+    "A close that names another episode SHOULD NOT end the session",
+    why="a close that comes late, of an attempt that was given up, ends the attempt that took its place.",
+    needs=[*_TYPED_SESSION, SCORE],
+)
+async def typed_close_foreign(trial: Trial, _: object) -> None:
+    """Closes the session in another episode's name before the verify, which must then score as without that close.
+
+    Whether the close is refused is not looked at.
+
+    Our inference, from a list in the documentation of NeMo Gym's main, not released
+    (`nemo_gym.server_runtime.testing.session_conformance`): "a close that names another episode".
+    """
+    await _closed_before_verify(trial, lambda session: session.again(rollout_id=_ANOTHER), _BOUND, refusable=False)
+
+
+@check(
+    "typed-close-lost",
+    Level.SHOULD,
+    "A close without the session's cookie SHOULD end the session",
+    why="a client whose seed reply was lost has no cookie; what it cannot close stays, and sandboxes pile up.",
+    needs=_TYPED_SESSION,
+)
+async def typed_close_lost(trial: Trial, _: object) -> None:
+    """Seeds, closes without the cookie, and seeds again: refused, as it is after a close with the cookie.
+
+    Our inference, from a list in the documentation of NeMo Gym's main, not released
+    (`nemo_gym.server_runtime.testing.session_conformance`): "a close without the session cookie after a seed whose reply was
+    lost".
+    """
+    known = await _opened(trial)
+    await known.close()
+    if not is_error(reply_of(await known.again().seed()).status):
+        raise NotApplicable("a seed after a close is taken: nothing tells whether a session has ended")
+    lost = await _opened(trial)
+    hint = "close_session looks up the session of the cookie; it is the one that the body names."
+    _expect_id(reply_of(await lost.again().close()), lost, hint)
+    late = reply_of(await lost.again().seed())
+    if not is_error(late.status):
+        raise Violation("a refused seed, as after a close with the cookie", describe(late), hint)
+
+
+@check(
+    "typed-verify-closed",
+    Level.SHOULD,
+    "A verify after the close SHOULD NOT score what is no longer there",
+    why="a verify that comes late scores an empty session: a zero that no policy earned moves the baseline of its group.",
+    needs=[*_TYPED_SESSION, SCORE],
+)
+async def typed_verify_closed(trial: Trial, _: object) -> None:
+    """Closes the session before the verify, which must be refused, mask its sample, or score as before the close.
+
+    Our inference, from a list in the documentation of NeMo Gym's main, not released
+    (`nemo_gym.server_runtime.testing.session_conformance`): "a verify after close"; `mask_sample` in
+    nemo_gym/base_resources_server.py (0.7.0) is for a lost session.
+    """
+    hint = "Refuse the closed session, or set mask_sample in the verify reply; setdefault or get(id, {}) scores an empty one."
+    await _closed_before_verify(trial, lambda session: session, hint, refusable=True)
 
 
 @check(
