@@ -41,8 +41,8 @@ _FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
 _OWN_FILE: Final = re.compile(r"FileNotFoundError\([\\'\"]+(?P<file>[^'\"]+)")
 _OPENING: Final = (SEED_SESSION, RESET)
 
-#: What only nemo-gym's own rollout collection adds to a row.
-_ROLLOUT_KEY: Final = re.compile(rf"\b(?:{ROLLOUT_INDEX}|{TASK_INDEX})\b")
+#: What only nemo-gym's own rollout collection, or an agent of its own (terminal_bench_4, 0.7.0), adds to a row.
+_ROLLOUT_KEY: Final = re.compile(rf"\b(?:{ROLLOUT_INDEX}|{TASK_INDEX}|rollout_id)\b")
 
 _THE_NETWORK: Final = "the network"
 
@@ -145,7 +145,9 @@ def _refused_for(exchange: Exchange) -> Missing | None:
     found = _ROLLOUT_KEY.search(exchange.reply.text) if exchange.reply else None
     if found is None or exchange.request.path == RUN or found[0].encode() in (exchange.request.body or b""):
         return None
-    return Missing(f"{found[0]}, which nemo-gym's own rollout collection adds to a row, and no other client")
+    return Missing(
+        f"{found[0]}, which nemo-gym's rollout collection or an agent of its own adds to a row, and no other client"
+    )
 
 
 def _response_field(exchange: Exchange) -> str:
