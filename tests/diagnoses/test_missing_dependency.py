@@ -65,7 +65,7 @@ def test_it_is_named(error: Exception, needs: str) -> None:
             "the file /envs/a/db.json not ",
         ),
         ("/read_file", "\"FileNotFoundError('notes.txt')\"", ""),
-        ("/verify", '{"detail":"_ng_rollout_index is required"}', "_ng_rollout_index, which nemo-gym's own "),
+        ("/verify", '{"detail":"_ng_rollout_index is required"}', "_ng_rollout_index, which nemo-gym's "),
         ("/run", "\"KeyError('_ng_task_index')\"", ""),  # its one client sends it
     ],
 )
