@@ -456,6 +456,10 @@ _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
         lambda it: it.load and not it.load_anyway and not is_here(it.url),
         "--gym-load: the server is not on this machine, and others may be using it; give --gym-load-anyway too",
     ),
+    (
+        lambda it: bool(it.load and it.ray),
+        "--gym-load and --gym-ray: a load is driven from this machine, not from a cluster's nodes; leave out --gym-ray",
+    ),
     (lambda it: it.load_anyway and not it.load, "--gym-load-anyway: there is no load; give --gym-load too"),
     (lambda it: it.watch and not it.envs, "--gym-watch: there are no files to watch; give --gym-env DIR"),
     (lambda it: it.demo and it.data, "--gym-data: --gym-demo has data of its own; leave out one of them"),

@@ -271,6 +271,10 @@ def test_ids_are_the_committed_ones() -> None:
         (["--gym-demo", "--gym-load=1,x"], "--gym-load 'x': give a whole number, 1 or more, *"),
         (["--gym-demo", "--gym-load=99999"], "--gym-load '99999': more than 16,384; *"),
         (["--gym-demo", "--gym-load-anyway"], "--gym-load-anyway: there is no load; *"),
+        (
+            ["--gym-url=http://127.0.0.1:1", "--gym-load", "--gym-ray=auto"],
+            "--gym-load and --gym-ray: a load is driven from this *",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_one_line(pytester: pytest.Pytester, arguments: list[str], said: str) -> None:
