@@ -12,7 +12,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import PROFILES
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Score, TaskRow
+from gym_mocks.resources import ResourcesServer, Score, TaskRow
 from gym_mocks.serving import serve
 from gym_mocks.wire.app import read_request, write_reply
 from tests.twins.twin import Json, dataset
@@ -142,7 +142,7 @@ class RemembersErrors(ReferenceServer):
         await super().__call__(scope, receive, noted)
 
 
-def _judge(server: ReferenceServer, check: Check = wire_hang_up) -> list[Finding]:
+def _judge(server: ResourcesServer, check: Check = wire_hang_up) -> list[Finding]:
     with serve(server) as url:
         run = Run(url, Options(url=url, timeout=3.0, profile=PROFILES["smoke"]), dataset())
         try:
@@ -171,6 +171,15 @@ def test_who_acts_wholly_or_not_at_all_passes(server: type[ReferenceServer]) -> 
     [finding] = _judge(server())
     assert finding.verdict is Verdict.PASS, finding
     assert "hung up" in finding.reason
+
+
+@pytest.mark.load
+def test_calls_that_are_only_graded_are_not_taken_for_requests() -> None:
+    def scored(row: TaskRow, response: Json) -> float:  # noqa: ARG001 - the same for all
+        return 0.5
+
+    [finding] = _judge(ResourcesServer("quiz", verify=scored))
+    assert finding.verdict is Verdict.PASS, finding
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.wire_faults import DISTURBANCES, HANG_UPS, StruckChannel, WireFault
@@ -145,11 +146,13 @@ async def _disturbed(trial: Trial, trajectory: Trajectory, faults: Sequence[Wire
     if once is None:
         return
     again = [fault for fault in faults if fault.again]
-    scored = (len(trajectory.calls) + 1,) if trial.gym.endpoint.groups.size == 1 else ()
+    graded = trial.gym.kind is ServerKind.SINGLE_TURN  # its calls are written, never made
+    calls = () if graded else trajectory.calls
+    scored = (len(calls) + 1,) if trial.gym.endpoint.groups.size == 1 else ()
     for at in (0, *scored):
         for fault in again:
             yield _Disturbed((once,), at, fault)
-    for number, call in enumerate(trajectory.calls[:_CALLS]):
+    for number, call in enumerate(calls[:_CALLS]):
         doubled = any(fault.twice for fault in again)
         # its first reply is lost, and so no part of what comes
         twice = await known_alone(trial.gym, trajectory.with_noise(number, call)) if doubled else None
