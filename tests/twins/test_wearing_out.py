@@ -1,12 +1,19 @@
 """A server that has so many places and no more is told with their number; one that has enough is not."""
 
+import time
+from typing import Any
+
 import pytest
 
+from gym_conformance.checks.pauses import resources_session_kept
+from gym_conformance.checks.registry import CHECKS
 from gym_conformance.checks.wearing_out import resources_seeds
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trajectories.waiting import Waiting
 from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal
 from tests.twins.twin import Json, dataset
@@ -44,3 +51,38 @@ def test_a_fixed_number_of_places_is_told_with_the_number(places: int) -> None:
 
 def test_a_server_with_places_enough_passes() -> None:
     assert judge(10_000).verdict is Verdict.PASS
+
+
+class ForgetsSoon(ReferenceServer):
+    """A session ends so many seconds after its seed."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.ends: dict[str, float] = {}
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.ends[session_id] = time.monotonic() + self.seconds
+        return await super().seed(session_id, row)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        if time.monotonic() > self.ends.get(session_id, 0):
+            raise HttpRefusal(404, "no such session")
+        return await super().call(session_id, tool, arguments)
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(0.9, Verdict.FAIL), (60.0, Verdict.PASS)])
+def test_a_session_with_a_time_to_live_is_told(
+    seconds: float, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once one was left alone for longer than that."""
+    monkeypatch.setattr(Waiting, "age", 1.5)
+    with serve(ForgetsSoon(seconds)) as url:
+        run = Run(url, Options(url=url), dataset())
+        run.judge(next(check for check in CHECKS if check.id == "repeat-replies"))
+        time.sleep(1.0 if verdict is Verdict.FAIL else 0)
+        (finding,) = run.judge(resources_session_kept)
+        run.close()
+    assert finding.verdict is verdict, finding
+    assert not finding.caution
+    assert "pause of 1 s" in finding.expected or verdict is Verdict.PASS

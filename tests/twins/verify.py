@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
@@ -175,6 +176,18 @@ def no_surrogates(_: HttpRequest, reply: HttpReply) -> HttpReply:
     return reply
 
 
+#: As many bytes as may come at once.
+_PIECE = 65_536
+
+
+class DecodesPieces(ReferenceServer):
+    """Decodes what has arrived of a body, whatever character it ends within."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        pieces = (request.body[at : at + _PIECE].decode(errors="replace") for at in range(0, len(request.body), _PIECE))
+        return await super().dispatch(replace(request, body="".join(pieces).encode()))
+
+
 TWINS: tuple[Twin, ...] = (
     twin(
         "a row that does not fit verify",
@@ -211,6 +224,7 @@ TWINS: tuple[Twin, ...] = (
     ),
     twin("reward is a bare NaN", "verify-scores-rows", changed("/verify", bare_nan), untestable=AFTER_VERIFY),
     twin("echo without the request", "verify-echoes", edited("/verify", without("responses_create_params"))),
+    twin("a body that is decoded piece by piece", "verify-echoes", DecodesPieces),
     twin("echo without the reasoning", "verify-echoes", output(no_summaries)),
     twin("echo without token fields", "verify-echoes-tokens", output(without(*TOKENS))),
     twin("log probabilities rounded", "verify-echoes-tokens", output(half_precision)),

@@ -13,6 +13,7 @@ from gym_conformance.trajectories.before_and_after import FirstLook
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.in_flight import Load
 from gym_conformance.trajectories.profiles import USUAL, Search
+from gym_conformance.trajectories.waiting import Waiting
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Learned:
     Attributes:
         knowledge: what trajectories are made from; None until a property needs it.
         first_look: what it answered before any session had written anything; None until it is taken.
+        waiting: sessions that were begun when it was learned, and left alone since.
         shared: whether sessions were found to share state while they are open.
         load: what came of episodes, so many at once; None until they were run.
         offer: what it serves over MCP, as far as it is known.
@@ -53,6 +55,7 @@ class Learned:
 
     knowledge: Knowledge | None = None
     first_look: FirstLook | None = None
+    waiting: tuple[Waiting, ...] = ()
     shared: bool = False
     load: Load | None = None
     offer: Offer = field(default_factory=Offer)

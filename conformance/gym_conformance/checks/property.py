@@ -23,6 +23,7 @@ from gym_conformance.trajectories.novelty import Novelty
 from gym_conformance.trajectories.profiles import PROFILES, Profile
 from gym_conformance.trajectories.reduce import smaller
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trajectories.waiting import left_waiting
 
 #: How many schedules are tried at once if the property allows it, so that slow tools are waited for together.
 _TOGETHER = 8
@@ -223,6 +224,7 @@ async def knowledge_of(trial: Trial) -> Knowledge:
     """What was learned of the gym; learned once for each run."""
     if trial.learned.knowledge is None:
         trial.learned.knowledge = await learn(trial.gym)
+        trial.learned.waiting = await left_waiting(trial.gym, trial.learned.knowledge)
     return trial.learned.knowledge
 
 

@@ -24,6 +24,7 @@ from gym_conformance.checks import (
     metrics,
     model,
     other_hosts,
+    pauses,
     repeat,
     resources,
     restart,
@@ -67,6 +68,7 @@ _MODULES = (
         run,
         resources,
         wearing_out,
+        pauses,
     ),
     metrics,  # last: where the framework's own endpoint hangs, all else is judged
 )

@@ -15,13 +15,16 @@ _RUNS, _SHORTENING = 6, 2
 
 
 class Solo:
-    """Runs of one trajectory alone, as many as are needed; they are no part of the trial's record."""
+    """Runs of one trajectory alone, as many as are needed; they are no part of the trial's record.
+
+    `mask` names what is known to differ among them.
+    """
 
     def __init__(self, trial: Trial, trajectory: Trajectory) -> None:
         self.trajectory = trajectory
+        self.mask: frozenset[Place] = frozenset()
         self._trial = trial
         self._outcome: Outcome | None = None
-        self._mask: frozenset[Place] = frozenset()
         self._runs = 0
 
     async def outcome(self) -> Outcome:
@@ -51,8 +54,8 @@ class Solo:
         outcome = await self.outcome()
         while self._runs < (_SHORTENING if self._trial.shrinking else _RUNS):
             await self._run()
-        self._trial.volatile |= named(self._mask, outcome)
-        left, values = compared(outcome, self._mask), compared(outcome, frozenset())
+        self._trial.volatile |= named(self.mask, outcome)
+        left, values = compared(outcome, self.mask), compared(outcome, frozenset())
         self._trial.hidden = (self._trial.hidden[0] + values - left, self._trial.hidden[1] + values)
         if not left:
             raise NotApplicable("not reproducible alone: no two runs of a trajectory agree anywhere")
@@ -61,7 +64,7 @@ class Solo:
         """Where `tried` differs from the first run alone, as far as is known by now."""
         if self._outcome is None:
             return None
-        return next((one for one in differences(self._outcome, tried, self._mask) if not one.of_time), None)
+        return next((one for one in differences(self._outcome, tried, self.mask) if not one.of_time), None)
 
     async def alone(self, channel: Channel) -> Difference | None:
         """Where one more run alone differs from the first: the control of every comparison."""
@@ -86,6 +89,6 @@ class Solo:
     async def _run(self) -> Outcome:
         again = await run(self._trial.gym, Channel(self._trial.gym.endpoint), self.trajectory)
         self._outcome = self._outcome or again
-        self._mask |= volatile(self._outcome, again)
+        self.mask |= volatile(self._outcome, again)
         self._runs += 1
         return again

@@ -14,6 +14,9 @@ from gym_schemas import NoValue, admits, boundary_values, minimal, whole
 #: Trajectories that are known to mean something, for the properties of one session.
 _KNOWN = 4
 
+#: The same where each row may show something of its own.
+_WHOLE = 16
+
 #: Writes, and reads, of one that is made up.
 _MADE_UP = 5
 
@@ -56,7 +59,7 @@ def known_alone(knowledge: Knowledge) -> list[Schedule]:
 
 
 def with_bounds(knowledge: Knowledge) -> list[Schedule]:
-    """A few of them, and then each tool's arguments at their bounds, in one session for each tool.
+    """Those of many rows, and then each tool's arguments at their bounds, in one session for each tool.
 
     A call that is known to mean something is varied in one argument at a time, in its place; others as a whole.
     """
@@ -69,7 +72,8 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
         arguments = map(whole, islice(boundary_values(tool.parameters), _BOUNDS))
         calls = tuple(Call(tool.name, each) for each in arguments)
         found += [Trajectory(row, calls), *_varied(knowledge, tool)]
-    return [*known_alone(knowledge), *(Schedule((trajectory,)) for trajectory in found if trajectory.calls)]
+    whole_ones = known(knowledge)[:_WHOLE]
+    return [Schedule((trajectory,)) for trajectory in (*whole_ones, *found) if trajectory.calls]
 
 
 def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:

@@ -1,0 +1,122 @@
+"""Whether a session is still there when a policy has thought for long.
+
+A session is begun where the run first learns what calls mean something, and is taken up again near its end: waiting costs
+nothing so. Only what differs then is tried with pauses of its own.
+"""
+
+import asyncio
+from functools import partial
+from random import Random
+from typing import Final
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Violation
+from gym_conformance.checks.needs import RESOURCES_SERVER
+from gym_conformance.checks.property import knowledge_of
+from gym_conformance.checks.solo import Solo
+from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.statuses import is_error
+from gym_conformance.findings import Cause
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.contracts import CookieHabit
+from gym_conformance.trajectories.before_and_after import RUNS
+from gym_conformance.trajectories.evidence import Look, allowed, chance_of
+from gym_conformance.trajectories.execute import beside
+from gym_conformance.trajectories.outcome import Difference, Outcome, differences
+from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trajectories.waiting import Waiting
+
+#: Seconds of the pauses that are tried where a session of the run was lost; no longer than that one was left alone.
+_PAUSES: Final = (1.0, 3.0, 8.0, 20.0, 60.0)
+
+
+@check(
+    "resources-session-kept",
+    Level.MUST,
+    "A session MUST be kept while its policy thinks",
+    why="the calls after a long thought are made in another session, or in none, and the rollout is scored on that.",
+    needs=[RESOURCES_SERVER],
+)
+async def resources_session_kept(trial: Trial, _: object) -> None:
+    """Takes up sessions that were left alone since the run began, for a client that keeps the seed's cookie and one that replaces it.
+
+    The calls that are left, and verify, must be answered as without a pause. Where they are not, as many sessions pause
+    for 1, 3, 8, 20 and 60 seconds, as do not, and chance is excluded. A session is lost where a call is answered with an
+    error that is none without the pause, or all is answered as in a session in which nothing was done before. Other
+    differences, such as a clock's, do not count.
+
+    Source: `setup_session_middleware` in nemo_gym/server_utils.py gives the cookie 14 days (every version).
+    """
+    await knowledge_of(trial)
+    waiting, trial.learned.waiting = trial.learned.waiting, ()
+    if not waiting:
+        raise NotApplicable("no call is known that a session could be begun with")
+    longest = min(each.age for each in waiting)
+    keeping = _Keeping(trial, waiting[0].rollout.trajectory)
+    lost = [each.habit for each in waiting if await keeping.loses(await each.rollout.finish())]
+    for habit in lost:
+        for pause in (each for each in _PAUSES if each < longest):
+            if difference := await keeping.lost_by(pause, habit):
+                raise Violation(
+                    f"{difference.step} answers {difference.expected!r} after a pause of {pause:g} s, as without one",
+                    f"{difference.actual!r} to {habit.value}",
+                    "The session, or its cookie, has a time to live: let it last as long as a rollout may take, and count "
+                    "from the last request.",
+                    Cause.LOST_SESSION,
+                )
+    trial.note = f"sessions were left alone for {longest:.0f} s"
+    if lost:
+        trial.caution = f"a session that was left alone for {longest:.0f} s was lost; no pause alone loses one, so that many others may"
+
+
+class _Keeping:
+    """One trajectory whose sessions pause, or do not."""
+
+    def __init__(self, trial: Trial, trajectory: Trajectory) -> None:
+        self._trial = trial
+        self._trajectory = trajectory
+        self._solo = Solo(trial, trajectory)
+        self._strangers: list[Outcome] = []
+
+    async def loses(self, outcome: Outcome) -> Difference | None:
+        """How an outcome shows that its session was lost."""
+        alone = await self._solo.outcome()
+        if self._solo.told_from(outcome) is None:
+            return None
+        if not self._strangers:
+            await self._solo.settle()
+            self._strangers = [await self._stranger(seeded=seeded) for seeded in (True, False)]
+        fails = any(
+            is_error(two.status) > is_error(one.status) for one, two in zip(alone.steps, outcome.steps, strict=True)
+        )
+        strange = any(next(differences(one, outcome, self._solo.mask), None) is None for one in self._strangers)
+        return self._solo.told_from(outcome) if fails or strange else None
+
+    async def lost_by(self, pause: float, habit: CookieHabit) -> Difference | None:
+        """How sessions are lost that pause for so long, chance excluded."""
+        forms = [True] * RUNS + [False] * RUNS
+        Random().shuffle(forms)  # noqa: S311 - an order, no secret
+        self._trial.tried.comparisons += 1
+
+        async def one(*, paused: bool) -> Difference | None:
+            channel = Channel(self._trial.gym.endpoint)
+            waiting = await Waiting.begun(self._trial.gym, channel, self._trajectory, habit)
+            await asyncio.sleep(pause if paused else 0)
+            difference = await self.loses(await waiting.rollout.finish())
+            if difference and paused:
+                self._trial.channel.exchanges[:] = channel.exchanges
+            return difference
+
+        found = await beside([partial(one, paused=paused) for paused in forms], len(forms))
+        lost = [difference for difference, paused in zip(found, forms, strict=True) if difference and paused]
+        chance = chance_of([(Look(RUNS, RUNS, 1, 1), len(lost), sum(map(bool, found)) - len(lost))])
+        return lost[0] if chance <= allowed(self._trial.tried.comparisons) else None
+
+    async def _stranger(self, *, seeded: bool) -> Outcome:
+        """What comes where another session, or none, takes over."""
+        waiting = await Waiting.begun(self._trial.gym, Channel(self._trial.gym.endpoint), self._trajectory)
+        rollout = waiting.rollout
+        rollout.session = self._trial.gym.contract.session(Channel(self._trial.gym.endpoint), self._trajectory.row)
+        if seeded:
+            await rollout.session.seed()
+        return await rollout.finish()

@@ -1,0 +1,50 @@
+"""Sessions that are begun, and then left alone for a while."""
+
+import time
+from dataclasses import dataclass
+
+from gym_conformance.contract.openapi import ServerKind
+from gym_conformance.gym_under_test import Gym
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.contracts import CookieHabit
+from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trajectories.execute import TrajectoryRun
+from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A session that was begun, and left alone since `since`, a monotonic time."""
+
+    rollout: TrajectoryRun
+    habit: CookieHabit
+    since: float
+
+    @classmethod
+    async def begun(
+        cls, gym: Gym, channel: Channel, trajectory: Trajectory, habit: CookieHabit = CookieHabit.REPLACING
+    ) -> "Waiting":
+        """Seed, and make half of the calls."""
+        rollout = TrajectoryRun(gym, channel, trajectory, habit)
+        for _step in range(1 + (len(trajectory.calls) + 1) // 2):
+            await rollout.step()
+        return cls(rollout, habit, time.monotonic())
+
+    @property
+    def age(self) -> float:
+        """Seconds for which it was left alone."""
+        return time.monotonic() - self.since
+
+
+async def left_waiting(gym: Gym, knowledge: Knowledge) -> tuple[Waiting, ...]:
+    """A session for each of two habits with cookies; none where no call is known, or the server does not answer."""
+    trajectory = next((each for each in known(knowledge) if each.calls), None)
+    if trajectory is None or gym.kind is ServerKind.SINGLE_TURN:
+        return ()
+    habits = (CookieHabit.REPLACING, CookieHabit.KEEPING)
+    try:
+        return tuple([await Waiting.begun(gym, Channel(gym.endpoint), trajectory, habit) for habit in habits])
+    except ServerFault:
+        return ()
