@@ -27,7 +27,7 @@ NO_TOOLS = {
     *("tool-routed", "tool-bad-body", "tool-wrong-arguments", "tool-refused-call"),
     *("tool-reply-text", "tool-name-legal", "tool-served-declared", "verify-malformed-calls", "cookie-unknown-session"),
     "cookie-unsigned-id",
-    *("repeat-tool-calls", "reward-extra-read"),
+    *("repeat-tool-calls", "reward-extra-read", "resources-session-kept"),
     *(check.id for check in CHECKS if check.section == "drift"),
 }
 NO_READS = {"reward-extra-read"}
