@@ -71,6 +71,7 @@ def test_why_it_does_not_start(tmp_path: Path, source: str, needs: str) -> None:
         ("omegaconf.errors.InterpolationKeyError: Interpolation key 'size' not found", "the config key size: "),
         ("requests.exceptions.ConnectionError: no route", "the network, or the files that it would"),
         ("RuntimeError: no luck", "to start: RuntimeError: no luck"),
+        ("Exception: The current node timed out", "to start: Exception: The current node timed out"),
     ],
 )
 def test_why_a_process_of_its_own_does_not_start_is_read_from_its_log(tmp_path: Path, printed: str, needs: str) -> None:
