@@ -25,7 +25,9 @@ NETWORK = re.compile(
 _NETWORK_TYPES = frozenset({"ConnectionError", "gaierror", "URLError", "ConnectError", "ProxyError", "MaxRetryError"})
 
 #: The last line of a traceback; nemo-gym may have put the server's name before it.
-_RAISED = re.compile(r"^(?:\([^)]*\) )?(?P<kind>(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|NotFound\w*)): (?P<message>.*)$")
+_RAISED = re.compile(
+    r"^(?:\([^)]*\) )?(?P<kind>(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|NotFound\w*)): (?P<message>.*)$"
+)
 
 #: What is shown of an error that is not known.
 _CUT = 300
