@@ -10,7 +10,7 @@ import pytest
 from gym_conformance.checks.every_row import calibration_every_row
 from gym_conformance.checks.registry import EVERY_ROW
 from gym_conformance.dataset import load
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import Finding, RewardSpread, Verdict
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import Options, read_options
 from gym_conformance.plugin.target_run import Run
@@ -88,6 +88,9 @@ def test_an_interrupted_run_goes_on_and_asks_nothing_twice(rows: Path, tmp_path:
     again, more = asked(refuses_each_tenth, rows, reports=(report,), rows_keep=kept, resume=True)
     done, none = asked(refuses_each_tenth, rows, reports=(report,), rows_keep=kept, resume=True)
     assert again.actual == done.actual == whole.actual
+    spreads = [RewardSpread.of(finding.rewards[0]) for finding in (whole, again, done)]
+    assert len({json.dumps([spread.verdicts, spread.counts]) for spread in spreads}) == 1
+    assert spreads[0].verdicts == {"fails": 6, "unchecked": 0, "holds": 54}
     assert sorted(report.read_bytes().splitlines()) == sorted(line.strip() for line in lines)
     assert none < more
     assert kept.read_bytes() == first

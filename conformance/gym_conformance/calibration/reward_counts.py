@@ -1,12 +1,15 @@
 """The rewards of all rows at a glance: how they spread, and the worst rows; in bounds, however many rows there are. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from gym_conformance.calibration.row_scores import ASKED, Calibration, Hit, Question, RowScores
 from gym_conformance.findings import RewardSpread, RowPay
 from gym_conformance.session.exchange import Exchange
+
+#: How what another row's answer earned is called.
+SWAPPED: Final = "the answer of "
 
 #: Steps from the least reward to the highest.
 _STEPS: Final = 40
@@ -28,6 +31,7 @@ class RewardCounts:
         self.high = max(*known, *found.recorded, found.top, self.low + 1e-9)
         self.verdicts = Counter[str]()
         self.counts = {question: [0] * _STEPS for question in ASKED}
+        self._refused = 0
         self._kept: list[tuple[tuple[int, float, int], RowPay, tuple[Exchange, ...]]] = []
 
     def add(self, scores: RowScores, outcomes: dict[Question, Hit | str | None]) -> str:
@@ -36,19 +40,30 @@ class RewardCounts:
         silent = [isinstance(outcome, str) for outcome in outcomes.values()]
         unchecked = all(silent) or (isinstance(outcomes[Question.GOLD], str) and not self.found.replayed)
         verdict = "fails" if hits else "unchecked" if unchecked else "holds"
-        self.verdicts[verdict] += 1
-        self._count(Question.GOLD, scores.gold.reward)
-        for attempt in scores.attempts:
-            self._count(attempt.question, attempt.score.reward)
+        for handed_in, reward in ((Question.GOLD, scores.gold.reward), *_rewards(scores)):
+            self._count(handed_in, reward)
         question, hit = next(iter(hits.items()), (None, None))
         gap = max((_gap(asked, one, scores.bar) for asked, one in hits.items()), default=0.0)
         others = {one.name: one.score.reward for one in scores.attempts if one.score.reward is not None}
         pay = RowPay(str(scores.row), verdict, scores.gold.reward, others, (hit.name or str(question)) if hit else "")
-        key = (VERDICTS.index(verdict), -gap, sum(self.verdicts.values()))
-        self._kept.append((key, pay, hit.score.exchanges if hit else ()))
+        self._keep(pay, gap, hit.score.exchanges if hit else ())
+        return verdict
+
+    def add_again(self, place: str, verdict: str, rewards: Mapping[str, float | None], amiss: str) -> None:
+        """Count a row of an earlier run, as its report has it; what its requests were is not known."""
+        given = {name: reward for name, reward in rewards.items() if reward is not None}
+        own = given.pop(Question.GOLD.value, None)
+        self._count(Question.GOLD, own)
+        for name, reward in given.items():
+            self._count(Question.SWAP if name.startswith(SWAPPED) else Question.FLOOR, reward)
+        self._keep(RowPay(place, verdict, own, given, amiss), 0.0, ())
+
+    def _keep(self, pay: RowPay, gap: float, exchanges: tuple[Exchange, ...]) -> None:
+        self.verdicts[pay.verdict] += 1
+        self._refused += pay.verdict == "fails" and pay.amiss == Question.GOLD.value
+        self._kept.append(((VERDICTS.index(pay.verdict), -gap, self.verdicts.total()), pay, exchanges))
         if len(self._kept) > 2 * _KEPT:
             self._prune()
-        return verdict
 
     def _count(self, question: Question, reward: float | None) -> None:
         if reward is not None and question in self.counts:
@@ -62,23 +77,29 @@ class RewardCounts:
     def spread(self, script: Callable[[Sequence[Exchange]], Sequence[str]], show: Callable[[str], str]) -> RewardSpread:
         """What came of it, fit to show: `script` makes commands of exchanges, and `show` takes secrets out of a text."""
         self._prune()
-        rows = []
+        verdicts, amiss, rows = dict.fromkeys(VERDICTS, 0) | self.verdicts, "", []
+        if 2 * self._refused > verdicts["fails"] + verdicts["holds"]:  # it is not known how these rows are answered
+            verdicts |= {"fails": verdicts["fails"] - self._refused, "unchecked": verdicts["unchecked"] + self._refused}
+            amiss = Question.GOLD.value
         for number, (_, pay, exchanges) in enumerate(self._kept):
             commands = tuple(script(exchanges)) if exchanges and number < _SCRIPTS else ()
             short = sum(map(len, commands)) <= _LONGEST
             others = {show(name): reward for name, reward in pay.others.items()}
-            rows.append(
-                RowPay(show(pay.place), pay.verdict, pay.own, others, show(pay.amiss), commands if short else ())
-            )
+            verdict = "unchecked" if amiss and pay.amiss == amiss else pay.verdict
+            rows.append(RowPay(show(pay.place), verdict, pay.own, others, show(pay.amiss), commands if short else ()))
         return RewardSpread(
             show(self.found.words),
             self.found.top,
             self.low,
             self.high,
-            {verdict: self.verdicts[verdict] for verdict in VERDICTS},
+            verdicts,
             {question.value: tuple(counts) for question, counts in self.counts.items()},
             tuple(rows),
         )
+
+
+def _rewards(scores: RowScores) -> Iterator[tuple[Question, float | None]]:
+    return ((attempt.question, attempt.score.reward) for attempt in scores.attempts)
 
 
 def _gap(question: Question, hit: Hit, bar: float) -> float:

@@ -11,6 +11,7 @@ from typing import Final
 from gym_conformance.calibration.handed_in import NOTHING, floors, probes, wrong_answers
 from gym_conformance.calibration.moulds import Candidate, GivenAnswer, Mould, Sample, learn
 from gym_conformance.calibration.rates import Rate
+from gym_conformance.calibration.reward_counts import SWAPPED
 from gym_conformance.calibration.row_scores import AnswerScore, Attempt, Calibration, Question, RowScores, usual_top
 from gym_conformance.checks.ending import Untestable
 from gym_conformance.checks.scoring import MOCKED, Scoring
@@ -233,7 +234,7 @@ class Calibrating:
             return scores
         wrong = wrong_answers(scores, scores.answer, known, others)
         tried = [(Question.FLOOR, *floor) for floor in floors(scores.row)]
-        tried += [(Question.SWAP, f"the answer of {row}", answer) for row, answer in wrong]
+        tried += [(Question.SWAP, f"{SWAPPED}{row}", answer) for row, answer in wrong]
         attempts = [Attempt(asked, name, await self.scoring.steady(scores, answer)) for asked, name, answer in tried]
         return replace(scores, attempts=tuple(attempts))
 

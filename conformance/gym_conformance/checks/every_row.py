@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.calibration.row_plan import RowPlan
-from gym_conformance.calibration.row_scores import ASKED, AnswerScore, Calibration, Counting, Hit, RowScores
+from gym_conformance.calibration.row_scores import ASKED, AnswerScore, Calibration, Counting, Hit, Question, RowScores
 from gym_conformance.checks.calibrated import calibrated, hint_of, reproduce, said
 from gym_conformance.checks.calibrating import Calibrating
 from gym_conformance.checks.check import Level, check
@@ -145,10 +145,12 @@ class _EveryRow:
             raise Untestable(f"a report of rows to continue: {self.plan.report} has a line that is none") from None
 
     def _retake(self, line: Any) -> None:
+        source = Source(Path(line["file"]), line["line"])
         self._mark(line["file"], line["line"], holds=line["verdict"] == "holds")
+        refused = Question.GOLD.value if line["outcomes"].get("gold") == "hit" else ""
+        self.rewards.add_again(str(source), line["verdict"], line["rewards"], line["for"] or refused)
         for question in ASKED:
             why = line["outcomes"].get(question.name.lower())
-            source = Source(Path(line["file"]), line["line"])
             row = Row({"responses_create_params": {}}, source)
             hit = Hit(row, line["for"], AnswerScore(line["reward"])) if why == "hit" else why
             self.counts[question].add(hit)
