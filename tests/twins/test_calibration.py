@@ -280,3 +280,16 @@ def test_of_choices_the_wrong_ones_are_the_row_s_own() -> None:
     assert "{options[expected_answer]}" in found["calibration-gold"][0].reason
     assert telling(found) == {"calibration-strict"}, found  # another case is none of its choices
     assert "the right answer, taken back: 0 of" in found["calibration-pressed"][0].reason
+
+
+def wants_boxes(row: Json, words: str) -> float:
+    """Some rows ask for another form of the same answer."""
+    right = row["expected_answer"]
+    return float((rf"\boxed{{{right}}}" if row["boxed"] else f"(({right}))") in words)
+
+
+def test_rows_that_ask_for_another_form_are_not_held_to_that_of_the_others() -> None:
+    rows = [{**row_of(*pair), "boxed": at > 5} for at, pair in enumerate(CAPITALS.items())]
+    found = calibrated(wants_boxes, quizzed(wants_boxes, "It is (({expected_answer})).", rows))
+    assert telling(found) <= {"calibration-pressed", "calibration-strict"}
+    assert "2 unchecked: it is of another kind" in found["calibration-gold"][0].reason

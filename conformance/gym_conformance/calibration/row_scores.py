@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from gym_conformance.calibration.moulds import GivenAnswer, Mould
 from gym_conformance.calibration.rates import Rate
-from gym_conformance.calibration.row_fields import fields_of, may_be_the_same, names_gold
+from gym_conformance.calibration.row_fields import fields_of, may_be_the_same, names_gold, value_at
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.session.exchange import Exchange
+from gym_conformance.trajectories.trajectory import Path
 
 #: A single odd row is a note, and so is a share that the interval cannot tell from this.
 _ROWS: Final = 2
@@ -217,6 +218,23 @@ class Calibration:
         answers = (scores.answer for scores in self.rows if scores.is_top and scores.answer)
         return frozenset(form for answer in answers for form in _shapes(answer))
 
+    @cached_property
+    def _kinds(self) -> Mapping[Path, frozenset[object]]:
+        """The fields that sort rows into a few kinds, with the values of rows whose own answers earn the top."""
+        top = [scores.row.data for scores in self.rows if scores.is_top]
+        values: dict[Path, list[object]] = defaultdict(list)
+        for data in top:
+            for path, value in fields_of(data):
+                if isinstance(value, str | int | float) and not names_gold(path):
+                    values[path].append(value)
+        few = {path: frozenset(found) for path, found in values.items() if len(found) == len(top)}
+        return {path: found for path, found in few.items() if 2 * len(found) <= len(top)}
+
+    def _is_of_another_kind(self, data: Mapping[str, Any]) -> bool:
+        """Whether a field says so, such as which form of an answer is asked for."""
+        found = ((value_at(data, path), values) for path, values in self._kinds.items())
+        return any(not isinstance(value, str | int | float) or value not in values for value, values in found)
+
     def outcome(self, scores: RowScores, question: Question) -> Hit | str | None:
         """What came of a question in a row: a hit, why it is unchecked, or None where all is as it should be."""
         if question is not Question.GOLD:
@@ -227,6 +245,8 @@ class Calibration:
             return scores.unchecked or scores.gold.why
         if not scores.is_top and not self._forms.issuperset(_shapes(scores.answer)):
             return "its answer has another form than those that were tried out"
+        if not scores.is_top and self._is_of_another_kind(scores.row.data):
+            return "it is of another kind than all rows whose answers earn the top, by a field of it"
         return None if scores.is_top else Hit(scores.row, "", scores.gold)
 
     def _other_outcome(self, scores: RowScores, question: Question) -> Hit | str | None:
