@@ -75,6 +75,14 @@ def test_without_rollouts_they_are_made_up() -> None:
     assert all(schedule.trajectories[0].noise for schedule in known_disturbed(knowledge))
 
 
+def test_a_known_call_is_made_again_with_a_name_that_is_not_there() -> None:
+    written = Trajectory(ROWS[0], (Call("put_note", {"text": "shelf"}), Call("get_note", {"text": "shelf"})))
+    found = [each.trajectories[0] for each in known_disturbed(Knowledge(ROWS[:1], known_trajectories=(written,)))]
+    strange = next(each for each in found if each.noise == {1} and isinstance(each.calls[1].arguments.get("text"), str))
+    assert [call.name for call in strange.calls] == ["put_note", "put_note", "get_note"]
+    assert strange.without_noise() == written
+
+
 def test_texts_that_mean_nothing_to_a_tool_are_tried_whatever_the_clock_says() -> None:
     """A tool that takes a query of its own language crashes on most texts, but not on an empty one."""
     found = with_bounds(Knowledge(ROWS))

@@ -26,6 +26,12 @@ _BOUNDS, _BOUND_TOOLS = 8, 12
 #: Values of one argument of a known call, and calls that may come before it.
 _VARIED, _BEFORE = 4, 12
 
+#: Trajectories whose calls are repeated with a name that is not there, and so many of these calls.
+_STRANGE_ONES, _STRANGE_CALLS = 3, 12
+
+#: No environment knows it.
+_NOBODY = "Qzxvwkj"
+
 #: Rollouts that run at once.
 _AT_ONCE = 4
 
@@ -95,14 +101,31 @@ def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:
 
 
 def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
-    """A few of them, each with a call of each kind in its midst that lacks all its arguments, or has a wrong one more."""
+    """A few of them, each with a call of each kind in its midst that lacks all its arguments, or has a wrong one more.
+
+    Then calls that are as they were, but speak of something that is not there: what is checked last may come too late.
+    """
     found = []
     for trajectory in known(knowledge)[:_KNOWN]:
         at = len(trajectory.calls) // 2
         call = trajectory.calls[min(at + 1, len(trajectory.calls)) - 1]
         spoilt = {**call.arguments, next(iter(call.arguments), "unknown"): {"unexpected": []}}
         found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, spoilt)]
-    return found
+    strange = (each for trajectory in known(knowledge)[:_STRANGE_ONES] for each in _with_strange_names(trajectory))
+    return [*found, *(Schedule((trajectory,)) for trajectory in islice(strange, _STRANGE_CALLS))]
+
+
+def _with_strange_names(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """The trajectory with a call repeated just after it, one of its texts a name that nobody knows, for each tool and text."""
+    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
+    seen = set[tuple[str, str]]()
+    for at, call in enumerate(trajectory.calls):
+        texts = call.arguments.items() if isinstance(call.arguments, dict) and not is_read(call.name) else ()
+        for key in [key for key, value in texts if isinstance(value, str) and (call.name, key) not in seen]:
+            seen.add((call.name, key))
+            strange = {**call.arguments, key: _NOBODY}
+            if admits(tools.get(call.name, {}), resolve(strange, [])):
+                yield trajectory.with_noise(at + 1, Call(call.name, strange))
 
 
 def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
