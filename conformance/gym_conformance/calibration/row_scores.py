@@ -243,6 +243,8 @@ class Calibration:
             return "its answer is only known from its own recorded rollout"
         if scores.answer is None or scores.gold.reward is None:
             return scores.unchecked or scores.gold.why
+        if not scores.is_top and not self.is_gold:
+            return "no field is called an answer, so that what earns the top in other rows may not be right in this one"
         if not scores.is_top and not self._forms.issuperset(_shapes(scores.answer)):
             return "its answer has another form than those that were tried out"
         if not scores.is_top and self._is_of_another_kind(scores.row.data):

@@ -6,7 +6,7 @@ own (every version).
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level
@@ -60,6 +60,9 @@ _OTHERS = 3
 #: What comes twice in so many tries may be a leak.
 _TRIES = 6
 
+#: Sessions that are watched once they are under suspicion.
+_WATCHED = 4
+
 #: How many sessions come and go while one idles, and fewer where so many would take longer than these seconds one after
 #: the other; but more than twenty, which is what an author thinks to be many.
 _CROWD, _CROWD_SECONDS, _LEAST = 120, 30.0, 24
@@ -85,37 +88,38 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
         Violation: a session behaves differently beside others than alone, chance excluded.
         NotApplicable: nothing is left to compare.
     """
-    # Of a crowd one session is watched. As many runs alone are the control: more runs differ more often by chance.
+    # Of a crowd one session is watched.
     watched = schedule.trajectories[:1] if schedule.passing else schedule.trajectories
     solos = {id(trajectory): Solo(trial, trajectory) for trajectory in watched}
     for solo in solos.values():
         await solo.outcome()
+    suspects: Sequence[int] = range(len(watched))
 
-    async def together(channel: Channel) -> tuple[str, Difference] | None:
+    async def together(channel: Channel) -> list[tuple[int, Difference]] | None:
         outcomes = await run_schedule(trial.gym, channel, schedule)
-        for at, (trajectory, tried) in enumerate(zip(watched, outcomes, strict=False)):
-            if difference := solos[id(trajectory)].told_from(tried):
-                return session_name(at), difference
-        return None
+        told = ((at, solos[id(watched[at])].told_from(outcomes[at])) for at in suspects)
+        return [(at, difference) for at, difference in told if difference] or None
 
     async def alone(channel: Channel) -> Difference | None:
-        came = [await solos[id(trajectory)].alone(channel) for trajectory in watched]
+        came = [await solos[id(watched[at])].alone(channel) for at in suspects]
         return next(filter(None, came), None)
 
-    if await together(trial.channel) is None:
+    if not (suspected := await together(trial.channel)):
         return
     for solo in solos.values():
         await solo.settle()
+    # As many runs alone are the control, for more runs differ more often by chance; so few are watched from here on.
+    suspects = [at for at, _ in suspected][:_WATCHED]
     if await _comes_again(trial, together) and (
         found := await beyond_chance(trial, together, alone, costly=schedule.passing)
     ):
-        name, difference = found
+        at, difference = found[0]
         apart = trial.launched.workers > 1 and await _lives_in_one_process(trial, solos.values())
         trial.learned.shared |= not schedule.passing and not apart
         hint = _CROWD_HINT if schedule.passing else _HINT
         shared = None if schedule.passing else Cause.SHARED_STATE
         raise Violation(
-            f"{difference.step} of session {name} answers {difference.expected!r}, as alone",
+            f"{difference.step} of session {session_name(at)} answers {difference.expected!r}, as alone",
             f"{difference.actual!r}, while other sessions are open",
             _WORKERS if apart else hint,
             Cause.SEPARATE_PROCESSES if apart else shared,

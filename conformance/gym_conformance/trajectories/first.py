@@ -32,8 +32,8 @@ _STRANGE_ONES, _STRANGE_CALLS = 3, 12
 #: No environment knows it.
 _NOBODY = "Qzxvwkj"
 
-#: Rollouts that run at once.
-_AT_ONCE = 4
+#: Rollouts that run at once: so many, but no more than the server could score one by one in these seconds, and some at least.
+_AT_ONCE, _AT_ONCE_SECONDS, _LEAST_AT_ONCE = 16, 10.0, 4
 
 
 def known(knowledge: Knowledge) -> list[Trajectory]:
@@ -43,7 +43,7 @@ def known(knowledge: Knowledge) -> list[Trajectory]:
     """
     recorded = list(knowledge.known_trajectories)
     rows = [row for row in knowledge.rows if row not in {trajectory.row for trajectory in recorded}]
-    other = (made for row in rows for made in [made_up(knowledge, row)] if made.calls)
+    other = (made for row in rows for made in [made_up(knowledge, row)] if made.calls or made.answer != PLAIN_ANSWER)
     found = [*recorded, *(made for _, made in zip(range(_KNOWN), other, strict=False))]
     different = by_tools(list({id(trajectory.row): trajectory for trajectory in reversed(found)}.values())[::-1])
     return [*different, *(trajectory for trajectory in found if trajectory not in different)]
@@ -106,7 +106,7 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     Then calls that are as they were, but speak of something that is not there: what is checked last may come too late.
     """
     found = []
-    for trajectory in known(knowledge)[:_KNOWN]:
+    for trajectory in filter(lambda each: each.calls, known(knowledge)[:_KNOWN]):
         at = len(trajectory.calls) // 2
         call = trajectory.calls[min(at + 1, len(trajectory.calls)) - 1]
         spoilt = {**call.arguments, next(iter(call.arguments), "unknown"): {"unexpected": []}}
@@ -160,12 +160,13 @@ def _busy(trajectory: Trajectory) -> Trajectory:
 
 
 def at_once(knowledge: Knowledge) -> list[Schedule]:
-    """Two different ones at the same time, several times each; and as many of one and the same."""
+    """Two different ones at the same time, many times each; and one and the same a few times."""
     found = known(knowledge)
     if not found:
         return []
-    pair = (found[0], found[1 % len(found)]) * (_AT_ONCE // 2)
-    return [Schedule(pair, concurrent=True), Schedule((found[0],) * _AT_ONCE, concurrent=True)]
+    many = max(_LEAST_AT_ONCE, knowledge.sessions_in(_AT_ONCE_SECONDS, at_most=_AT_ONCE))
+    pairs = (found[0], found[1 % len(found)]) * (many // 2)
+    return [Schedule(pairs, concurrent=True), Schedule((found[0],) * _LEAST_AT_ONCE, concurrent=True)]
 
 
 def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:
