@@ -160,13 +160,16 @@ def _busy(trajectory: Trajectory) -> Trajectory:
 
 
 def at_once(knowledge: Knowledge) -> list[Schedule]:
-    """Two different ones at the same time, many times each; and one and the same a few times."""
+    """Two different ones and one that does nothing, and so earns something else, at the same time, many times each.
+
+    And one and the same a few times.
+    """
     found = known(knowledge)
     if not found:
         return []
     many = max(_LEAST_AT_ONCE, knowledge.sessions_in(_AT_ONCE_SECONDS, at_most=_AT_ONCE))
-    pairs = (found[0], found[1 % len(found)]) * (many // 2)
-    return [Schedule(pairs, concurrent=True), Schedule((found[0],) * _LEAST_AT_ONCE, concurrent=True)]
+    mixed = (found[0], found[1 % len(found)], Trajectory(found[0].row)) * -(-many // 3)
+    return [Schedule(mixed, concurrent=True), Schedule((found[0],) * _LEAST_AT_ONCE, concurrent=True)]
 
 
 def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:
