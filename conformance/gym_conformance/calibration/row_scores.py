@@ -243,13 +243,19 @@ class Calibration:
             return "its answer is only known from its own recorded rollout"
         if scores.answer is None or scores.gold.reward is None:
             return scores.unchecked or scores.gold.why
-        if not scores.is_top and not self.is_gold:
+        if scores.is_top:
+            return None
+        return self._doubt(scores.row.data, scores.answer) or Hit(scores.row, "", scores.gold)
+
+    def _doubt(self, data: Mapping[str, Any], answer: GivenAnswer) -> str:
+        """Why it is not known that an answer that earns less is right; '' where it is."""
+        if not self.is_gold:
             return "no field is called an answer, so that what earns the top in other rows may not be right in this one"
-        if not scores.is_top and not self._forms.issuperset(_shapes(scores.answer)):
+        if not self._forms.issuperset(_shapes(answer)):
             return "its answer has another form than those that were tried out"
-        if not scores.is_top and self._is_of_another_kind(scores.row.data):
+        if self._is_of_another_kind(data):
             return "it is of another kind than all rows whose answers earn the top, by a field of it"
-        return None if scores.is_top else Hit(scores.row, "", scores.gold)
+        return ""
 
     def _other_outcome(self, scores: RowScores, question: Question) -> Hit | str | None:
         if not self.about_answers:

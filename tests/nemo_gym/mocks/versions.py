@@ -47,9 +47,11 @@ alone, and none is above SHOULD.
 | Ray need not be installed | infrastructure/scale-cpu-work-with-ray | the launcher does without |
 | 404 to a tool call in a session that is lost, a masked sample to its verify | server_runtime.base_resources_server | as good as going on, for `restart-session`; `gym_mocks.resources.LostSessions` answers so |
 | 410 where the worker that held a session is gone | server_runtime.request_handling.session_routing | the same |
-| 409 to a seed or close that conflicts | server_runtime.testing.session_conformance | a refusal as any other, in section `typed` |
+| 409 to a seed or close that conflicts | server_runtime.testing.session_conformance | a refusal as any other, in section `typed`; `gym_mocks.resources.TypedSessions` answers so |
+| a close that names another episode; a close without the cookie, after a lost seed reply; a verify after the close | server_runtime.testing.session_conformance | `typed-close-foreign`, `typed-close-lost`, `typed-verify-closed`, each a SHOULD |
 | `/sandbox_access`, `/ng-control/...` | checkpoint control | no tools |
-| `/close` with `_ng_session_close_token` | web.session | no tool |
+| `/close` with `_ng_session_close_token`: a web session's, which the seed names by `_ng_session_id` | web.session, environment-tutorials/web-session-lifecycle | no tool, and not checked |
+| failure reports in a reply header, with a closed set of kinds | core.failure_transport | not read; what is masked says so in the body, too |
 | a verify is sent again only if `/reverify_mode` says stateless | agents.utils.verify_call | `repeat-verify` does not apply to a server with a route of main's that does not say so |
 """
 
