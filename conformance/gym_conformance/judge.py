@@ -35,6 +35,9 @@ _HINTS = {
 _CONCURRENT_TRIES = 10
 
 
+#: Requests that are named where a server is gone.
+_UNANSWERED = 4
+
 #: Where a subject took so many seconds, the others are tried beside each other.
 _SLOW = 0.3
 
@@ -213,8 +216,18 @@ class Judge:
     def _as_violation(self, cause: Violation | ServerFault) -> Violation:
         if isinstance(cause, Violation):
             return cause
-        seconds = f"{self.gym.endpoint.timeout:g} s"
-        return Violation(f"a whole HTTP reply within {seconds}", f"{cause.fault}: {cause.detail}", _HINTS[cause.fault])
+        seconds, hint = f"{self.gym.endpoint.timeout:g} s", _HINTS[cause.fault]
+        if ended := self._ended_by(cause):
+            asked = dict.fromkeys(f"{each.request.method} {each.request.path}" for each in ended)
+            hint = f"The server process is gone: it crashed on one of its last requests ({', '.join(asked)}), or was stopped."
+        return Violation(f"a whole HTTP reply within {seconds}", f"{cause.fault}: {cause.detail}", hint)
+
+    def _ended_by(self, cause: Violation | ServerFault) -> list[Exchange]:
+        """Where the server is gone, the last request that it answered, and the first ones that it did not."""
+        if not isinstance(cause, ServerFault) or cause.fault is not Fault.UNREACHABLE:
+            return []
+        endpoint = self.gym.endpoint
+        return [*filter(None, [endpoint.answered]), *endpoint.unanswered[:_UNANSWERED]]
 
     def _violation(self, check: Check, subject: object, cause: Violation | ServerFault, trial: Trial) -> Finding:
         """A violation, or a note; a note whose request was not answered tells nothing, and is untestable."""
@@ -224,6 +237,7 @@ class Judge:
             verdict = Verdict.UNTESTABLE if unanswered else Verdict.NOTE
             reason = f"a server that answers: {cause}" if unanswered else ""
         endpoint, schedule = self.gym.endpoint, trial.schedule
+        trial.channel.exchanges[:] = self._ended_by(cause) or trial.channel.exchanges
         return replace(
             self._finding(check, subject, verdict, reason),
             expected=self._show(violation.expected),

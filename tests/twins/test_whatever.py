@@ -49,6 +49,8 @@ def test_a_server_that_dies_is_one_check_s_finding_and_the_rest_is_untestable() 
     assert telling(findings) == {"verify-degenerate"}
     failed = [finding for finding in findings["verify-degenerate"] if finding.verdict is Verdict.FAIL]
     assert "no connection could be made" in failed[-1].actual
+    assert "POST /verify" in failed[-1].hint
+    assert any("/verify" in command for command in failed[-1].reproduce)
     assert len(failed) <= 2, (
         "it is not asked again and again"
     )  # once for the broken connection, unless that was an old one

@@ -50,11 +50,7 @@ def probes(
     if scores.answer is None:
         return
     if isinstance(mould, TextMould) and (right := mould.hole.text(scores.row.data)):
-        wrong = _wrong_texts(mould, right, scores, rows)
-        if len(wrong) > 1:
-            yield from ((Question.PRESSED, *probe) for probe in pressed(mould, right, wrong))
-        yield from ((Question.FAIR, *form) for form in fair_forms(mould, right))
-        yield from ((Question.EITHER, *form) for form in look_alikes(mould, right))
+        yield from _of_text(mould, right, scores, rows)
     elif mould:
         yield from ((Question.PRESSED, *probe) for probe in changed_calls(scores.answer))
     others = [answer for _, answer in wrong_answers(scores, scores.answer, rows)]
@@ -64,6 +60,17 @@ def probes(
     yield from ((exact, *probe) for probe in altered_calls(scores.answer, scores.row.source.line))
     yield from ((Question.FAIR, *form) for form in fair_calls(scores.answer))
     yield from ((Question.EITHER, *form) for form in other_order(scores.answer))
+
+
+def _of_text(
+    mould: TextMould, right: str, scores: RowScores, rows: Sequence[RowScores]
+) -> Iterator[tuple[Question, str, GivenAnswer]]:
+    """What may be written in the place of the right text."""
+    wrong = _wrong_texts(mould, right, scores, rows)
+    if len(wrong) > 1:
+        yield from ((Question.PRESSED, *probe) for probe in pressed(mould, right, wrong))
+    yield from ((Question.FAIR, *form) for form in fair_forms(mould, right))
+    yield from ((Question.EITHER, *form) for form in look_alikes(mould, right))
 
 
 def _wrong_texts(mould: TextMould, right: str, scores: RowScores, rows: Sequence[RowScores]) -> list[str]:

@@ -403,11 +403,7 @@ async def verify_floor(trial: Trial, row: Row) -> None:
     if trial.gym.kind is not ServerKind.SINGLE_TURN and any(not rollout.calls for rollout in idle):
         raise NotApplicable("its best recorded rollout makes no call either")
     if trial.gym.endpoint.groups.size > 1:
-        best = (await _scored(trial, row, response(rollouts[0].output))).get("reward", best)
-        if mock := trial.scored_by_mock:
-            raise NotApplicable(f"its reward comes from {mock}")
-        if not is_number(best) or best <= 0:
-            raise NotApplicable("its best recorded rollout earns no more than the others of its group")
+        best = await _beside_its_group(trial, row, rollouts[0], best)
     for output, name in (
         (response([]), "an empty output"),
         (DO_NOTHING.response, "a message that does nothing"),
@@ -421,6 +417,20 @@ async def verify_floor(trial: Trial, row: Row) -> None:
                 f"{reward} for {name}",
                 "The scorer ignores what the policy did, or compares with a state that needs no change.",
             )
+
+
+async def _beside_its_group(trial: Trial, row: Row, rollout: Rollout, recorded: float) -> float:
+    """What a rollout earns anew, beside the others of its group.
+
+    Raises:
+        NotApplicable: no more than these, or a mock of ours scored it.
+    """
+    best = (await _scored(trial, row, response(rollout.output))).get("reward", recorded)
+    if mock := trial.scored_by_mock:
+        raise NotApplicable(f"its reward comes from {mock}")
+    if not is_number(best) or best <= 0:
+        raise NotApplicable("its best recorded rollout earns no more than the others of its group")
+    return float(best)
 
 
 def _best(trial: Trial, row: Row) -> tuple[float, list[Rollout]]:

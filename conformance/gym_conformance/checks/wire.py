@@ -152,21 +152,33 @@ async def _disturbed(trial: Trial, trajectory: Trajectory, faults: Sequence[Wire
     for at in (0, *scored):
         for fault in again:
             yield _Disturbed((once,), at, fault)
-    for number, call in enumerate(calls[:_CALLS]):
-        doubled = any(fault.twice for fault in again)
+    for number in range(len(calls[:_CALLS])):
+        for disturbed in (*await _sent_again(trial, once, number, again), *await _lost(trial, once, number, faults)):
+            yield disturbed
+
+
+async def _sent_again(trial: Trial, once: Known, number: int, faults: Sequence[WireFault]) -> list[_Disturbed]:
+    """A call that is sent again; only where it is known what it does twice, for a fault after which it may act twice."""
+    trajectory = once.trajectory
+    twice = None
+    if any(fault.twice for fault in faults):
         # its first reply is lost, and so no part of what comes
-        twice = await known_alone(trial.gym, trajectory.with_noise(number, call)) if doubled else None
-        for fault in again:
-            if twice or not fault.twice:
-                yield _Disturbed((once, twice) if twice and fault.twice else (once,), number + 1, fault)
-        without = trajectory.without({number})
-        unanswered = replace(trajectory, noise=trajectory.noise | {number})
-        lost = [fault for fault in faults if not fault.again and not _refers(without)]
-        ways = [await known_alone(trial.gym, each) for each in (unanswered, without)] if lost else []
-        sure = [way for way in ways if way is not None]
-        if len(sure) == len(ways):
-            for fault in lost:
-                yield _Disturbed(sure, number + 1, fault)
+        twice = await known_alone(trial.gym, trajectory.with_noise(number, trajectory.calls[number]))
+    harmless = [_Disturbed((once,), number + 1, fault) for fault in faults if not fault.twice]
+    acting = [_Disturbed((once, twice), number + 1, fault) for fault in faults if twice and fault.twice]
+    return [*harmless, *acting]
+
+
+async def _lost(trial: Trial, once: Known, number: int, faults: Sequence[WireFault]) -> list[_Disturbed]:
+    """A call whose reply never comes; only where it is known what comes with it and without it."""
+    trajectory = once.trajectory
+    without = trajectory.without({number})
+    lost = [fault for fault in faults if not fault.again]
+    if not lost or _refers(without):
+        return []
+    unanswered = replace(trajectory, noise=trajectory.noise | {number})
+    ways = [way for each in (unanswered, without) if (way := await known_alone(trial.gym, each)) is not None]
+    return [_Disturbed(ways, number + 1, fault) for fault in lost] if len(ways) == 2 else []  # noqa: PLR2004 - both
 
 
 def _refers(trajectory: Trajectory) -> bool:

@@ -164,11 +164,9 @@ def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
             config[name] = {kind: peer(kind, _dict(_dict(own.get(name)).get(kind)), spec["policy"])}
     for name in sorted(names):
         declared = _dict(_dict(own.get(name)).get(_MODELS))
-        filled = {inner: dict(unset(_dict(entry)), **spec["policy"]) for inner, entry in declared.items()}
-        config[name] = {_MODELS: filled or {"vllm_model": {"entrypoint": "app.py", **spec["policy"]}}}
-        for key in _PLAIN.findall(json.dumps(declared, default=str)):
-            if key not in own:
-                config.setdefault(key, "none")
+        config[name] = {_MODELS: model_servers(declared, spec["policy"])}
+        named = _PLAIN.findall(json.dumps(declared, default=str))
+        config = {**dict.fromkeys((key for key in named if key not in own), "none"), **config}
     for key in made_up(spec, own):
         config.setdefault(key, _MADE_UP)
     known = not spec["real"] or "gym_mocks" not in spec["sandbox"]  # ours is registered in this process alone
@@ -176,6 +174,12 @@ def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
         if known and name not in own:
             config.setdefault(name, spec["sandbox"])
     return config
+
+
+def model_servers(declared: dict[str, Any], policy: dict[str, Any]) -> dict[str, Any]:
+    """The model servers of one name, with our mock's address in each; one where none is declared."""
+    filled = {inner: dict(unset(_dict(entry)), **policy) for inner, entry in declared.items()}
+    return filled or {"vllm_model": {"entrypoint": "app.py", **policy}}
 
 
 def sandboxes(node: Any) -> Iterator[str]:

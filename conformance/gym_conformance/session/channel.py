@@ -93,6 +93,8 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         self._secrets: Secrets | None = None
+        self.answered: Exchange | None = None  # the last
+        self.unanswered: list[Exchange] = []  # since then
         self.held = Held()
         self.groups = Groups()
         self._under_way = 0
@@ -175,6 +177,7 @@ class Endpoint:
 
     def took(self, request: Request, reply: Reply) -> None:
         """Remember how long a good reply took, and how many seeds were taken."""
+        self.unanswered.clear()
         if not is_error(reply.status):
             self.seeds += request.path == SEED_SESSION
             self.latencies.add(f"{request.method} {request.path}", reply.elapsed)
@@ -260,11 +263,14 @@ class Channel:
         except ServerFault as fault:
             self.endpoint.hangs[request.path] += fault.fault is Fault.HANG
             fault.exchange = Exchange(number, request, fault=f"{fault.fault}: {fault.detail}", group=others)
+            if fault.fault in (Fault.BROKEN, Fault.UNREACHABLE):
+                self.endpoint.unanswered.append(fault.exchange)
             self.exchanges.append(fault.exchange)
             raise
         self.endpoint.took(request, reply)
         self.endpoint.heard(request, reply)
-        return self._record(Exchange(number, request, reply, group=others), reply)
+        self.endpoint.answered = self._record(Exchange(number, request, reply, group=others), reply)
+        return self.endpoint.answered
 
     def record(self, request: Request, reply: Reply) -> Exchange:
         """Record a request that was not sent over this channel, and its reply."""
