@@ -120,7 +120,7 @@ def test_ctrl_c_ends_what_the_cluster_runs(pytester: pytest.Pytester, cluster: s
     [server] = [int(path.name.partition("-")[2]) for path in pytester.path.glob("slow-*")]
     assert not gone(server)
     run.send_signal(signal.SIGINT)
-    said, _ = run.communicate(timeout=60)
+    said, _ = run.communicate(timeout=150)
     assert run.returncode == pytest.ExitCode.INTERRUPTED, said
     _wait(lambda: gone(server), seconds=20)
 

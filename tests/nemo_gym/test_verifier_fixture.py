@@ -53,7 +53,11 @@ UNSEEN = {
     "what verify echoes: of the reply it reads the reward alone": {
         *("echo without the request", "echo without the reasoning", "echo without token fields", "row fields dropped"),
         *("log probabilities rounded", "the echo holds no surrogates"),
-        *("a component left out where it is 0", "components left out where all are 0"),
+        *(
+            "a component left out where it is 0",
+            "components left out where all are 0",
+            "a body that is decoded piece by piece",
+        ),
     },
     "what else the server answers: it asks for verify alone": {"calls that count"},
     "requests without a session: each case is one rollout": {"verify needs a cookie", "verify needs a known session"},
