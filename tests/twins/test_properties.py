@@ -10,10 +10,10 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import QUICK, Profile
-from gym_mocks.reference import reference_app
+from gym_mocks.reference import ReferenceServer, reference_app
 from gym_mocks.serving import serve
 from tests.twins.properties import TWINS, PropertyTwin
-from tests.twins.twin import dataset
+from tests.twins.twin import Json, dataset
 from tests.twins.typed import TypedReference
 
 PROPERTIES = [check for check in CHECKS if check.attempt]
@@ -52,6 +52,30 @@ def test_a_search_ends_where_nothing_new_comes() -> None:
     quiet = {check: re.search(r"the last (\d+) with nothing new", found.reason) for check, (found,) in findings.items()}
     assert all(quiet.values()), findings
     assert {check: int(match[1]) >= 12 for check, match in quiet.items() if match}["isolation-interleaved"]
+
+
+class SeedsNoMore(ReferenceServer):
+    """Has opened sessions for the first look, and opens none since."""
+
+    left = 60
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.left -= 1
+        if self.left < 0:
+            raise RuntimeError("no more sessions")
+        return await super().seed(session_id, row)
+
+
+def test_a_search_without_sessions_is_no_pass() -> None:
+    with serve(SeedsNoMore()) as url:
+        run = Run(url, Options(url=url, profile=Profile("tests", 8, 0.2), seed=1), dataset())
+        checks = {check.id: check for check in CHECKS}
+        run.judge(checks["seed-replies-object"])
+        for _again in range(2):
+            (finding,) = run.judge(checks["isolation-interleaved"])
+        run.close()
+    assert finding.verdict is Verdict.UNTESTABLE
+    assert "/seed_session refused every one" in finding.reason
 
 
 def test_typed_sessions_are_judged_by_the_same_properties() -> None:

@@ -13,7 +13,9 @@ from hypothesis.strategies import SearchStrategy
 from gym_conformance.checks.check import Attempt, Check, Level, Need, the_server
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.trial import Trial
-from gym_conformance.session.channel import OutOfTime, PathHangs
+from gym_conformance.contract.endpoints import SEED_SESSION
+from gym_conformance.contract.statuses import is_error
+from gym_conformance.session.channel import Channel, OutOfTime, PathHangs
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.explore import explore
 from gym_conformance.trajectories.first import known_alone
@@ -61,6 +63,12 @@ def _unanswered(ended: Broken | BaseException | None) -> bool:
     return isinstance(ended, PathHangs) or (isinstance(ended, Broken) and isinstance(ended.cause, ServerFault))
 
 
+def _opened_none(channel: Channel) -> bool:
+    """Whether every session that was asked for was refused."""
+    seeds = [one.reply.status for one in channel.exchanges if one.reply and one.request.path == SEED_SESSION]
+    return bool(seeds) and all(map(is_error, seeds))
+
+
 def _raised(ended: Broken | BaseException | None) -> Broken | None:
     """What a finished attempt returned; what it raised is raised."""
     if ended is None or isinstance(ended, Broken):
@@ -88,6 +96,7 @@ class _Attempts:
         hidden: so many values of replies were left out.
         values: of so many, where a difference was suspected.
         drawn: how many were tried that are no first examples.
+        unseeded: how many came to nothing, since no session of theirs was opened.
     """
 
     attempt: Attempt
@@ -105,6 +114,7 @@ class _Attempts:
     hidden: int = 0
     values: int = 0
     drawn: int = 0
+    unseeded: int = 0
 
     async def try_batch(self, schedules: list[Schedule]) -> None:
         """Try some at once.
@@ -153,6 +163,7 @@ class _Attempts:
         fresh.tried.trials += 1
         try:
             await self.attempt(fresh, schedule)
+            self.unseeded += _opened_none(fresh.channel)
         except NotApplicable as excuse:
             self.excuses[str(excuse)] += 1
         except (Violation, ServerFault) as cause:
@@ -285,6 +296,8 @@ def property_check(
                 raise broken.cause
             if not attempts.tried:
                 raise Untestable("a trajectory to try")
+            if attempts.unseeded == attempts.tried:
+                raise Untestable(f"sessions: {SEED_SESSION} refused every one that was tried")
             if attempts.excuses.total() == attempts.tried:
                 raise NotApplicable(attempts.excuses.most_common(1)[0][0])
 
