@@ -130,6 +130,9 @@ def test_whoever_listens_hears_only_what_comes_after(tmp_path: Path) -> None:
         folder = server.log_folder
         assert folder is not None
         log = folder / "log"
+        end = time.monotonic() + 20
+        while "startup complete" not in log.read_text() and time.monotonic() < end:
+            time.sleep(0.02)  # what it still has to say would come in between
         log.write_text("one\n")
         after_one = server.listen()
         log.write_text("one\ntwo\n")

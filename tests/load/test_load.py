@@ -178,7 +178,7 @@ class NeverFrees(ReferenceServer):
         self.taken: set[str] = set()
 
     async def seed(self, session_id: str, row: Json) -> Json:
-        if len(self.taken) >= 24:
+        if len(self.taken) >= 36:
             raise HttpRefusal(503, "no place is free")
         self.taken.add(session_id)
         return await super().seed(session_id, row)

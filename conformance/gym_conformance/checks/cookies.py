@@ -263,6 +263,7 @@ async def cookie_foreign(trial: Trial, _: object) -> None:
     identical runs is not compared.
     Source: RFC 6265, section 8.5: cookies are not isolated by port.
     """
+    await _opened(trial)
     foreign = ("OtherServer___other", f"{payload_of('other')}.aR3zZw.AAAAAAAAAAAAAAAAAAAAAAAAAAA")
     exchange = await trial.channel.send(post(SEED_SESSION, dict(trial.gym.row.data), Cookies((foreign,))))
     if not exchange.received:
