@@ -28,6 +28,9 @@ _LEAST_NAMED = 6
 #: The beginning of a secret that is recognised at the end of a text that was cut there.
 _BEGINNING = 8
 
+#: Characters that a cut may leave behind a secret: quotes, dots and spaces.
+_ENDING: Final = 8
+
 #: How many characters at a text's end are searched for it.
 _TAIL = 400
 
@@ -129,14 +132,15 @@ class Secrets:
 
     def _without_beginning(self, text: str) -> str:
         """The text without the beginning of a secret that was left at its end when it was cut."""
-        body = text.rstrip(".\"' ")
-        lowered = body[-_TAIL:].lower()
-        for spelling in self._spelt:
-            at = lowered.find(spelling[:_BEGINNING]) if len(spelling) > _BEGINNING else -1
-            while at >= 0 and not spelling.startswith(lowered[at:]):
-                at = lowered.find(spelling[:_BEGINNING], at + 1)
-            if at >= 0:
-                return body[: at - len(lowered)] + REDACTED + text[len(body) :]
+        least = len(text.rstrip(".\"' "))  # what stands there may be of the cut, or of the secret
+        for end in dict.fromkeys((*range(len(text), max(least, len(text) - _ENDING) - 1, -1), least)):
+            lowered = text[:end][-_TAIL:].lower()
+            for spelling in self._spelt:
+                at = lowered.find(spelling[:_BEGINNING]) if len(spelling) > _BEGINNING else -1
+                while at >= 0 and not spelling.startswith(lowered[at:]):
+                    at = lowered.find(spelling[:_BEGINNING], at + 1)
+                if at >= 0:
+                    return text[: end + at - len(lowered)] + REDACTED + text[end:]
         return text
 
 

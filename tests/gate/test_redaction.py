@@ -54,6 +54,9 @@ def test_it_is_found_in_the_base64_of_a_text_that_holds_it(secret: str, before: 
 
 @given(SECRET, st.integers(8, 40), st.sampled_from(["", "...", "'", '..."']))
 @example("0" * 17, 16, "")
+@example("0000000'0", 8, "")
+@example("0000000'0", 8, '..."')
+@example("0" * 17, 9, "." * 30)
 def test_its_beginning_is_found_where_a_text_was_cut(secret: str, length: int, end: str) -> None:
     shown = Secrets([secret]).redact(f"token={secret[:length]}{end}")
     assert secret[:8] not in shown.replace(REDACTED, "") or secret[:8] in "token=" + end
