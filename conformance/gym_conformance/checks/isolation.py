@@ -7,6 +7,8 @@ own (every version).
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import accumulate
 
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level
@@ -60,6 +62,9 @@ _OTHERS = 3
 #: What comes twice in so many tries may be a leak.
 _TRIES = 6
 
+#: So many seconds' worth of sessions at once, and so many at least.
+_AT_ONCE_SECONDS, _LEAST_AT_ONCE = 10.0, 4
+
 #: Sessions that are watched once they are under suspicion.
 _WATCHED = 4
 
@@ -93,6 +98,9 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
     solos = {id(trajectory): Solo(trial, trajectory) for trajectory in watched}
     for solo in solos.values():
         await solo.outcome()
+    if schedule.concurrent:
+        watched = watched[: fitting(solos[id(trajectory)].seconds for trajectory in watched)]
+        schedule = replace(schedule, trajectories=watched)
     suspects: Sequence[int] = range(len(watched))
 
     async def together(channel: Channel) -> list[tuple[int, Difference]] | None:
@@ -124,6 +132,11 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
             _WORKERS if apart else hint,
             Cause.SEPARATE_PROCESSES if apart else shared,
         )
+
+
+def fitting(seconds: Iterable[float]) -> int:
+    """How many sessions the server can do one by one in time, and some at least: scoring may block it for all."""
+    return max(_LEAST_AT_ONCE, sum(total <= _AT_ONCE_SECONDS for total in accumulate(seconds)))
 
 
 async def _lives_in_one_process(trial: Trial, solos: Iterable[Solo]) -> bool:

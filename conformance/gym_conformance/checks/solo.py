@@ -1,5 +1,6 @@
 """The outcome of a trajectory that runs alone, with which every property of sessions compares."""
 
+import time
 from collections.abc import Awaitable, Callable
 
 from gym_conformance.checks.chance import beyond_chance
@@ -17,12 +18,13 @@ _RUNS, _SHORTENING = 6, 2
 class Solo:
     """Runs of one trajectory alone, as many as are needed; they are no part of the trial's record.
 
-    `mask` names what is known to differ among them.
+    `mask` names what is known to differ among them; `seconds` is how long the last one took.
     """
 
     def __init__(self, trial: Trial, trajectory: Trajectory) -> None:
         self.trajectory = trajectory
         self.mask: frozenset[Place] = frozenset()
+        self.seconds = 0.0
         self._trial = trial
         self._outcome: Outcome | None = None
         self._runs = 0
@@ -87,7 +89,9 @@ class Solo:
         return await beyond_chance(self._trial, tried, self.alone, together=together)
 
     async def _run(self) -> Outcome:
+        began = time.monotonic()
         again = await run(self._trial.gym, Channel(self._trial.gym.endpoint), self.trajectory)
+        self.seconds = time.monotonic() - began
         self._outcome = self._outcome or again
         self.mask |= volatile(self._outcome, again)
         self._runs += 1

@@ -32,8 +32,8 @@ _STRANGE_ONES, _STRANGE_CALLS = 3, 12
 #: No environment knows it.
 _NOBODY = "Qzxvwkj"
 
-#: Rollouts that run at once: so many, but no more than the server could score one by one in these seconds, and some at least.
-_AT_ONCE, _AT_ONCE_SECONDS, _LEAST_AT_ONCE = 16, 10.0, 4
+#: Rollouts that run at once: of different kinds, and of one.
+_MIXED_AT_ONCE, _ALIKE_AT_ONCE = 15, 4
 
 
 def known(knowledge: Knowledge) -> list[Trajectory]:
@@ -167,9 +167,8 @@ def at_once(knowledge: Knowledge) -> list[Schedule]:
     found = known(knowledge)
     if not found:
         return []
-    many = max(_LEAST_AT_ONCE, knowledge.sessions_in(_AT_ONCE_SECONDS, at_most=_AT_ONCE))
-    mixed = (found[0], found[1 % len(found)], Trajectory(found[0].row)) * -(-many // 3)
-    return [Schedule(mixed, concurrent=True), Schedule((found[0],) * _LEAST_AT_ONCE, concurrent=True)]
+    mixed = (found[0], found[1 % len(found)], Trajectory(found[0].row)) * (_MIXED_AT_ONCE // 3)
+    return [Schedule(mixed, concurrent=True), Schedule((found[0],) * _ALIKE_AT_ONCE, concurrent=True)]
 
 
 def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:
