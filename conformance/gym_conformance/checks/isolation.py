@@ -103,21 +103,25 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
         schedule = replace(schedule, trajectories=watched)
     suspects: Sequence[int] = range(len(watched))
 
-    async def together(channel: Channel) -> list[tuple[int, Difference]] | None:
-        outcomes = await run_schedule(trial.gym, channel, schedule)
+    def differing(outcomes: Sequence[Outcome]) -> list[tuple[int, Difference]]:
         told = ((at, solos[id(watched[at])].told_from(outcomes[at])) for at in suspects)
-        return [(at, difference) for at, difference in told if difference] or None
+        return [(at, difference) for at, difference in told if difference]
+
+    async def together(channel: Channel) -> list[tuple[int, Difference]] | None:
+        return differing(await run_schedule(trial.gym, channel, schedule)) or None
 
     async def alone(channel: Channel) -> Difference | None:
         came = [await solos[id(watched[at])].alone(channel) for at in suspects]
         return next(filter(None, came), None)
 
-    if not (suspected := await together(trial.channel)):
+    first = await run_schedule(trial.gym, trial.channel, schedule)
+    if not (suspected := differing(first)):
         return
     for solo in solos.values():
         await solo.settle()
-    # As many runs alone are the control, for more runs differ more often by chance; so few are watched from here on.
-    suspects = [at for at, _ in suspected][:_WATCHED]
+    # As many runs alone are the control, for more runs differ more often by chance; so few are watched from here on:
+    # those that still differ, now that it is known what differs alone, too.
+    suspects = [at for at, _ in differing(first) or suspected][:_WATCHED]
     if await _comes_again(trial, together) and (
         found := await beyond_chance(trial, together, alone, costly=schedule.passing)
     ):
