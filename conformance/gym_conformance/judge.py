@@ -35,9 +35,6 @@ _HINTS = {
 _CONCURRENT_TRIES = 10
 
 
-#: Requests that are named where a server is gone.
-_UNANSWERED = 4
-
 #: Where a subject took so many seconds, the others are tried beside each other.
 _SLOW = 0.3
 
@@ -227,7 +224,7 @@ class Judge:
         if not isinstance(cause, ServerFault) or cause.fault is not Fault.UNREACHABLE:
             return []
         endpoint = self.gym.endpoint
-        return [*filter(None, [endpoint.answered]), *endpoint.unanswered[:_UNANSWERED]]
+        return [*filter(None, [endpoint.answered]), *endpoint.unanswered]
 
     def _violation(self, check: Check, subject: object, cause: Violation | ServerFault, trial: Trial) -> Finding:
         """A violation, or a note; a note whose request was not answered tells nothing, and is untestable."""
@@ -237,14 +234,13 @@ class Judge:
             verdict = Verdict.UNTESTABLE if unanswered else Verdict.NOTE
             reason = f"a server that answers: {cause}" if unanswered else ""
         endpoint, schedule = self.gym.endpoint, trial.schedule
-        trial.channel.exchanges[:] = self._ended_by(cause) or trial.channel.exchanges
         return replace(
             self._finding(check, subject, verdict, reason),
             expected=self._show(violation.expected),
             actual=self._show(violation.actual),
             why=check.why,
             hint=self._show(violation.hint),
-            reproduce=tuple(self._script(trial.channel.exchanges)),
+            reproduce=tuple(self._script(self._ended_by(cause) or trial.channel.exchanges)),
             trajectory=tuple(self._show(step) for step in schedule.lines()) if schedule else (),
             replay=dump(schedule, check.id, endpoint.secrets) if schedule else "",
             framework=check.framework and trial.met_framework and verdict is not Verdict.UNTESTABLE,

@@ -32,6 +32,9 @@ _HANGS = 2
 _TOKENS = 200
 
 
+#: Requests that are kept to be named where a server is gone.
+_UNANSWERED = 4
+
 #: Bytes that replies under way may come to, each as large as the largest so far.
 _AT_ONCE = 32 << 20
 
@@ -94,7 +97,7 @@ class Endpoint:
     def __post_init__(self) -> None:
         self._secrets: Secrets | None = None
         self.answered: Exchange | None = None  # the last
-        self.unanswered: list[Exchange] = []  # since then
+        self.unanswered: list[Exchange] = []  # since then, the first few
         self.held = Held()
         self.groups = Groups()
         self._under_way = 0
@@ -264,7 +267,7 @@ class Channel:
             self.endpoint.hangs[request.path] += fault.fault is Fault.HANG
             fault.exchange = Exchange(number, request, fault=f"{fault.fault}: {fault.detail}", group=others)
             if fault.fault in (Fault.BROKEN, Fault.UNREACHABLE):
-                self.endpoint.unanswered.append(fault.exchange)
+                self.endpoint.unanswered += [fault.exchange][: _UNANSWERED - len(self.endpoint.unanswered)]
             self.exchanges.append(fault.exchange)
             raise
         self.endpoint.took(request, reply)
