@@ -47,4 +47,9 @@ def scheduler(config: Any, log: Any) -> Any:
                 self._reschedule(other)
             return died
 
+        def _assign_work_unit(self, node: Any) -> None:
+            """Give a target to a worker that has collected; xdist's own way fails on one that replaces a dead one and has not yet."""
+            if node in self.registered_collections:
+                super()._assign_work_unit(node)
+
     return TargetScheduling(config, log)
