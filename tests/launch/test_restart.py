@@ -100,6 +100,22 @@ class Masks(ReferenceServer):
 app = Masks()
 """
 
+#: No tools: what it scores stands in the session since the seed, and verify looks only there.
+_GRADES = """
+from gym_mocks.resources import ResourcesServer
+
+def verify(state, row, response):
+    return float(state.get("seeded", 0.0))
+
+class Grades(ResourcesServer):
+    async def seed(self, session_id, row):
+        said = await super().seed(session_id, row)
+        self.sessions.get(session_id).state["seeded"] = 0.75
+        return said
+
+app = Grades("grades", verify=verify)
+"""
+
 _CRASHES = """
 class Crashes(ReferenceServer):
     async def call(self, session_id, *rest):
@@ -181,6 +197,7 @@ def _judge(folder: Path, source: str, profile: Profile = _CI) -> Finding:
         (_FORGETS, "in a session that was open when the process ended"),
         (_CRASHES, "status 500, in a session that was open"),
         (_SCORES_ALL_THE_SAME, "0.0, in a session that was open"),
+        (_GRADES, "0.0, in a session that was open"),
     ],
 )
 def test_what_becomes_of_open_sessions_is_told(tmp_path: Path, source: str, actual: str) -> None:

@@ -17,13 +17,14 @@ from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_crash, is_refusal, is_success
 from gym_conformance.contract.verify_reply import is_masked
 from gym_conformance.launch.launched_server import NotLaunched
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.before_and_after import RUNS, lasting, run_times
-from gym_conformance.trajectories.execute import TrajectoryRun
+from gym_conformance.trajectories.execute import TrajectoryRun, beside
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
@@ -61,7 +62,7 @@ async def restart_session(trial: Trial, _: object) -> None:
     What comes must be as without the restart, or a 4xx; a verify may also mask its sample. It is a violation if the reward
     is another, the same in all 17 sessions, and in 17 that nobody interrupted; if a tool answers 5xx, or answers in its
     usual form from a state that knows nothing of the calls before. Only trajectories are tried of which the calls before
-    show in what comes after.
+    show in what comes after; where calls are only graded, those whose verify is another one without the seed.
 
     The server is ended as Ctrl-C ends it, with two seconds to save what it has. It takes a launch, and is done with
     `--gym-profile ci` and longer ones.
@@ -75,7 +76,7 @@ async def restart_session(trial: Trial, _: object) -> None:
         raise NotExamined("starting the server again takes as long as its launch (--gym-profile ci)")
     interrupted = await _interrupt(trial)
     if not interrupted:
-        raise NotApplicable("nothing to lose: no call that was tried shows in what a later one, or verify, answers")
+        raise NotApplicable("nothing to lose: nothing that was tried shows in what a later call, or verify, answers")
     try:
         await asyncio.to_thread(relaunch.restart)
     except NotLaunched as missing:
@@ -93,12 +94,17 @@ async def restart_session(trial: Trial, _: object) -> None:
 async def _interrupt(trial: Trial) -> list[_Interrupted]:
     """Open sessions of trajectories that have something to lose, and take their first steps."""
     found = list[_Interrupted]()
+    graded = trial.gym.kind is ServerKind.SINGLE_TURN  # calls are written, never made: there is only the seed to lose
     for trajectory in known(await knowledge_of(trial)):
-        begun = max(1, len(trajectory.calls) // 2)
-        if len(found) == _TRAJECTORIES or not trajectory.calls:
+        begun = 0 if graded else max(1, len(trajectory.calls) // 2)
+        if len(found) == _TRAJECTORIES or not (graded or trajectory.calls):
             continue
         alone = await run_times(trial.gym, trajectory, RUNS)
-        forgotten = await run_times(trial.gym, trajectory.without(range(begun)), RUNS)
+        if graded:
+            unseeded = (TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), trajectory) for _ in range(RUNS))
+            forgotten = await beside(rollout.walk_on for rollout in unseeded)
+        else:
+            forgotten = await run_times(trial.gym, trajectory.without(range(begun)), RUNS)
         if next(lasting([_tail(one, begun) for one in alone], [_tail(one, 0) for one in forgotten]), None) is None:
             continue
         channels = [Channel(trial.gym.endpoint) for _ in range(RUNS)]
