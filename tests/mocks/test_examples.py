@@ -19,8 +19,8 @@ from tests.twins.judging import ended, failures, judge
 #: What says nothing about an example, by design. All else must apply, and pass.
 NOT_TOLD = {
     *("drift-lock", "resources-kept", "repeat-declares-stateless"),  # no lock, no process, no /reverify_mode
-    *("resources-closed", "verify-in-groups", "verify-group-again"),
-    *(check.id for check in CHECKS if check.section in ("typed", "step", "run", "mcp") and not check.attempt),
+    *("resources-closed", "verify-in-groups", "verify-group-again", "isolation-sandbox", "verify-failure-kind"),
+    *(check.id for check in CHECKS if check.section in ("typed", "web", "step", "run", "mcp") and not check.attempt),
 }
 ONE_PART = {"verify-reward-components"}
 NO_TOOLS = {

@@ -7,6 +7,7 @@ from tests.twins import (
     groups,
     innocent,
     metrics,
+    of_main,
     repeat,
     resources,
     reward,
@@ -36,6 +37,7 @@ _MODULES = (
     resources,
     metrics,
     whatever,
+    of_main,
     innocent,
 )
 TWINS: tuple[Twin, ...] = tuple(twin for module in _MODULES for twin in module.TWINS)

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from gym_conformance.dataset import Dataset
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import LostSessions, Score, StoredSession, TaskRow, TypedSessions
+from gym_mocks.resources import Score, StoredSession, TaskRow
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.reward import Items, paying
 from tests.twins.tools import declare
@@ -187,24 +187,7 @@ class ToolAnswers404(ReferenceServer):
         return HttpReply.json({"detail": "no such place"}, 404)
 
 
-class OfMain(LostSessions, TypedSessions, ReferenceServer):
-    """As NeMo Gym's main documents it: lost sessions, typed ones with 409, and routes that no release has."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        for path in ("/sandbox_access", "/ng-control/v1/checkpoint", "/close"):
-            self.handlers["POST", path] = self._empty
-            self.openapi["paths"][path] = {"post": {}}
-        token = {"properties": {"_ng_session_close_token": {"type": "string"}}}
-        body = {"content": {"application/json": {"schema": token}}}
-        self.openapi["paths"]["/close"] = {"post": {"requestBody": body}}
-
-    async def _empty(self, _: HttpRequest) -> HttpReply:
-        return HttpReply.json({})
-
-
 TWINS: tuple[Twin, ...] = (
-    twin("as NeMo Gym's main", "", OfMain),
     twin("as before 0.3.0", "", OldServer),
     twin("no OpenAPI document", "", WithoutDocument),
     twin("tools answer 404 themselves, and no OpenAPI document", "", Answers404Itself, data=unrecorded()),

@@ -25,8 +25,8 @@ FIXED = {check.id for check in CHECKS if not check.attempt} - OVER_MCP
 KEPT = {"resources-kept", "resources-closed", "resources-seeds", "resources-session-kept"}
 
 #: The reference is of nemo-gym 0.4.0, neither a gymnasium-style server nor an environment server, and scores no groups.
-OTHERS = {check for check in FIXED if check.startswith(("typed-", "step-", "run-"))} | {
-    *("resources-closed", "verify-in-groups", "verify-group-again")
+OTHERS = {check for check in FIXED if check.startswith(("typed-", "web-", "step-", "run-"))} | {
+    *("resources-closed", "verify-in-groups", "verify-group-again", "isolation-sandbox", "verify-failure-kind")
 }
 
 #: They look at the data and send nothing.

@@ -23,8 +23,10 @@ SANDBOX_ACCESS: Final = "/sandbox_access"
 #: What NeMo Gym's main serves below this path, such as checkpoints; not released.
 CONTROL: Final = "/ng-control/"
 
-#: The release of a web session, in NeMo Gym's main, and the capability that it asks for; not released.
+#: The release of a web session, in NeMo Gym's main, the id that its client gave it, and the capability to close it; not
+#: released.
 CLOSE: Final = "/close"
+WEB_SESSION_ID: Final = "_ng_session_id"
 CLOSE_CAPABILITY: Final = "_ng_session_close_token"
 
 #: How sessions are made: as the OpenAPI document says, by cookie alone, or by typed requests.

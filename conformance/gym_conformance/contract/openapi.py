@@ -55,17 +55,22 @@ class Api:
     @cached_property
     def tools(self) -> frozenset[str]:
         """Names that a tool call would reach by a route of their own."""
-        closes = {CLOSE} if any(CLOSE_CAPABILITY in fields for fields in self._bodies(CLOSE)) else set[str]()
         return frozenset(
             path[1:]
-            for path in self.posts - closes
+            for path in self.posts - ({CLOSE} if self.closes_web_sessions else frozenset())
             if path[1:].partition("/")[0] not in RESERVED and "{" not in path and path != "/"
         )
 
     @property
+    def closes_web_sessions(self) -> bool:
+        """Whether it says that it closes sessions by the capability that their client made."""
+        return any(CLOSE_CAPABILITY in fields for fields in self._bodies(CLOSE))
+
+    @property
     def is_of_main(self) -> bool:
         """Whether it has routes that only NeMo Gym's main documents, which is not released."""
-        return any(path == SANDBOX_ACCESS or path.startswith(CONTROL) for path in self.posts)
+        routes = any(path == SANDBOX_ACCESS or path.startswith(CONTROL) for path in self.posts)
+        return routes or self.closes_web_sessions
 
     @property
     def typed(self) -> bool:

@@ -38,8 +38,8 @@ Where a run with `simple_agent` is not to the letter as one with the mock agent:
 #: What NeMo Gym's main documents and no release has, and what the suite makes of it.
 _MAIN = """## What comes next
 
-NeMo Gym's main, as far as its documentation says: nothing of it is on PyPI, and nothing here was run. So no rule rests on it
-alone, and none is above SHOULD.
+NeMo Gym's main, as far as its documentation says: nothing of it is on PyPI, and nothing here was run. So no rule that rests on
+it is above SHOULD, and each says so. `tests/twins/of_main.py` has a server that speaks all of it, which fails nothing.
 
 | what | page of the documentation | here |
 | --- | --- | --- |
@@ -49,9 +49,12 @@ alone, and none is above SHOULD.
 | 410 where the worker that held a session is gone | server_runtime.request_handling.session_routing | the same |
 | 409 to a seed or close that conflicts | server_runtime.testing.session_conformance | a refusal as any other, in section `typed`; `gym_mocks.resources.TypedSessions` answers so |
 | a close that names another episode; a close without the cookie, after a lost seed reply; a verify after the close | server_runtime.testing.session_conformance | `typed-close-foreign`, `typed-close-lost`, `typed-verify-closed`, each a SHOULD |
-| `/sandbox_access`, `/ng-control/...` | checkpoint control | no tools |
-| `/close` with `_ng_session_close_token`: a web session's, which the seed names by `_ng_session_id` | web.session, environment-tutorials/web-session-lifecycle | no tool, and not checked |
-| failure reports in a reply header, with a closed set of kinds | core.failure_transport | not read; what is masked says so in the body, too |
+| `/ng-control/...` | checkpoint control | no tools |
+| `/sandbox_access`: one sandbox for each session | checkpoint control, server_runtime.sandbox_lending | no tool; `isolation-sandbox`, a SHOULD; `gym_mocks.resources.LentSandboxes` answers so |
+| `/close` with `_ng_session_close_token`: a web session's, which the seed names by `_ng_session_id` | web.session, environment-tutorials/web-session-lifecycle | no tool; `web-seed`, `web-close`, each a SHOULD; `gym_mocks.resources.WebSessions` answers so |
+| 503 to a close whose release failed, with `closed: false` | environment-tutorials/web-session-lifecycle | as good as 200, for `web-close` |
+| failure reports in a reply header, `X-NG-Failure-Report`, on good replies and bad ones | observability/rollout-failures, core.failure_transport | no verdict looks at it, since the pages do not say how it is written: a report on a good reply may tell of what a retry mended, and what is masked says so in the body, too; `gym_mocks.resources.FailureReports` sends one |
+| kinds of failures, a list that grows, and a server's own, `<server>:<kind>` | core.failure_kinds; released as nemo_gym/failure_kinds.py (0.7.0) | `verify-failure-kind`, a SHOULD, of their form |
 | a verify is sent again only if `/reverify_mode` says stateless | agents.utils.verify_call | `repeat-verify` does not apply to a server with a route of main's that does not say so |
 """
 

@@ -1,0 +1,64 @@
+"""Sandboxes that a server lends to whoever plays the episode, one for each session."""
+
+import json
+from http import HTTPStatus
+from typing import Any, Final
+
+from gym_conformance.checks.check import Level, Need, check
+from gym_conformance.checks.ending import NotApplicable, Violation
+from gym_conformance.checks.needs import RESOURCES_SERVER
+from gym_conformance.checks.trial import Trial, describe
+from gym_conformance.contract.endpoints import SANDBOX_ACCESS
+from gym_conformance.contract.session_cookies import NO_COOKIES
+from gym_conformance.session.contracts import post
+
+#: What says which sandbox it is: `DirectSandboxConnection` in nemo_gym/sandbox/access.py (0.5.1 on).
+_DESCRIPTOR: Final = "descriptor"
+
+
+async def _lends(trial: Trial) -> None:
+    if SANDBOX_ACCESS not in trial.gym.api.posts:
+        raise NotApplicable(f"its OpenAPI document has no {SANDBOX_ACCESS} (NeMo Gym's main)")
+
+
+@check(
+    "isolation-sandbox",
+    Level.SHOULD,
+    "Each session SHOULD be lent a sandbox of its own",
+    why="two rollouts in one sandbox overwrite each other's files, and both rewards are noise.",
+    needs=[RESOURCES_SERVER, Need("lent sandboxes", _lends)],
+)
+async def isolation_sandbox(trial: Trial, _: object) -> None:
+    """Asks for the sandboxes of two sessions, and without a session, which may be refused.
+
+    The two must be told apart by their descriptors, and without a session neither of them may come.
+
+    Our inference, from the documentation of NeMo Gym's main, not released (`nemo_gym.server_runtime.sandbox_lending`): "one
+    per resources session"; the form is that of `SandboxAccess` in nemo_gym/sandbox/access.py (0.5.1 on).
+    """
+    ask = post(SANDBOX_ACCESS, {})
+    first, second = [await session.send(ask) for session in (await trial.open(), await trial.open())]
+    stranger = await trial.channel.send(post(SANDBOX_ACCESS, {}, NO_COOKIES))
+    lent = []
+    for exchange in (first, second, stranger):
+        reply = exchange.reply
+        if reply is None or reply.status != HTTPStatus.OK:
+            if exchange is stranger:
+                continue
+            raise NotApplicable(f"no sandbox is lent: {describe(reply) if reply else 'no answer'}")
+        lent.append(_lent(reply.said, describe(reply)))
+    if len(set(lent)) < len(lent):
+        hint = "Keep sandboxes by the session's id, and lend none to a request without a session."
+        raise Violation("another sandbox for each session", f"the same one: {lent[0]}", hint)
+
+
+def _lent(said: Any, described: str) -> str:
+    """Which sandbox a reply of status 200 lends.
+
+    Raises:
+        Violation: it does not say.
+    """
+    connection = said.get("connection") if isinstance(said, dict) else None
+    if not isinstance(connection, dict) or not isinstance(connection.get(_DESCRIPTOR), dict):
+        raise Violation("a connection with a descriptor", described, "Answer with a SandboxAccess.")
+    return json.dumps(connection[_DESCRIPTOR], sort_keys=True)
