@@ -75,9 +75,7 @@ class Calibrating:
         rows = self.gym.rows[:_ROWS]
         oracle = self._asked_oracle(rows)
         recorded = tuple(rollout.reward for rollout in self.gym.rollouts if is_number(rollout.reward))
-        top, why = usual_top(recorded), ""
-        if top is None and oracle:
-            top, why = await self._top_of(oracle)
+        top, why = await self._top_of(recorded, oracle)
         if top is None or not rows:
             return Calibration(reason=why or _UNRECORDED, missing=not why)
         nothing, slow = await self._first_score(rows[0])
@@ -114,8 +112,11 @@ class Calibrating:
         again = [scores for scores in found if mould and self._best(scores.row, top)]
         return Rate(sum(scores.is_top for scores in again), len(again))
 
-    async def _top_of(self, oracle: Mapping[Row, GivenAnswer]) -> tuple[float | None, str]:
-        """What the oracle's answers usually earn; None, and why, where none of them is scored."""
+    async def _top_of(self, recorded: Sequence[float], oracle: Mapping[Row, GivenAnswer]) -> tuple[float | None, str]:
+        """What recorded rollouts, or else the oracle's answers, usually earn; None, and why, where none of these is scored."""
+        top = usual_top(recorded)
+        if top is not None or not oracle:
+            return top, ""
         earned = await asyncio.gather(*(self.scoring.score(row, answer) for row, answer in oracle.items()))
         top = usual_top(score.reward for score in earned if score.reward is not None)
         return top, earned[0].why if top is None else ""

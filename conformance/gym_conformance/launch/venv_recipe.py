@@ -8,7 +8,7 @@ not: no package is built from the env's folder, which would write there. The lau
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -110,11 +110,7 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
     depended = (_Line(_from_source(each, sources)) for each in _strings(project.get("dependencies")))
     lines = [*_lines_of(env, "requirements.txt"), *depended]
     wanted = _Wanted(env, nemo)
-    requirements = [one for line in lines if not line.constrains for one in wanted.read(line.text)]
-    if env.application:
-        requirements.append("uvicorn")
-    elif wanted.nemo is None:
-        requirements = [*wanted.gym(()), *requirements]
+    requirements = wanted.all(line.text for line in lines if not line.constrains)
     admitted = SpecifierSet(str(project.get("requires-python") or ""))
     chosen, ignores_patch = _python(wanted.nemo, admitted)
     return VenvRecipe(
@@ -140,7 +136,14 @@ class _Wanted:
         self.nemo: SpecifierSet | None = None
         self.folders: dict[str, str] = {}
 
-    def read(self, line: str) -> Iterator[str]:
+    def all(self, lines: Iterable[str]) -> list[str]:
+        """The lines as they are to be installed, with what serves the env."""
+        requirements = [one for line in lines for one in self._read(line)]
+        if self._env.application:
+            return [*requirements, "uvicorn"]
+        return [*self._gym(()), *requirements] if self.nemo is None else requirements
+
+    def _read(self, line: str) -> Iterator[str]:
         """The line as it is to be installed."""
         from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
         from packaging.utils import canonicalize_name  # noqa: PLC0415
@@ -157,7 +160,7 @@ class _Wanted:
         named = canonicalize_name(requirement.name) if requirement else ""
         if _GYM_ROOT in wanted.partition("://")[0] and named in ("", _NEMO):  # as NeMo Gym recognises it
             extras = _EXTRAS.search(wanted)
-            yield from self.gym(extras[1].replace(" ", "").split(",") if extras else ())
+            yield from self._gym(extras[1].replace(" ", "").split(",") if extras else ())
         elif requirement and named == _NEMO:
             yield from self._named(requirement, wanted)
         elif inside := self._inside(wanted):
@@ -185,12 +188,12 @@ class _Wanted:
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
         if self._release or (not requirement.specifier and not requirement.url):
-            yield from self.gym(requirement.extras)
+            yield from self._gym(requirement.extras)
         else:
             self.nemo = requirement.specifier if not requirement.url else SpecifierSet()
             yield wanted
 
-    def gym(self, extras: Sequence[str] | set[str]) -> Iterator[str]:
+    def _gym(self, extras: Sequence[str] | set[str]) -> Iterator[str]:
         """NeMo Gym where no release is named: the user's, the one whose wheel has this env, or of a clone what it needs."""
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
