@@ -125,17 +125,21 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
     if await _comes_again(trial, together) and (
         found := await beyond_chance(trial, together, alone, costly=schedule.passing)
     ):
-        at, difference = found[0]
-        apart = trial.launched.workers > 1 and await _lives_in_one_process(trial, solos.values())
-        trial.learned.shared |= not schedule.passing and not apart
-        hint = _CROWD_HINT if schedule.passing else _HINT
-        shared = None if schedule.passing else Cause.SHARED_STATE
-        raise Violation(
-            f"{difference.step} of session {session_name(at)} answers {difference.expected!r}, as alone",
-            f"{difference.actual!r}, while other sessions are open",
-            _WORKERS if apart else hint,
-            Cause.SEPARATE_PROCESSES if apart else shared,
-        )
+        raise await _leak(trial, schedule, solos.values(), *found[0])
+
+
+async def _leak(trial: Trial, schedule: Schedule, solos: Iterable[Solo], at: int, difference: Difference) -> Violation:
+    """What to raise of a session that differs beside others, with the cause that it seems to have."""
+    apart = trial.launched.workers > 1 and await _lives_in_one_process(trial, solos)
+    trial.learned.shared |= not schedule.passing and not apart
+    hint = _CROWD_HINT if schedule.passing else _HINT
+    shared = None if schedule.passing else Cause.SHARED_STATE
+    return Violation(
+        f"{difference.step} of session {session_name(at)} answers {difference.expected!r}, as alone",
+        f"{difference.actual!r}, while other sessions are open",
+        _WORKERS if apart else hint,
+        Cause.SEPARATE_PROCESSES if apart else shared,
+    )
 
 
 def fitting(seconds: Iterable[float]) -> int:
