@@ -95,6 +95,44 @@ class RepairsWhenAsked(Cancels):
         return await super().call(session_id, tool, arguments)
 
 
+class ScoresHalf(Cancels):
+    """A verify takes what it scores out of the session, and puts it back."""
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        session = self.sessions.get(session_id)
+        held = dict(session.state.pieces) if session else {}
+        score = await super().score(session_id, row, response)
+        if session is not None:
+            session.state.pieces.clear()
+            await asyncio.sleep(0.03)
+            session.state.pieces.update(held)
+        return score
+
+
+class ForgetsWhenScored(ReferenceServer):
+    """A verify whose reply was lost is sent again, and there is nothing any more to score."""
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        score = await super().score(session_id, row, response)
+        self.sessions.drop(session_id)
+        return score
+
+
+class LeavesItToOthers(Cancels):
+    """What was cancelled is done in whichever session comes next, and in all after that."""
+
+    left = 0
+
+    async def call(self, session_id: str, tool: Any, arguments: Any) -> Any:
+        try:
+            await asyncio.sleep(0.02)
+        except asyncio.CancelledError:
+            self.left = 7
+            raise
+        said = await super().call(session_id, tool, arguments)
+        return {**said, "quantity": said["quantity"] + self.left} if "quantity" in said else said
+
+
 class ScoresOnce(ReferenceServer):
     """Whoever verifies while the same session is being scored earns nothing."""
 
@@ -157,6 +195,9 @@ def _judge(server: ResourcesServer, check: Check = wire_hang_up) -> list[Finding
         (HalfApplied, "request 2 of the session: the client hung up on it"),
         pytest.param(KeepsTheLock, "no complete answer", marks=pytest.mark.load),
         pytest.param(RepairsWhenAsked, "hung up on it and went on", marks=pytest.mark.load),
+        pytest.param(ScoresHalf, "hung up on it and sent it again", marks=pytest.mark.load),
+        pytest.param(ForgetsWhenScored, "hung up on it and sent it again", marks=pytest.mark.load),
+        pytest.param(LeavesItToOthers, "in each new session", marks=pytest.mark.load),
     ],
 )
 def test_what_a_cancelled_handler_leaves_is_told(server: type[ReferenceServer], actual: str) -> None:

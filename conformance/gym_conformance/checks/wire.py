@@ -15,7 +15,9 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.wire_faults import DISTURBANCES, HANG_UPS, StruckChannel, WireFault
+from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.in_flight import Known, known_alone
@@ -45,7 +47,7 @@ class _Disturbed:
 
     async def run(self, trial: Trial, channel: Channel) -> Difference | None:
         """Where a disturbed run is as in none of the ways."""
-        struck = StruckChannel(channel.endpoint, self.at, self.fault)
+        struck = StruckChannel(channel.endpoint, self.at, self.fault, reply_of(self.ways[0].exchanges[self.at]).elapsed)
         try:
             came = await run(trial.gym, struck, self.ways[0].trajectory)
         finally:
@@ -71,11 +73,12 @@ class _Disturbed:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def wire_hang_up(trial: Trial, _: object) -> None:
-    """Hangs up on the seed, on calls and on the verify of two trajectories, at once, soon, and when the reply begins.
+    """Hangs up on the seed, on calls and on the verify of two trajectories, early, late, and when the reply begins.
 
-    It sends the request again, and goes on: what comes must be as alone, or as where the request acts twice. Calls are also
-    hung up on and never sent again: what comes after must be as with the call, or as without it. A 4xx will do, too. Runs
-    with `--gym-load` only, over plain HTTP.
+    Early and late are a fifth and four fifths of the time that the request takes alone. It sends the request again, and goes
+    on: what comes must be as alone, or as where the request acts twice. Calls are also hung up on and never sent again: what
+    comes after must be as with the call, or as without it. A 4xx will do, too. Episodes afterwards must come to what they
+    came to before. Runs with `--gym-load` only, over plain HTTP.
 
     Our inference: `request` in nemo_gym/server_utils.py sends again on a lost connection (every version), and from 0.7.0 on
     a middleware cancels the handler of a request whose client is gone.
@@ -102,8 +105,8 @@ async def wire_disturbed(trial: Trial, disturbance: str) -> None:
 
     One after the other, each request arrives twice at the same time, on two connections; or on a connection over which an
     unknown tool was called with a body that is no JSON; or in four parts, and its reply is read slowly, into a small buffer.
-    What comes must be as alone; a call that arrives twice may also act twice, and a 4xx will do. Runs with `--gym-load` only,
-    over plain HTTP.
+    What comes must be as alone; a call that arrives twice may also act twice, and a 4xx will do. Episodes afterwards must
+    come to what they came to before. Runs with `--gym-load` only, over plain HTTP.
 
     Our inference: `request` in nemo_gym/server_utils.py sends again on a lost connection while the first request may still
     be under way (every version).
@@ -123,7 +126,10 @@ async def _try(trial: Trial, faults: Sequence[WireFault], hint: str) -> int:
         raise NotApplicable("the faults are those of plain HTTP")
     tried = 0
     for trajectory in known(await knowledge_of(trial))[:_TRAJECTORIES]:
-        async for disturbed in _disturbed(trial, trajectory, faults):
+        once = await known_alone(trial.gym, trajectory)
+        if once is None:
+            continue
+        async for disturbed in _disturbed(trial, once, faults):
             tried += 1
             if await disturbed.run(trial, trial.channel) is None:
                 continue
@@ -135,19 +141,33 @@ async def _try(trial: Trial, faults: Sequence[WireFault], hint: str) -> int:
                     f"{found.actual!r}; request {disturbed.at + 1} of the session: {disturbed.fault.said}",
                     hint,
                 )
+        if found := await _afterwards(trial, once):
+            raise Violation(
+                f"{found.step} answers {found.expected!r}, as before",
+                f"{found.actual!r} in each new session, after other sessions' requests: {faults[0].said}",
+                hint,
+            )
     if not tried:
         raise NotApplicable("no episode that was tried ends well and comes to the same reward twice, alone")
     return tried
 
 
-async def _disturbed(trial: Trial, trajectory: Trajectory, faults: Sequence[WireFault]) -> AsyncIterator[_Disturbed]:
+async def _afterwards(trial: Trial, once: Known) -> Difference | None:
+    """Where an episode that nothing happens to is not as it was before, each time that it is run."""
+    found = None
+    for _run in range(RUNS):
+        trial.channel.exchanges.clear()
+        found = once.difference(await run(trial.gym, trial.channel, once.trajectory))
+        if found is None:
+            return None
+    return found
+
+
+async def _disturbed(trial: Trial, once: Known, faults: Sequence[WireFault]) -> AsyncIterator[_Disturbed]:
     """Each request of a trajectory, in each way; a call only if it is known what it does twice, or not at all."""
-    once = await known_alone(trial.gym, trajectory)
-    if once is None:
-        return
     again = [fault for fault in faults if fault.again]
     graded = trial.gym.kind is ServerKind.SINGLE_TURN  # its calls are written, never made
-    calls = () if graded else trajectory.calls
+    calls = () if graded else once.trajectory.calls
     scored = (len(calls) + 1,) if trial.gym.endpoint.groups.size == 1 else ()
     for at in (0, *scored):
         for fault in again:

@@ -28,6 +28,9 @@ _AGAIN: Final = 0.2
 #: Seconds that a connection, or the first byte of a reply, is waited for.
 _PATIENCE: Final = 5.0
 
+#: When a client hangs up: the parts of the time that the request takes alone, and seconds before which it never does.
+_EARLY, _LATE, _SOON = 0.2, 0.8, 0.001
+
 #: How a slow client sends, and reads: parts of the request, bytes of the reply, how many of those wait, and seconds.
 _PARTS, _BYTES, _WAITS, _PAUSE = 4, 256, 30, 0.02
 
@@ -41,24 +44,25 @@ class WireFault:
 
     Attributes:
         said: what happened, after "where".
-        strike: lets it happen; the reply, None where none came.
+        strike: lets it happen, to a request that takes so many seconds alone; the reply, None where none came.
         again: whether the client then sends it (again).
         twice: whether it may so act twice.
     """
 
     said: str
-    strike: Callable[[Endpoint, Request], Awaitable[Reply | None]]
+    strike: Callable[[Endpoint, Request, float], Awaitable[Reply | None]]
     again: bool = True
     twice: bool = True
 
 
 class StruckChannel(Channel):
-    """A channel whose request number `at`, counted from 0, meets a fault."""
+    """A channel whose request number `at`, counted from 0, meets a fault; it takes so many `seconds` alone."""
 
-    def __init__(self, endpoint: Endpoint, at: int, fault: WireFault) -> None:
+    def __init__(self, endpoint: Endpoint, at: int, fault: WireFault, seconds: float) -> None:
         super().__init__(endpoint)
         self._at = at
         self._fault = fault
+        self._seconds = seconds
         self._seen = -1
 
     async def send(self, request: Request) -> Exchange:
@@ -66,7 +70,7 @@ class StruckChannel(Channel):
         self._seen += 1
         if self._seen != self._at:
             return await super().send(request)
-        reply = await self._fault.strike(self.endpoint, request)
+        reply = await self._fault.strike(self.endpoint, request, self._seconds)
         if reply is None and self._fault.again:
             await asyncio.sleep(_AGAIN)
             return await super().send(request)
@@ -76,20 +80,20 @@ class StruckChannel(Channel):
         return self.record(request, reply)
 
 
-async def _hang_up(endpoint: Endpoint, request: Request, *, after: float | None) -> None:
-    """Send a request on a connection of its own, and break it after so many seconds; for None, when the reply begins."""
+async def _hang_up(endpoint: Endpoint, request: Request, seconds: float, *, share: float | None) -> None:
+    """Send a request on a connection of its own, and break it after a share of its time; for None, when the reply begins."""
     parts, writer = urlsplit(endpoint.url), None
     with suppress(OSError, TimeoutError):  # that the server breaks it first is all the same
         async with asyncio.timeout(_PATIENCE):
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port or 80)
             writer.write(endpoint.written(request))
             await writer.drain()
-            await (reader.read(1) if after is None else asyncio.sleep(after))
+            await (reader.read(1) if share is None else asyncio.sleep(max(_SOON, share * seconds)))
     if writer is not None:
         writer.transport.abort()
 
 
-async def _together(endpoint: Endpoint, request: Request) -> Reply:
+async def _together(endpoint: Endpoint, request: Request, _seconds: float) -> Reply:
     """Send it twice at the same time, on two connections; the reply to the second."""
     message = endpoint.written(request)
     both = [endpoint.transport.send(request.method, message, fresh=True) for _ in range(2)]
@@ -101,7 +105,7 @@ async def _together(endpoint: Endpoint, request: Request) -> Reply:
     return second
 
 
-async def _after_an_error(endpoint: Endpoint, request: Request) -> Reply:
+async def _after_an_error(endpoint: Endpoint, request: Request, _seconds: float) -> Reply:
     """Send it on a connection on which a tool was called that does not exist, with a body that is no JSON."""
     async with Transport(httpx.URL(endpoint.url), deadline=endpoint.timeout) as transport:
         wrong = Request("POST", f"/{NO_SUCH_TOOL}", b'{"GET / HTTP/1.1\r\n\r\n' * 200, request.headers)
@@ -109,7 +113,7 @@ async def _after_an_error(endpoint: Endpoint, request: Request) -> Reply:
         return await transport.send(request.method, endpoint.written(request))
 
 
-async def _slowly(endpoint: Endpoint, request: Request) -> Reply:
+async def _slowly(endpoint: Endpoint, request: Request, _seconds: float) -> Reply:
     """Send it in parts, and read the reply a little at a time, into a small buffer."""
     loop, parts, reader = asyncio.get_running_loop(), urlsplit(endpoint.url), Reader(_LIMIT)
     message, outcome = endpoint.written(request), None
@@ -141,15 +145,15 @@ async def _slowly(endpoint: Endpoint, request: Request) -> Reply:
     raise ServerFault(*outcome, partial=reader.seen or None)
 
 
-#: A client that hangs up, sooner or later; some send the request again, some never do.
+#: A client that hangs up early, late, or when the reply begins; some send the request again, some never do.
 HANG_UPS: Final = (
     *(
-        WireFault("the client hung up on it and sent it again", partial(_hang_up, after=after))
-        for after in (0.002, 0.02, None)
+        WireFault("the client hung up on it and sent it again", partial(_hang_up, share=share))
+        for share in (_EARLY, _LATE, None)
     ),
     *(
-        WireFault("the client hung up on it and went on", partial(_hang_up, after=after), again=False)
-        for after in (0.002, 0.02)
+        WireFault("the client hung up on it and went on", partial(_hang_up, share=share), again=False)
+        for share in (_EARLY, _LATE)
     ),
 )
 
