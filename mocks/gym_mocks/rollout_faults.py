@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from gym_mocks.fault_values import check_fault
 from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.app import Receive, Scope, Send, read_request, write_reply
 from gym_mocks.wire.client import ASGIApp, call_app, whole
@@ -33,6 +34,9 @@ class RolloutFault:
         seconds: how late, or how long before it dies.
         status: the HTTP status.
         value: of the reward, any JSON value or NaN, None for null; or of the failure class.
+
+    Raises:
+        ValueError: a value with which it could never happen.
     """
 
     kind: RolloutFaultKind
@@ -42,6 +46,9 @@ class RolloutFault:
     seconds: float = 0.0
     status: int = 500
     value: Any = None
+
+    def __post_init__(self) -> None:
+        check_fault(self, get_args(RolloutFaultKind))
 
 
 class RolloutFaults:

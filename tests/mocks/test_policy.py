@@ -234,3 +234,54 @@ def test_the_rollout_before_the_path_is_passed_over(client: httpx.Client, rollou
     reply = client.post(f"{rollout}/v1/responses", json={"input": "Hello."})
     assert reply.json()["output"][0]["content"][0]["text"] == "Hello."
     assert client.post("/ng-rollout/v1/responses", json={"input": "Hello."}).status_code == 404
+
+
+HELLO: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "previous_response_id": ("responses", {"input": [], "previous_response_id": "resp_1"}),
+    "conversation": ("responses", {"input": "a", "conversation": "conv_1"}),
+    "background": ("responses", {"input": "a", "background": True}),
+    "input": ("responses", {"input": 5}),
+    "tools": ("responses", {"input": "a", "tools": "abc"}),
+    "stream": ("responses", {"input": "a", "stream": "no"}),
+    "model": ("responses", {"input": "a", "model": 5}),
+    "messages": ("chat/completions", {"messages": "hi"}),
+    "n": ("chat/completions", HELLO | {"n": 0}),
+    "functions": ("chat/completions", HELLO | {"functions": [{"name": "f"}]}),
+    "stream_options": ("chat/completions", HELLO | {"stream_options": "usage"}),
+}
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_what_would_be_answered_wrongly_is_refused_by_name(client: httpx.Client, field: str) -> None:
+    path, body = REFUSED[field]
+    refused = client.post(f"/v1/{path}", json=body)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"].startswith(f"{field}: ")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_as_many_choices_as_are_asked_for(client: httpx.Client, stream: bool) -> None:
+    asked = HELLO | {"n": 3, "logprobs": True, "top_logprobs": 1, "stream": stream}
+    reply = client.post("/v1/chat/completions", json=asked)
+    if stream:
+        chunks = [json.loads(line[6:]) for line in reply.text.split("\n\n") if line.startswith("data: {")]
+        choices = [choice for chunk in chunks for choice in chunk["choices"] if choice["finish_reason"]]
+    else:
+        choices = reply.json()["choices"]
+    assert [choice["index"] for choice in choices] == [0, 1, 2]
+    for choice in choices:
+        assert choice["logprobs"]["content"]
+        assert all(len(token["top_logprobs"]) == 1 for token in choice["logprobs"]["content"])
+
+
+@pytest.mark.parametrize("said", [{"role": "assistant", "content": "hi"}, None, 3, [{"type": "message"}]])
+def test_what_is_no_turn_is_an_error_of_openais_form(client: httpx.Client, policy: FakePolicy, said: Any) -> None:
+    policy.default = lambda _: said
+    failed = client.post("/v1/responses", json={"input": "a"})
+    assert failed.status_code == 500
+    assert "a policy returns a text" in failed.json()["error"]["message"]
+
+
+def test_what_is_not_served_is_named(client: httpx.Client) -> None:
+    assert client.post("/v1/embeddings", json={}).json()["error"]["message"] == "POST /v1/embeddings: Not Found"

@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 
 from gym_mocks.policy import FakePolicy, PolicyFault, call
+from gym_mocks.rollout_faults import RolloutFault
 from gym_mocks.serving import serve
 
-BODY = {"input": "hi", "model": "m"}
+BODY: dict[str, object] = {"input": "hi", "messages": [{"role": "user", "content": "hi"}], "model": "m"}
 AFTER_ONE_TURN = BODY | {
     "input": [
         {"role": "user", "content": "hi"},
@@ -111,3 +113,12 @@ def test_what_the_policy_says_is_changed(policy: FakePolicy, client: httpx.Clien
     policy.fail(PolicyFault("cut"))
     cut = client.post("/v1/responses", json=BODY).json()
     assert (cut["status"], cut["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+
+
+@pytest.mark.parametrize(
+    "values", [{"kind": "droop"}, {"rate": 1.1}, {"times": -1}, {"status": 200}, {"status": 1000}, {"status": "503"}]
+)
+@pytest.mark.parametrize("fault", [PolicyFault, RolloutFault])
+def test_a_fault_that_can_never_happen_is_refused(fault: Any, values: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(values))):
+        fault(**({"kind": "status"} | values))

@@ -22,38 +22,43 @@ def completion(answer: PolicyAnswer) -> dict[str, Any]:
     if reasoning := _text(answer, Think):
         message["reasoning_content"] = reasoning
     message |= answer.fields
-    choice = {
-        "index": 0,
-        "message": message,
-        "finish_reason": _reason(answer),
-        "logprobs": _log_probs(answer),
-    }
-    return _envelope(answer, "chat.completion") | {"choices": [choice], "usage": _usage(answer)}
+    choice = {"message": message, "finish_reason": _reason(answer), "logprobs": _log_probs(answer)}
+    choices = [{"index": index} | choice for index in range(_count(answer))]
+    return _envelope(answer, "chat.completion") | {"choices": choices, "usage": _usage(answer)}
 
 
 def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
-    """The reply as the chunks of a stream, without its closing `[DONE]`."""
+    """The reply as the chunks of a stream, without its closing `[DONE]`; the last of a choice has its log probabilities."""
     envelope = _envelope(answer, "chat.completion.chunk")
+    for number in range(_count(answer)):
+        for delta in _deltas(answer):
+            choice = {"index": number, "delta": delta, "finish_reason": None, "logprobs": None}
+            yield envelope | {"choices": [choice]}
+        last = {"index": number, "delta": {}, "finish_reason": _reason(answer), "logprobs": _log_probs(answer)}
+        yield envelope | {"choices": [last]}
+    if (answer.request.body.get("stream_options") or {}).get("include_usage"):
+        yield envelope | {"choices": [], "usage": _usage(answer)}
 
-    def chunk(delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
-        return envelope | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}]}
 
-    yield chunk({"role": "assistant", "content": ""})
+def _deltas(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
+    yield {"role": "assistant", "content": ""}
     if reasoning := _text(answer, Think):
-        yield chunk({"reasoning_content": reasoning})
+        yield {"reasoning_content": reasoning}
     for piece in pieces(_text(answer, Say) or ""):
-        yield chunk({"content": piece})
+        yield {"content": piece}
     for piece in pieces(_text(answer, Refuse) or ""):
-        yield chunk({"refusal": piece})
+        yield {"refusal": piece}
     for index, call in enumerate(_calls(answer)):
         function = call["function"]
         opening = call | {"index": index, "function": function | {"arguments": ""}}
-        yield chunk({"tool_calls": [opening]})
+        yield {"tool_calls": [opening]}
         for piece in pieces(function["arguments"]):
-            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
-    yield chunk({}, _reason(answer))
-    if (answer.request.body.get("stream_options") or {}).get("include_usage"):
-        yield envelope | {"choices": [], "usage": _usage(answer)}
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def _count(answer: PolicyAnswer) -> int:
+    """How many choices are asked for; all of them are the same."""
+    return answer.request.body.get("n") or 1
 
 
 def _text(answer: PolicyAnswer, kind: type[Say | Refuse | Think]) -> str | None:
@@ -85,11 +90,9 @@ def _log_probs(answer: PolicyAnswer) -> dict[str, Any] | None:
         return None
     prefix = "token_id:" if answer.request.body.get(AS_IDS) else ""
     pairs = zip(answer.tokens.generation, answer.made.log_probs(answer.tokens), strict=True)
-    content: list[dict[str, Any]] = [
-        {"token": f"{prefix}{token}", "logprob": probability, "bytes": None, "top_logprobs": []}
-        for token, probability in pairs
-    ]
-    return {"content": content, "refusal": None}
+    tokens = [{"token": f"{prefix}{token}", "logprob": probability, "bytes": None} for token, probability in pairs]
+    others = bool(answer.request.body.get("top_logprobs"))  # the policy knows of no other token than its own
+    return {"content": [each | {"top_logprobs": [each] if others else []} for each in tokens], "refusal": None}
 
 
 def _envelope(answer: PolicyAnswer, kind: str) -> dict[str, Any]:
@@ -97,11 +100,11 @@ def _envelope(answer: PolicyAnswer, kind: str) -> dict[str, Any]:
 
 
 def _usage(answer: PolicyAnswer) -> dict[str, Any]:
-    read, said = len(answer.tokens.prompt), len(answer.tokens.generation)
+    read, said = len(answer.tokens.prompt), len(answer.tokens.generation) * _count(answer)
     return {
         "prompt_tokens": read,
         "completion_tokens": said,
         "total_tokens": read + said,
         "prompt_tokens_details": {"cached_tokens": 0},
-        "completion_tokens_details": {"reasoning_tokens": answer.tokens.reasoning},
+        "completion_tokens_details": {"reasoning_tokens": answer.tokens.reasoning * _count(answer)},
     }

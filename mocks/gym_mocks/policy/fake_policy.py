@@ -1,5 +1,5 @@
 import asyncio
-import json
+import logging
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +21,7 @@ from gym_mocks.policy.policies import (
     turn_by,
 )
 from gym_mocks.policy.policy_calls import Calls, PolicyCall
+from gym_mocks.policy.request_values import refused_value
 from gym_mocks.policy.routes import Route, Routes
 from gym_mocks.policy.tokens import TokenFields, TokensBy, counted_turns, prompt_tokens, tokenizer_of
 from gym_mocks.wire import App, Dropped, HttpRefusal, HttpReply, HttpRequest, json_body, live
@@ -34,6 +35,8 @@ PATHS: dict[str, PolicyApi] = {"/responses": "responses", "/chat/completions": "
 # (nemo_gym/base_responses_api_model.py strips it).
 ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/[A-Za-z0-9][A-Za-z0-9._-]*(/training-token-capture)?(?=/)")
 EVENT_STREAM = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
+
+log = logging.getLogger("gym_mocks")
 
 
 class FakePolicy(App):
@@ -120,13 +123,19 @@ class FakePolicy(App):
             asked = request if path == request.path else replace(request, path=path)
             return await self.find(asked)(asked)
         except HttpRefusal as refused:
-            return _error(refused.status, refused.detail, refused.headers)
+            where = f"{request.method} {request.path}: " if refused.status in {404, 405} else ""
+            return _error(refused.status, refused.detail, refused.headers, where=where)
+        except Exception as error:
+            log.exception("%s %s failed", request.method, request.path)
+            return _error(500, repr(error))
 
     async def _complete(self, request: HttpRequest) -> HttpReply:
         api = PATHS[request.path.removeprefix("/v1")]
         body = json_body(request)
         if not isinstance(body, dict):
             raise HttpRefusal(400, "the request is no JSON object")
+        if why := refused_value(api, body):
+            raise HttpRefusal(400, why)
         key = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
         asked = PolicyRequest(api, body, key)
         route = self.routes.find(asked.model, key)
@@ -201,10 +210,10 @@ async def _stream(lines: Sequence[bytes], *, dropped: bool = False) -> AsyncIter
         raise Dropped
 
 
-def _error(status: int, detail: Any, headers: tuple[tuple[str, str], ...] = ()) -> HttpReply:
+def _error(status: int, detail: Any, headers: tuple[tuple[str, str], ...] = (), *, where: str = "") -> HttpReply:
     kind = "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         kind = "rate_limit_error"
-    message = detail if isinstance(detail, str) else json.dumps(detail)
-    error = {"message": message, "type": kind, "param": None, "code": None}
+    wrong = [detail] if isinstance(detail, str) else [f"{each['loc'][0]}: {each['msg']}" for each in detail]
+    error = {"message": where + "; ".join(wrong), "type": kind, "param": None, "code": None}
     return HttpReply.json({"error": error, "detail": detail}, status, headers)

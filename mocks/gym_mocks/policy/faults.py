@@ -1,8 +1,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Literal, get_args
 
+from gym_mocks.fault_values import check_fault
 from gym_mocks.policy.conversation import PolicyRequest
 from gym_mocks.policy.items import Refuse, Say, Think, ToolCall, Turn, TurnItem
 
@@ -39,6 +40,9 @@ class PolicyFault:
         status: the HTTP status.
         message: what a refusal says.
         retry_after: seconds, for the header of that name.
+
+    Raises:
+        ValueError: a value with which it could never happen.
     """
 
     kind: FaultKind
@@ -50,6 +54,9 @@ class PolicyFault:
     status: int = 500
     message: str = "a fault on purpose"
     retry_after: float | None = None
+
+    def __post_init__(self) -> None:
+        check_fault(self, get_args(FaultKind))
 
 
 class Faults:

@@ -65,6 +65,14 @@ def raw_call(tool: str, arguments: str) -> ToolCall:
 
 
 def turn_of(said: TurnItem | str | Sequence[TurnItem | str]) -> Turn:
-    """What a policy returned as a turn: one item, a text, or several of them (calls in parallel)."""
-    items = [said] if isinstance(said, str | TurnItem) else said
+    """What a policy returned as a turn: one item, a text, or several of them (calls in parallel).
+
+    Raises:
+        TypeError: anything else.
+    """
+    items = [said] if isinstance(said, str | TurnItem) or not isinstance(said, Sequence) else said
+    if others := [item for item in items if not isinstance(item, str | TurnItem)]:
+        raise TypeError(
+            f"a policy returns a text, say(...), refuse(...), think(...), call(...) or a list: not {others[0]!r:.80}"
+        )
     return tuple(Say(item) if isinstance(item, str) else item for item in items)

@@ -1,0 +1,54 @@
+"""Which requests the policy refuses: those whose answer would silently be another than the one asked for."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gym_mocks.policy.conversation import PolicyApi
+
+CHOICES = 128  # OpenAI's own limit of `n`
+
+
+def _objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def _none(value: Any) -> bool:
+    return not value
+
+
+def _count(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and 1 <= value <= CHOICES)
+
+
+# By field: whether its value is answered, and what is said where it is not.
+Fields = dict[str, tuple[Callable[[Any], bool], str]]
+
+EVERY_API: Fields = {
+    "model": (lambda value: isinstance(value, str | None), "a name is expected"),
+    "stream": (lambda value: isinstance(value, bool | None), "true or false is expected"),
+    "tools": (lambda value: not value or _objects(value), "a list of objects is expected"),
+}
+MESSAGES: Fields = {"messages": (_objects, "a list of objects is expected")}
+# What OpenAI keeps: a policy that keeps nothing would begin the conversation anew.
+KEPT = "not supported, since this policy keeps no state; send the whole conversation as input"
+OF_API: dict[PolicyApi, Fields] = {
+    "responses": {
+        "input": (lambda value: isinstance(value, str) or _objects(value), "a text or a list of objects is expected"),
+        **dict.fromkeys(("previous_response_id", "conversation", "prompt", "background"), (_none, KEPT)),
+    },
+    "chat": {
+        **MESSAGES,
+        "n": (_count, f"1 to {CHOICES} choices are possible"),
+        "functions": (_none, "not supported; send tools"),
+        "stream_options": (lambda value: isinstance(value, dict | None), "an object is expected"),
+    },
+    "messages": MESSAGES,
+}
+
+
+def refused_value(api: PolicyApi, body: Mapping[str, Any]) -> str | None:
+    """Why a request is refused, in a sentence that names the field; None where it is answered."""
+    for name, (allows, why) in (EVERY_API | OF_API[api]).items():
+        if not allows(body.get(name)):
+            return f"{name}: {why}"
+    return None
