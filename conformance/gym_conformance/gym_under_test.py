@@ -221,13 +221,17 @@ async def _look(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[Api, ServerK
 
 
 async def _look_again(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[Api, ServerKind, str]:
-    """The same; repeated once if it hangs: a whole run must not come to nothing because the machine was busy just then."""
-    try:
-        return await _look(endpoint, rows)
-    except ServerFault as fault:
-        if fault.fault is not Fault.HANG:
-            raise
-    return await _look(endpoint, rows)
+    """The same; repeated once if it hangs: a whole run must not come to nothing because the machine was busy just then.
+
+    What hangs again is the document, perhaps alone: no client of a rollout asks for it.
+    """
+    for _ in range(2):
+        try:
+            return await _look(endpoint, rows)
+        except ServerFault as fault:
+            if fault.fault is not Fault.HANG:
+                raise
+    return Api(), *await _probe(endpoint, rows)
 
 
 async def _read_api(endpoint: Endpoint) -> Api:

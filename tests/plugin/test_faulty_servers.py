@@ -80,6 +80,18 @@ def test_a_server_that_never_answers(
     assert int(said.split()[4]) <= 16, said
 
 
+def test_a_document_that_hangs_alone(
+    pytester: pytest.Pytester, serving: Callable[[ASGIApp], str], tmp_path: Path
+) -> None:
+    """No client of a rollout asks for it, so the server is judged as one without a document."""
+    url = serving(hanging_on("/openapi.json", reference_app(), tmp_path / "asked"))
+    run = pytester.runpytest_inprocess(
+        "--gym-url", url, f"--gym-data={DATA}", "--gym-timeout", "0.5", "-k", "verify-scores"
+    )
+    no_trace(run)
+    run.assert_outcomes(passed=1)
+
+
 def test_a_web_site(pytester: pytest.Pytester, serving: Callable[[ASGIApp], str]) -> None:
     """Long bodies are cut."""
     run = pytester.runpytest_inprocess("--gym-url", serving(html), f"--gym-data={DATA}")
