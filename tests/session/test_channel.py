@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from gym_conformance.session.channel import Channel, Endpoint, OutOfTime
+from gym_conformance.session.channel import Channel, Endpoint, NotSent, OutOfTime
 from gym_conformance.session.exchange import Reply, Request
+from gym_conformance.session.server_fault import Fault, ServerFault
 
 
 class Counting:
@@ -58,5 +59,33 @@ def test_a_record_keeps_the_beginning_of_old_replies() -> None:
         kept = [len(one.reply.body) for one in channel.exchanges if one.reply]
         assert sum(kept) <= 16 << 20
         assert kept[0] < kept[-1] == 5 << 20
+
+    asyncio.run(test())
+
+
+class Endless(Counting):
+    """Answers with more than is read."""
+
+    async def send(self, _method: str, _message: bytes, *, fresh: bool = False) -> Reply:
+        assert not fresh
+        raise ServerFault(Fault.OVERSIZED, "over the limit")
+
+
+@pytest.mark.parametrize(
+    ("request_", "raised", "says"),
+    [
+        (Request("POST", "/verify", body=bytes(5 << 20)), NotSent, "smaller rows: a request has 5 MB"),
+        (Request("POST", "/verify", body=b"{}"), ServerFault, "over the limit"),
+        (Request("POST", "/" + "n" * 100_000), NotSent, "requests that HTTP can carry"),
+    ],
+)
+def test_what_a_request_itself_makes_impossible_is_no_fault_of_the_server(
+    request_: Request, raised: type[Exception], says: str
+) -> None:
+    """Verify repeats the row, so the reply to a row of 16 MB cannot be read; no server reads a path of 100 kB."""
+
+    async def test() -> None:
+        with pytest.raises(raised, match=says):
+            await Channel(Endpoint("http://127.0.0.1:1", Endless(0), 5.0)).send(request_)
 
     asyncio.run(test())

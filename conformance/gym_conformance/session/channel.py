@@ -20,7 +20,7 @@ from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.groups import Groups
 from gym_conformance.session.held import Held
 from gym_conformance.session.latencies import Latencies
-from gym_conformance.session.request_bytes import RequestBytes
+from gym_conformance.session.request_bytes import NotWritable, RequestBytes
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import IDLE_LIMIT, Transport
 
@@ -41,6 +41,9 @@ _AT_ONCE = 32 << 20
 #: Bytes of replies that a channel keeps whole; of older ones it keeps the beginning, for a reproduction needs requests.
 _REPLIES = 16 << 20
 _BEGINNING = 4096
+
+#: Bytes of a request whose reply may be too long because it repeats the request, as verify does, in escapes perhaps.
+_ECHOED = 4 << 20
 
 
 class NotSent(Exception):
@@ -222,7 +225,8 @@ class Channel:
 
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline; the exchange is recorded all the same.
-            NotSent: the path has hung too often to be asked again, the run is out of time, or too much is held.
+            NotSent: the path has hung too often to be asked again, the run is out of time, too much is held, or the
+                request is too large for HTTP or for its echo to be read.
         """
         alone = self.endpoint.groups.size == 1
         try:
@@ -263,7 +267,11 @@ class Channel:
             others = tuple(rest)
         try:
             reply = await (groups.send(request, others, self.reply_to) if others else self.reply_to(request))
+        except NotWritable as error:
+            raise NotSent(f"requests that HTTP can carry: {error}") from error
         except ServerFault as fault:
+            if fault.fault is Fault.OVERSIZED and (size := len(request.body or b"")) > _ECHOED:
+                raise NotSent(f"smaller rows: a request has {size >> 20} MB, and {fault.detail}") from fault
             self.endpoint.hangs[request.path] += fault.fault is Fault.HANG
             fault.exchange = Exchange(number, request, fault=f"{fault.fault}: {fault.detail}", group=others)
             if fault.fault in (Fault.BROKEN, Fault.UNREACHABLE):

@@ -57,7 +57,10 @@ class RequestBytes:
 
     def _first_lines(self, request: Request) -> bytes:
         """All lines but those of the cookie and of the length."""
-        url = httpx.URL(self._url + request.path)
+        try:
+            url = httpx.URL(self._url + request.path)
+        except httpx.InvalidURL as error:  # of a path that is longer than any server reads
+            raise NotWritable(f"the path of {len(request.path)} characters: {error}") from error
         start = b"%s %s HTTP/1.1" % (request.method.encode(), url.raw_path)
         if not _START.fullmatch(start):
             raise NotWritable(f"illegal request line {start!r}")
