@@ -13,9 +13,11 @@ from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import Request
 from gym_conformance.session.process import allow_open_files
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.abandoning import abandon, half_sent
@@ -39,6 +41,9 @@ _AFTERWARDS, _BESIDE = 2, 4
 
 #: Seconds by which those are held up, and that the answer has before them.
 _HELD_UP, _HEAD_START = 5.0, 0.2
+
+#: Requests in a row that a server may leave unanswered after more of them than it could do.
+_TRIES: Final = 4
 
 _PATHOLOGICAL: Final[Mapping[str, str]] = {
     "a tower of powers": "The answer is \\boxed{9^{9^{9^{9^{9}}}}}, that is 9**9**9**9**9.",
@@ -149,13 +154,27 @@ async def _level(trial: Trial, load: Load, in_flight: int, seconds: float) -> No
     driver = Driver(replace(trial.gym, endpoint=endpoint), load.episodes, in_flight, trial.settings.pid)
     allow_open_files(in_flight)
     try:
-        load.levels.append(await driver.drive(seconds))
+        level = await driver.drive(seconds)
+        load.levels.append(level)
+        if level.unanswered or level.broken:
+            await _worked_off(Channel(endpoint))
     finally:
         await endpoint.transport.aclose()
         trial.gym.endpoint.requests += endpoint.requests
         trial.gym.endpoint.seconds += endpoint.seconds
     load.strayed = load.strayed or driver.strayed
     load.unanswered = load.unanswered or driver.fault
+
+
+async def _worked_off(channel: Channel) -> None:
+    """Wait a while for the server to answer again: it may be at work for clients that have gone."""
+    for _try in range(_TRIES):
+        try:
+            await channel.send(Request("GET", LIVENESS))
+        except ServerFault:
+            await asyncio.sleep(1.0)
+        else:
+            return
 
 
 async def _is_of_the_load(trial: Trial, episodes: Sequence[Known], strayed: Strayed) -> bool:

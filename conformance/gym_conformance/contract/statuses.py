@@ -24,9 +24,9 @@ def is_refusal(status: int) -> bool:
 
 def is_error(status: int) -> bool:
     """4xx, 5xx, and what servers make up above: whatever a client raises for."""
-    return status >= HTTPStatus.BAD_REQUEST
+    return status >= 400  # noqa: PLR2004
 
 
 def is_crash(status: int) -> bool:
     """5xx, and what servers make up above: the server says that it failed."""
-    return status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return status >= 500  # noqa: PLR2004

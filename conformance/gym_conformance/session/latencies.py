@@ -67,8 +67,9 @@ class Latencies:
         return [[endpoint, *samples.as_json()] for endpoint, samples in self.of.items()]
 
     def _at(self, endpoint: str) -> Samples:
-        known = endpoint in self.of or len(self.of) < ENDPOINTS
-        return self.of.setdefault(endpoint if known else OTHERS, Samples())
+        if (samples := self.of.get(endpoint)) is not None:
+            return samples
+        return self.of.setdefault(endpoint if len(self.of) < ENDPOINTS else OTHERS, Samples())
 
 
 def _some(samples: list[float], count: int) -> list[float]:

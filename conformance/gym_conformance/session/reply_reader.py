@@ -71,7 +71,7 @@ class Reader:
     def feed(self, data: bytes) -> ParsedReply | Flaw | None:
         """Take in bytes; None while the answer is unfinished."""
         if len(self.seen) < PARTIAL_LIMIT:
-            self.seen = (self.seen + data)[:PARTIAL_LIMIT]
+            self.seen = (self.seen + data)[:PARTIAL_LIMIT] if self.seen else data[:PARTIAL_LIMIT]
         self._unfinished += len(data)
         try:
             self._parser.feed_data(data)

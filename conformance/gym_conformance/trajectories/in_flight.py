@@ -150,7 +150,8 @@ class Driver:
 
     async def drive(self, seconds: float) -> LoadLevel:
         """Begin episodes for so many seconds, each as soon as another ends."""
-        began, busy = time.monotonic(), cpu_seconds(self._pid) if self._pid else 0.0
+        busy = cpu_seconds(self._pid) if self._pid else 0.0
+        began = time.monotonic()
         end = began + seconds
         tasks = [asyncio.create_task(self._one_after_the_other(end)) for _ in range(self.in_flight)]
         done, late = await asyncio.wait(tasks, timeout=seconds + _PATIENCE * self.gym.endpoint.timeout)
