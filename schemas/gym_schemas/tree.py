@@ -10,14 +10,14 @@ Schema: TypeAlias = Any
 """An object or a bool."""
 
 #: Where a schema holds schemas: itself, in a list, or by name. `items` was a list before 2020-12.
-_SINGLE = frozenset(
+SINGLE = frozenset(
     {
         *("items", "additionalItems", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"),
         *("unevaluatedProperties", "unevaluatedItems"),
     }
 )
-_LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
-_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
+NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 
 #: Keywords that say nothing of the value.
 ANNOTATIONS = frozenset(
@@ -41,11 +41,11 @@ def walk(schema: Schema) -> Iterator[tuple[Way, dict[str, Any]]]:
 
 def _children(node: Mapping[str, Any]) -> Iterator[tuple[Way, Schema]]:
     for key, value in node.items():
-        if key in _SINGLE and isinstance(value, dict):
+        if key in SINGLE and isinstance(value, dict):
             yield (key,), value
-        elif key in _LISTED and isinstance(value, list):
+        elif key in LISTED and isinstance(value, list):
             yield from (((key, index), inner) for index, inner in enumerate(value))
-        elif key in _NAMED and isinstance(value, dict):
+        elif key in NAMED and isinstance(value, dict):
             yield from (((key, name), inner) for name, inner in value.items())
 
 
@@ -59,11 +59,11 @@ def rewrite(schema: Schema, change: Callable[[dict[str, Any]], Schema]) -> Schem
         return schema
     made = dict(schema)
     for key, value in schema.items():
-        if key in _SINGLE and isinstance(value, dict):
+        if key in SINGLE and isinstance(value, dict):
             made[key] = rewrite(value, change)
-        elif key in _LISTED and isinstance(value, list):
+        elif key in LISTED and isinstance(value, list):
             made[key] = [rewrite(inner, change) for inner in value]
-        elif key in _NAMED and isinstance(value, dict):
+        elif key in NAMED and isinstance(value, dict):
             made[key] = {name: rewrite(inner, change) for name, inner in value.items()}
     return change(made)
 

@@ -4,16 +4,60 @@ Rows come in any draft, servers in OpenAPI 3.0 or 3.1. An upgraded schema admits
 references has the form `#/$defs/NAME...`, so that any part of it can stand alone beside those `$defs`.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
-from gym_schemas.tree import ANNOTATIONS, Schema, rewrite, walk
+from gym_schemas.tree import ANNOTATIONS, LISTED, NAMED, SINGLE, Schema, rewrite, walk
 
 #: Where the document itself is filed, for references to it.
 _ROOT = "_document"
 
 
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, dict | bool)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_schema, value))
+
+
+def _is_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_schema, value.values()))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+#: The forms that all who read schemas rely on; those of every draft.
+_FORMS: Final[dict[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(SINGLE, _is_schema),
+    **dict.fromkeys(LISTED, _is_list),
+    **dict.fromkeys(NAMED, _is_map),
+    **dict.fromkeys(("$ref", "$anchor", "pattern", "format"), _is_text),
+    **dict.fromkeys(("minimum", "maximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems"), _is_number),
+    **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), _is_number),
+    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), lambda value: isinstance(value, int | float)),
+    "items": lambda value: _is_schema(value) or _is_list(value),
+    "dependencies": lambda value: (
+        isinstance(value, dict) and all(_is_schema(one) or _are_names(one) for one in value.values())
+    ),
+    "enum": lambda value: isinstance(value, list),
+    "required": _are_names,
+    "type": lambda value: _is_text(value) or _are_names(value),
+}
+
+
 def upgrade(schema: Schema) -> Schema:
-    """The schema in JSON Schema 2020-12."""
+    """The schema in JSON Schema 2020-12; a keyword whose value has a form that none of the drafts allows says nothing."""
     made = rewrite(schema, _upgraded)
     if not isinstance(made, dict):
         return made
@@ -34,7 +78,8 @@ def upgrade(schema: Schema) -> Schema:
 
 
 def _upgraded(node: dict[str, Any]) -> Schema:
-    for name in ("$schema", "$id", "discriminator"):
+    unread = [key for key, value in node.items() if (form := _FORMS.get(key)) and not form(value)]
+    for name in ("$schema", "$id", "discriminator", *unread):
         node.pop(name, None)
     if isinstance(old := node.pop("definitions", None), dict):
         node["$defs"] = {**old, **node.get("$defs", {})}

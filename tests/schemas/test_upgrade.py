@@ -60,3 +60,20 @@ def _deep(levels: int) -> dict[str, Any]:
 )
 def test_what_is_too_large_is_said_to_be(schema: Any, why: str) -> None:
     assert too_large(upgrade(schema)) == why
+
+
+MALFORMED: dict[str, list[Any]] = {
+    "properties": [[1], "a", {"a": 5}],
+    "required": ["a", True, [1]],
+    "type": [7, ["object", 7], [{}]],
+    "anyOf": [{}, ["a"]],
+    **{name: ["x"] for name in ("items", "additionalProperties", "enum", "minimum", "maxLength", "$defs")},
+    **{name: [3] for name in ("pattern", "$ref", "format", "not")},
+}
+
+
+@pytest.mark.parametrize(("keyword", "value"), [(name, one) for name, values in MALFORMED.items() for one in values])
+def test_a_keyword_whose_value_has_no_form_says_nothing(keyword: str, value: Any) -> None:
+    """Whoever reads an upgraded schema may rely on its forms; that a row's own is malformed is told elsewhere."""
+    assert upgrade({"title": "T", keyword: value}) == {"title": "T"}
+    assert upgrade({"items": {keyword: value}}) == {"items": {}}
