@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from math import ceil
 from typing import Final
@@ -16,6 +17,7 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.findings import Cause
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.process import allow_open_files
@@ -148,20 +150,27 @@ async def _episodes(trial: Trial) -> list[Known]:
     return found
 
 
-async def _level(trial: Trial, load: Load, in_flight: int, seconds: float) -> None:
-    """Run one level, and add what came of it."""
+@asynccontextmanager
+async def _connections(trial: Trial, in_flight: int) -> AsyncIterator[Gym]:
+    """The gym with connections of its own, for so many requests at once; what is sent over them is counted as the gym's."""
     endpoint = trial.gym.endpoint.at(trial.gym.endpoint.url, in_flight)
-    driver = Driver(replace(trial.gym, endpoint=endpoint), load.episodes, in_flight, trial.settings.pid)
-    allow_open_files(in_flight)
     try:
-        level = await driver.drive(seconds)
-        load.levels.append(level)
-        if level.unanswered or level.broken:
-            await _worked_off(Channel(endpoint))
+        yield replace(trial.gym, endpoint=endpoint)
     finally:
         await endpoint.transport.aclose()
         trial.gym.endpoint.requests += endpoint.requests
         trial.gym.endpoint.seconds += endpoint.seconds
+
+
+async def _level(trial: Trial, load: Load, in_flight: int, seconds: float) -> None:
+    """Run one level, and add what came of it."""
+    allow_open_files(in_flight)
+    async with _connections(trial, in_flight) as gym:
+        driver = Driver(gym, load.episodes, in_flight, trial.settings.pid)
+        level = await driver.drive(seconds)
+        load.levels.append(level)
+        if level.unanswered or level.broken:
+            await _worked_off(Channel(gym.endpoint))
     load.strayed = load.strayed or driver.strayed
     load.unanswered = load.unanswered or driver.fault
 
@@ -180,11 +189,6 @@ async def _worked_off(channel: Channel) -> None:
 async def _is_of_the_load(trial: Trial, episodes: Sequence[Known], strayed: Strayed) -> bool:
     """Whether an episode goes astray among others more often than alone, chance excluded: as many runs of it each time."""
     count = min(_MOST, ceil(_EXPECTED / strayed.share))
-    endpoint = trial.gym.endpoint.at(trial.gym.endpoint.url, strayed.in_flight)
-    gym, pid = replace(trial.gym, endpoint=endpoint), trial.settings.pid
-
-    async def burst(_: Channel) -> Strayed | None:
-        return await Driver(gym, episodes, strayed.in_flight, pid).burst(strayed.known, count)
 
     async def one_by_one(channel: Channel) -> object:
         for _run in range(count):
@@ -197,10 +201,12 @@ async def _is_of_the_load(trial: Trial, episodes: Sequence[Known], strayed: Stra
             channel.exchanges.clear()
         return None
 
-    try:
+    async with _connections(trial, strayed.in_flight) as gym:
+
+        async def burst(_: Channel) -> Strayed | None:
+            return await Driver(gym, episodes, strayed.in_flight, trial.settings.pid).burst(strayed.known, count)
+
         return await beyond_chance(trial, burst, one_by_one, costly=True) is not None
-    finally:
-        await endpoint.transport.aclose()
 
 
 @check(
@@ -221,11 +227,9 @@ async def load_abandoned(trial: Trial, _: object) -> None:
     """
     episodes = (await _load(trial)).episodes[:_AFTERWARDS]
     before = [await run_times(trial.gym, one.trajectory, RUNS) for one in episodes]
-    endpoint = trial.gym.endpoint.at(trial.gym.endpoint.url, trial.settings.load[-1])
-    try:
-        gym = replace(trial.gym, endpoint=endpoint)
+    async with _connections(trial, trial.settings.load[-1]) as gym:
         begun = await abandon(gym, [one.trajectory for one in episodes], trial.settings.load[-1])
-        async with half_sent(endpoint.url, begun) as open_requests:
+        async with half_sent(gym.endpoint.url, begun) as open_requests:
             for one, runs in zip(episodes, before, strict=True):
                 first = await run(trial.gym, trial.channel, one.trajectory)
                 if next(lasting(runs, [first]), None) is None:
@@ -239,9 +243,6 @@ async def load_abandoned(trial: Trial, _: object) -> None:
                         "nothing was heard for long.",
                         Cause.WORN_OUT,
                     )
-    finally:
-        await endpoint.transport.aclose()
-        trial.gym.endpoint.requests += endpoint.requests
     trial.note = f"after {begun:,} abandoned sessions, {open_requests:,} requests half sent"
 
 
@@ -266,41 +267,33 @@ async def load_pathological(trial: Trial, answer: str) -> None:
 
     Our inference; scorers of nemo-gym evaluate what the policy wrote with SymPy and with regular expressions.
     """
-    episodes = (await _load(trial)).episodes
-    endpoint = trial.gym.endpoint.at(trial.gym.endpoint.url, _BESIDE)
-    session = trial.gym.contract.session(Channel(endpoint), episodes[0].trajectory.row)
-    heavy = response([message(_PATHOLOGICAL[answer])])
+    episodes = (await _load(trial)).episodes[:_BESIDE]
 
-    async def held_up() -> str:
+    async def seconds() -> float:
+        """How long the other episodes take."""
         began = time.monotonic()
-        for one in episodes[:_BESIDE]:
+        for one in episodes:
             await run(trial.gym, trial.channel, one.trajectory)
-        took = time.monotonic() - began
-        return f"{took:.1f} s for {len(episodes[:_BESIDE])} episodes" if took > _HELD_UP + usual else ""
+        return time.monotonic() - began
 
-    usual = 0.0
-    started = time.monotonic()
-    await held_up()
-    usual = time.monotonic() - started
-    said = ""
-    try:
+    usual, took = await seconds(), 0.0
+    async with _connections(trial, _BESIDE) as gym:
+        session = gym.contract.session(Channel(gym.endpoint), episodes[0].trajectory.row)
         for _again in range(2):
             trial.channel.exchanges.clear()
             await session.seed()
-            verify = asyncio.ensure_future(session.verify(heavy))
+            verify = asyncio.ensure_future(session.verify(response([message(_PATHOLOGICAL[answer])])))
             try:
                 await asyncio.sleep(_HEAD_START)
-                said = await held_up()
+                took = await seconds()
             finally:
                 verify.cancel()
                 await asyncio.gather(verify, return_exceptions=True)
-            if not said:
+            if took <= _HELD_UP + usual:
                 return
-    finally:
-        await endpoint.transport.aclose()
     raise Violation(
-        f"other episodes in {usual:.1f} s, as alone, while the answer is scored",
-        said,
+        f"{len(episodes)} other episodes in {usual:.1f} s, as alone, while the answer is scored",
+        f"{took:.1f} s",
         "It is scored on the event loop, or in the one thread or lock that all share: score in a process of its own, and "
         "end it after a while.",
     )
