@@ -170,6 +170,20 @@ def test_few_stay_idle() -> None:
     run(test())
 
 
+def test_idle_for_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server may have closed it, and a process that it has forked keep that from us."""
+    monkeypatch.setattr("gym_conformance.session.transport.IDLE_SECONDS", 0.0)
+
+    async def test() -> None:
+        server = Server()
+        async with server.served() as url, Transport(url, deadline=LONG) as transport:
+            for _ in range(2):
+                await ask(transport)
+            assert len(server.writers) == 2
+
+    run(test())
+
+
 def test_closed_while_idle() -> None:
     """Known to be closed, it is not used, so nothing is resent."""
 

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 IDLE_LIMIT = 256  # connections kept open for reuse: as many sessions as are ever driven at once
 
+#: Seconds after which one is not used again. Uvicorn closes it after 5 (its `timeout_keep_alive`), and where a process that
+#: the server has forked meanwhile holds the socket, too, nothing tells that it is closed: a request on it hangs.
+IDLE_SECONDS = 4.0
+
 
 class Transport:
     """Sends requests to one origin, any number at once, over as many kept-alive connections as that needs.
@@ -60,7 +64,8 @@ class Transport:
             ssl_context = httpx.create_ssl_context()
         self._ssl = ssl_context if origin.scheme == "https" else None
         self._open: set[Connection] = set()
-        self._idle: list[Connection] = []  # last in, first out: the rest may time out, and few stay warm
+        #: Since when each is idle. Last in, first out: the rest may time out, and few stay warm.
+        self._idle: dict[Connection, float] = {}
         self._closed = False
 
     async def send(self, method: str, message: bytes, *, fresh: bool = False) -> Reply:
@@ -82,7 +87,7 @@ class Transport:
         clock = asyncio.get_running_loop().time
         started = clock()
         until = started + self._deadline
-        connection = None if fresh else self._kept()
+        connection = None if fresh else self._kept(started)
         try:
             if connection is None:
                 connection = await self._connect(until)
@@ -98,11 +103,12 @@ class Transport:
         except ServerFault:
             self._still_open()  # closed by us in the middle: no fault of the server's
             raise
+        ended = clock()
         if len(self._idle) < self._most_idle and not self._closed and not fresh:
-            self._idle.append(connection)  # one that is closing is not usable, and soon forgotten
+            self._idle[connection] = ended  # one that is closing is not usable, and soon forgotten
         else:
             connection.abort()
-        return as_reply(answer, self._limit, clock() - started)
+        return as_reply(answer, self._limit, ended - started)
 
     async def __aenter__(self) -> Self:
         """The transport itself."""
@@ -123,11 +129,11 @@ class Transport:
         for connection in connections:
             await connection.closed
 
-    def _kept(self) -> Connection | None:
+    def _kept(self, now: float) -> Connection | None:
         """An idle connection that is still of use, or None."""
         while self._idle:
-            connection = self._idle.pop()
-            if connection.usable():
+            connection, since = self._idle.popitem()
+            if now - since < IDLE_SECONDS and connection.usable():
                 return connection
             connection.abort()
         return None
@@ -176,8 +182,7 @@ class Transport:
 
     def _forget(self, connection: Connection) -> None:
         self._open.discard(connection)
-        if connection in self._idle:
-            self._idle.remove(connection)
+        self._idle.pop(connection, None)
 
     def _still_open(self) -> None:
         if self._closed:
