@@ -94,7 +94,8 @@ def read_seconds(option: str, given: str, most: float = 3600) -> float:
 
 def read_url(option: str, given: str) -> str:
     """A server's URL, without the slash at its end."""
-    named = f"{option} {given!r}" if "@" not in given else option  # what stands before an @ may be a password
+    # What stands before an @ may be a password, and a query may have a key.
+    named = option if {*"@?#"} & {*given} else f"{option} {given!r}"
     if len(given) > _URL:
         raise BadOption(f"{named}: it has more than {_URL:,} characters; give a URL such as http://127.0.0.1:8000")
     if "@" in given.partition("://")[2].partition("/")[0]:

@@ -6,6 +6,7 @@ fields, each declared as an `Option`. Every pytest run loads this module, so it 
 `python -m gym_conformance.options` prints README's table.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -133,7 +134,10 @@ class Option:
         """
         if not self.metavar:
             return bool(given)
-        return self.many(self.read(self.name, one) for one in given) if self.many else self.read(self.name, given)
+        try:
+            return self.many(self.read(self.name, one) for one in given) if self.many else self.read(self.name, given)
+        except OSError as error:  # pathlib's answer to a name that is too long
+            raise BadOption(f"{self.name}: {error.strerror}; give another file") from None
 
 
 def _option(
@@ -491,7 +495,7 @@ def read_options(given: Mapping[str, Any]) -> Options:
 
 
 def _refuse_same_file(options: Options) -> None:
-    """One file holds one form of what was found.
+    """One file holds one form of what was found, and none that rows are read from.
 
     Raises:
         BadOption: two options name the same.
@@ -503,8 +507,14 @@ def _refuse_same_file(options: Options) -> None:
         *([("--gym-baseline-write", options.baseline_write)] if options.baseline_write else []),
         *([("--gym-lock", options.lock)] if options.lock and options.lock_update else []),
     ]
+    rows = {
+        Path(os.path.realpath(path)) for path in (*options.data, *(file for env in options.envs for file in env.data))
+    }
     seen: dict[Path, str] = {}
     for option, path in written:
+        whole = Path(os.path.realpath(path))  # unlike pathlib's, it takes links that lead to themselves
+        if whole in rows or (path.suffix == ".jsonl" and path.is_file() and whole.parent in rows):
+            raise BadOption(f"{option} {str(path)!r}: rows are read from it, and would be lost; give another file")
         if before := seen.get(place := path.parent.resolve() / path.name):  # a link is replaced, not followed
             raise BadOption(f"{option} {str(path)!r}: {before} names the same file; give each a file of its own")
         seen[place] = option

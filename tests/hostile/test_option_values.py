@@ -1,6 +1,7 @@
 """Values of options that were made to break whoever reads them: one clear line, without what may be a password."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +35,8 @@ URLS = [
     "http://127.0.0.1:1/\n::error::x",
     "http://127.0.0.1/\x1b[31m",
     "http://127.0.0.1/$(touch pwned)`x`\\",
-    "http://127.0.0.1/?query",
+    f"http://127.0.0.1/?key={PASSWORD}",
+    f"http://127.0.0.1/#{PASSWORD}",
     "gopher://127.0.0.1",
     "javascript:alert(1)",
     "",
@@ -62,7 +64,9 @@ VALUES: dict[str, list[Any]] = {
     ],
     "settings": [[PASSWORD], [f"={PASSWORD}"], ["++="]],
     "envs": [["/nonexistent/\x1b[31m"], ["*/\n::error::x"], ["\ud800"]],
-    "reports": [["r.exe"], ["/nonexistent/r.json"], ["."], ["r.json\x00"]],
+    "reports": [["r.exe"], ["/nonexistent/r.json"], ["."], ["r.json\x00"], ["r" * 300 + ".json"]],
+    "rows_keep": ["r" * 300 + ".jsonl"],
+    "baseline_write": ["r" * 300 + ".toml"],
     "drift": [["r.exe"], ["/nonexistent/r.md"]],
 }
 
@@ -101,3 +105,16 @@ def test_one_file_for_two_reports_is_refused(
     (tmp_path / "x").mkdir()
     with pytest.raises(BadOption, match="the same file"):
         read_options({"url": "http://127.0.0.1:1", **given})
+
+
+@pytest.mark.parametrize("option", [{"rows_keep": "given/a.jsonl"}, {"reports": ["link.jsonl"]}])
+@pytest.mark.parametrize("data", ["given", "given/a.jsonl"])
+def test_no_file_that_rows_are_read_from_is_written(
+    option: Mapping[str, Any], data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given/a.jsonl").write_text("{}")
+    (tmp_path / "link.jsonl").symlink_to("given/a.jsonl")
+    with pytest.raises(BadOption, match="rows are read from it"):
+        read_options({"url": "http://127.0.0.1:1", "rows": "all", "data": [data], **option})
