@@ -1,6 +1,7 @@
 """Twins whose verify crashes, scores badly, or hands back less than it got."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -37,6 +38,21 @@ def last_message(output: Items) -> object:
 
 def first_part_is_text(output: Items) -> object:
     return [item["content"][0]["text"] for item in of_type("message", output)]
+
+
+def said(output: Items) -> str:
+    return "".join(part.get("text", "") for item in of_type("message", output) for part in item["content"])
+
+
+def numbers(output: Items) -> object:
+    return [int(each) for each in re.findall(r"\d+", said(output))]
+
+
+def answer_as_json(output: Items) -> object:
+    try:
+        return json.loads(said(output))
+    except ValueError:
+        return None
 
 
 def parsed_arguments(output: Items) -> Items:
@@ -206,6 +222,8 @@ TWINS: tuple[Twin, ...] = (
     twin("an empty output crashes verify", "verify-degenerate", scorer(lambda output: output[-1])),
     twin("no message crashes verify", "verify-degenerate", scorer(last_message), untestable="verify-echoes-tokens"),
     twin("no text crashes verify", "verify-degenerate", scorer(first_part_is_text)),
+    twin("a number of 5,000 digits crashes verify", "verify-degenerate", scorer(numbers)),
+    twin("brackets that are never closed crash verify", "verify-degenerate", scorer(answer_as_json)),
     twin("malformed arguments crash verify", "verify-malformed-calls", scorer(parsed_arguments)),
     twin("several malformed calls crash verify", "verify-malformed-calls", scorer(many_arguments)),
     twin("arguments that are no object crash verify", "verify-malformed-calls", scorer(arguments_are_objects)),

@@ -1,7 +1,9 @@
 """What checks cannot do without, and subjects that several of them share."""
 
+import re
 from collections.abc import Iterable
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.checks.check import Need
@@ -10,12 +12,15 @@ from gym_conformance.checks.trial import Trial, refuse_made_up
 from gym_conformance.contract.dataset_rows import Row, Tool
 from gym_conformance.contract.endpoints import REVERIFY_MODE
 from gym_conformance.contract.openapi import ServerKind, phrase
-from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs
+from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs, with_long_number
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request, reply_of
 from gym_conformance.session.stepping import SteppingSession
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.before_and_after import look
+
+#: Recorded answers of different forms that are spoilt.
+_FORMS: Final = 3
 
 
 async def _resources_server(trial: Trial) -> None:
@@ -138,7 +143,10 @@ def each_row(trial: Trial) -> tuple[Row, ...]:
 
 def each_degenerate_output(trial: Trial) -> tuple[Degenerate, ...]:
     """Outputs that a policy writes early in training, or by accident."""
-    return degenerate_outputs(next(iter(trial.gym.tools), NO_SUCH_TOOL))
+    said = [(row, rollouts[0].last_text) for row, rollouts in trial.gym.recorded.items() if rollouts]
+    forms = {re.sub(r"\w+", "", text): (row, text) for row, text in reversed(said)}
+    numbered = filter(None, (with_long_number(row, text) for row, text in forms.values()))
+    return (*degenerate_outputs(next(iter(trial.gym.tools), NO_SUCH_TOOL)), *islice(numbered, _FORMS))
 
 
 def each_tool(trial: Trial) -> Iterable[Tool]:

@@ -29,6 +29,8 @@ from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import (
     DO_NOTHING,
+    LONG_NUMBER,
+    OPEN_BRACKETS,
     RAW_SURROGATE,
     REPLACED_SURROGATE,
     SLIPS,
@@ -118,15 +120,24 @@ async def _scored(trial: Trial, row: Row, output: dict[str, Any]) -> dict[str, A
 async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     """Verifies the first row with odd outputs: empty, cut off, reasoning only, malformed calls, NUL, very long and more.
 
+    Recorded answers are verified in their own rows, with numbers of 5,000 digits in the place of theirs.
     Each must be scored with 200. If NeMo Gym's own types cannot read an output, a 422 passes here, and
     verify-framework-types reports it.
     Source: the output types in nemo_gym/openai_utils.py (0.4.0) admit them, and `SimpleAgent.run` raises on any error.
     """
-    session = await trial.open()
+    session = await trial.open(output.row)
     reply = await trial.verify(session, output.response)
     if not output.stock and _refused_by_type(reply):
         raise NotApplicable("NeMo Gym's own types refuse it; see verify-framework-types")
-    expect_status(reply, [HTTPStatus.OK], "The scorer assumes that there is a message, text, or arguments that parse.")
+    long = output.name.startswith((LONG_NUMBER, OPEN_BRACKETS))
+    expect_status(reply, [HTTPStatus.OK], _TOO_LONG if long else _UNEXPECTED)
+
+
+_UNEXPECTED = "The scorer assumes that there is a message, text, or arguments that parse."
+_TOO_LONG = (
+    "The scorer reads the number or the JSON without a guard: int() raises a ValueError above 4,300 digits, and json a "
+    "RecursionError where it is nested too deep. What cannot be read is a wrong answer."
+)
 
 
 @check(

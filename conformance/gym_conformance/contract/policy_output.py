@@ -3,10 +3,12 @@
 Source: `NeMoGymResponse` in nemo_gym/openai_utils.py (0.4.0); the degenerate shapes are those that crashed real servers.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import TOKEN_FIELDS
 
 Item = dict[str, Any]
@@ -67,12 +69,14 @@ class Degenerate:
         fields: top-level fields of the response that belong to it.
         stock: whether NeMo Gym's own types can read it. Where they cannot (0.4.0 answers 422 in every server), a
             refusal is the framework's fault and no MUST of the environment.
+        row: the row that it answers; None where any will do.
     """
 
     name: str
     items: tuple[Item, ...]
     fields: Mapping[str, Any] = field(default_factory=dict)
     stock: bool = True
+    row: Row | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -134,6 +138,26 @@ _SEARCH: Final = {
 }
 
 
+#: Policies that fall into a loop write them. Python reads no number of more than 4,300 digits, and no JSON nested so deep.
+LONG_NUMBER: Final = "number of 5,000 digits"
+OPEN_BRACKETS: Final = "brackets that are never closed"
+_DIGITS: Final = "7" * 5_000
+_NESTED: Final = 100_000
+
+#: How answers are given that scorers look for.
+_ANSWER_FORMS: Final = ("\\boxed{{{}}}\n", "<answer>{}</answer>\n", "#### {}\n", "The answer is {}")
+
+#: Numbers are looked for in so many characters at the end of an answer.
+_ENDING: Final = 400
+
+
+def with_long_number(row: Row, text: str) -> Degenerate | None:
+    """The row's answer with numbers of 5,000 digits in the place of its last ones; None where it has none."""
+    start = max(0, len(text) - _ENDING)
+    longer, numbers = re.subn(r"\d+", _DIGITS, text[start:])
+    return Degenerate(f"{LONG_NUMBER}, as {row} is answered", (message(text[:start] + longer),), row=row) if numbers else None
+
+
 def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
     """The degenerate outputs, with calls of `tool` where they hold any."""
     return (
@@ -150,6 +174,8 @@ def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
         Degenerate("cut short", (message("The answer is"),), _CUT_SHORT),
         Degenerate("cut short while reasoning", (reasoning("Let me"),), _CUT_SHORT),
         Degenerate("very long text", (message("word " * 40_000),)),
+        Degenerate(LONG_NUMBER, (message("".join(form.format(_DIGITS) for form in _ANSWER_FORMS)),)),
+        Degenerate(OPEN_BRACKETS, (message("[" * _NESTED),)),
         Degenerate(
             "tool output that is a list",
             (
