@@ -204,10 +204,10 @@ class Judge:
         except ServerFault as fault:
             self.silent = f"it stopped answering in {check.id}"
             return [self._violation(check, "server, afterwards", fault, trial)]
-        except OutOfTime:
-            return []  # the next check says so
-        except NotSent as hangs:
+        except PathHangs as hangs:
             self.silent = str(hangs)
+        except NotSent:
+            pass  # no time, or no room beside what this check holds: the next one says so, or has it
         return []
 
     def _as_violation(self, cause: Violation | ServerFault) -> Violation:

@@ -1,13 +1,14 @@
 """Servers that differ from the reference and break no rule: a check that fails one of them cries wolf."""
 
 import base64
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
 from gym_conformance.dataset import Dataset
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import Score, StoredSession, TaskRow
+from gym_mocks.resources import FunctionTool, Score, StoredSession, TaskRow
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.reward import Items, paying
 from tests.twins.tools import declare
@@ -71,6 +72,29 @@ class CatchesMetrics(CatchAll):
     def __init__(self) -> None:
         super().__init__()
         del self.handlers["POST", "/aggregate_metrics"], self.openapi["paths"]["/aggregate_metrics"]
+
+
+def refused_in_words(request: HttpRequest, reply: HttpReply) -> HttpReply:
+    """A tool's 422 as a 200 with an error, and any other reply as it is."""
+    refused = reply.status == 422 and request.path.endswith("_stock")
+    return replace(reply, status=200, body=b'{"error": "no such move"}') if refused else reply
+
+
+class WrongMovesCount(ReferenceServer):
+    """A wrong call is a move like any other, answered with 200 and an error: the list of the stock says how many there were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wrong: Counter[str] = Counter()
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        return {**result, "wrong": self.wrong[session_id]} if tool.name == "list_stock" else result
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        self.wrong[self.cookie.read(request.headers.get("cookie", "")) or ""] += reply.status == 422
+        return refused_in_words(request, reply)
 
 
 class EndsOnUnknown(CatchAll):

@@ -15,7 +15,7 @@ from gym_mocks.resources.sessions import SessionStore, StoredSession
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.cookies import StateInCookie
-from tests.twins.innocent import OrdersAnswers
+from tests.twins.innocent import OrdersAnswers, refused_in_words
 from tests.twins.repeat import StateOfTheLastSeed
 from tests.twins.typed import KeyedByTask, SeedsEmpty
 
@@ -203,6 +203,25 @@ class RefusesLate(ReferenceServer):
         return reply
 
 
+class RollsBack(ReferenceServer):
+    """A refused call is answered with 200 and an error, and everything that its session did before is taken back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: dict[str, Json] = {}
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.rows[session_id] = row
+        return await super().seed(session_id, row)
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        session_id = self.cookie.read(request.headers.get("cookie", "")) or ""
+        if reply.status == 422 and request.path.endswith("_stock") and session_id in self.rows:
+            self.sessions.put(session_id, StoredSession(self.new_state(self.rows[session_id])))
+        return refused_in_words(request, reply)
+
+
 class FailsOnLargeQuantities(ReferenceServer):
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         if tool.name == "add_stock" and arguments["amount"].quantity > 500:
@@ -296,6 +315,7 @@ TWINS = (
     PropertyTwin("a tool that refuses a value its definition allows", RefusesNull, _words("calls-valid"), calls=1),
     PropertyTwin("a tool that crashes on a call with one thing wrong", LooksAtTextBeforeTheModel, _words("calls-invalid"), calls=2),
     PropertyTwin("a refused call leaves traces", RefusesLate, _words("calls-refused-harmless"), calls=3),
+    PropertyTwin("a call refused in words takes back those before it", RollsBack, _words("calls-refused-harmless"), calls=8),
     PropertyTwin("a random reward", RandomReward, _words("repeat-deterministic")),
     PropertyTwin("verify forgets what was done", VerifyConsumes, _words("repeat-verify"), calls=1),
     PropertyTwin("verify clears the state", VerifyEmpties, _words("repeat-verify-pure"), calls=2),

@@ -18,6 +18,7 @@ from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
+from tests.twins.innocent import WrongMovesCount
 from tests.twins.twin import dataset
 
 Json = dict[str, Any]
@@ -82,6 +83,7 @@ class Shares(ReferenceServer):
 
 NOISY: dict[str, Callable[[], ASGIApp]] = {
     **{f"reward {chance}": partial(NoisyReward, chance) for chance in (0.1, 0.5)},
+    "wrong moves count": WrongMovesCount,
     **{f"replies {chance}": partial(NoisyReplies, chance) for chance in (0.1,)},
     "what sessions share": Shares,
 }

@@ -47,7 +47,7 @@ ZOO: Mapping[str, tuple[Planted, ...]] = MappingProxyType(
             _must("keyed_by_warehouse", _APART, _SHARED),
             _must("only_twenty", "isolation-crowded", "session"),
             _must("renamed_argument", _SCHEMA, "count"),
-            _must("nan_for_untouched", _NUMBER, "number"),
+            _must("nan_for_untouched", f"{_NUMBER} verify-scores-rows", "number|NaN"),
         ),
         "calendar_litestar": (
             _must("enum_member_refused", _SCHEMA, "lunch"),

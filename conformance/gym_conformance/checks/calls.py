@@ -19,13 +19,17 @@ from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
-from gym_conformance.trajectories.execute import TrajectoryRun, run
+from gym_conformance.session.refusals import says_error
+from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known_disturbed, with_bounds, with_each_tool_spoilt
 from gym_conformance.trajectories.generate import disturbed, trajectories
-from gym_conformance.trajectories.outcome import Outcome, StepOutcome
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, masked, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, without_surrogates
 
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
+
+#: Runs without the calls before a refused one: what differs among them is left out.
+_FORGETFUL = 3
 
 
 @property_check(
@@ -122,11 +126,13 @@ async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
     deep=True,
 )
 async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory with and without a refused call (4xx) in the middle; everything else must be the same.
+    """Runs a trajectory with and without a refused call in the middle; everything else must be the same.
 
-    Whatever differs between two runs without it is not compared.
+    A 4xx is a refusal. So is a 2xx that tells an error, but there the call may be a move like any other: it counts only if
+    later replies are as though the calls before it had never been made. Whatever differs between two runs without it is
+    not compared.
 
-    Source: simple_agent/app.py (0.4.0) continues after any error reply.
+    Source: simple_agent/app.py (0.4.0) continues after any reply.
     """
     noisy = schedule.trajectories[0]
     plain = noisy.without_noise()
@@ -136,13 +142,37 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     async def again(channel: Channel) -> Outcome:
         return await run(trial.gym, channel, noisy)
 
-    if any(not is_error(step.status) for step in disturbing.refusals):
+    in_words = [step for step in disturbing.refusals if not is_error(step.status)]
+    if any(step.source is None or not says_error(step.source) for step in in_words):
         raise NotApplicable("the call was not refused")
     if any(is_crash(step.status) for step in disturbing.refusals):
         raise NotApplicable("the call crashed the server: the finding of calls-invalid")
-    if difference := await Solo(trial, plain).beyond_chance(outcome, again):
-        raise Violation(
-            f"{difference.step} answers {difference.expected!r}, as without the refused call",
-            f"{difference.actual!r}",
-            "The tool changes state before it has checked its arguments.",
-        )
+    if not (difference := await Solo(trial, plain).beyond_chance(outcome, again)):
+        return
+    if in_words and not await _undone(trial, noisy, difference):
+        raise NotApplicable("the call was refused in words alone, and may be a move like any other")
+    raise Violation(
+        f"{difference.step} answers {difference.expected!r}, as without the refused call",
+        f"{difference.actual!r}",
+        _ROLLED_BACK if in_words else "The tool changes state before it has checked its arguments.",
+    )
+
+
+_ROLLED_BACK = (
+    "The refused call takes the calls before it back, such as by a rollback of a transaction that nobody has committed: "
+    "commit each call that has succeeded, or roll back to a savepoint."
+)
+
+
+async def _undone(trial: Trial, noisy: Trajectory, difference: Difference) -> bool:
+    """Whether a later call is answered as though none had been made before the refused one."""
+    first, place = min(noisy.noise), int(difference.place[0])
+    forgetful = noisy.without_noise().without(range(first))
+    if place <= first or place > len(forgetful.calls) + first:
+        return False  # before the refused call, or the reward, which a wrong move may cost by design
+    expected, *others = [Outcome(each.calls) for each in await run_each(trial.gym, [forgetful] * _FORGETFUL)]
+    mask = frozenset[Place]().union(*(volatile(expected, other) for other in others))
+    came = await run(trial.gym, Channel(trial.gym.endpoint), noisy)
+    found = differences(expected, Outcome(came.calls[first:]), mask)
+    there = (place - 1 - first, *difference.place[1:])
+    return not masked(there, mask) and all(each.of_time for each in found)

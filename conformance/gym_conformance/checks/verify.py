@@ -415,9 +415,9 @@ async def verify_floor(trial: Trial, row: Row) -> None:
         raise NotApplicable("its best recorded rollout makes no call either")
     if trial.gym.endpoint.groups.size > 1:
         best = await _beside_its_group(trial, row, rollouts[0], best)
-    for output, name in (
-        (response([]), "an empty output"),
-        (DO_NOTHING.response, "a message that does nothing"),
+    for output, name, hint in (
+        (response([]), "an empty output", _IGNORES),
+        (DO_NOTHING.response, "a message that does nothing", _BELIEVES),
     ):
         reward = (await _scored(trial, row, output)).get("reward")
         if is_number(reward) and reward >= best:
@@ -426,8 +426,14 @@ async def verify_floor(trial: Trial, row: Row) -> None:
             raise Violation(
                 f"less than {best}, the best recorded reward",
                 f"{reward} for {name}",
-                "The scorer ignores what the policy did, or compares with a state that needs no change.",
+                hint,
             )
+
+
+_IGNORES = "The scorer ignores what the policy did, or compares with a state that needs no change."
+_BELIEVES = (
+    "The scorer takes words such as 'done' for the deed, or any message for an answer: an empty output earns less."
+)
 
 
 async def _beside_its_group(trial: Trial, row: Row, rollout: Rollout, recorded: float) -> float:

@@ -155,7 +155,11 @@ def with_long_number(row: Row, text: str) -> Degenerate | None:
     """The row's answer with numbers of 5,000 digits in the place of its last ones; None where it has none."""
     start = max(0, len(text) - _ENDING)
     longer, numbers = re.subn(r"\d+", _DIGITS, text[start:])
-    return Degenerate(f"{LONG_NUMBER}, as {row} is answered", (message(text[:start] + longer),), row=row) if numbers else None
+    return (
+        Degenerate(f"{LONG_NUMBER}, as {row} is answered", (message(text[:start] + longer),), row=row)
+        if numbers
+        else None
+    )
 
 
 def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:

@@ -24,9 +24,19 @@ _NO: Final = re.compile(
     re.IGNORECASE,
 )
 
+_ERROR: Final = re.compile(r"\W*error\b", re.IGNORECASE)
+
 
 def says_no(reply: Reply) -> bool:
     """Whether the reply may be a refusal of the arguments: by its status, or in a 2xx by its words."""
     if is_success(reply.status):
         return bool(_NO.search(reply.text))
     return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
+
+
+def says_error(reply: Reply) -> bool:
+    """Whether a reply of any status tells an error in a form that nothing else has: `{"error": ...}`, `{"ok": false}`, `Error: ...`."""
+    said = reply.said
+    if isinstance(said, dict):
+        return bool(said.get("error") or said.get("errors")) or said.get("ok", said.get("success")) is False
+    return isinstance(said, str) and _ERROR.match(said) is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
-from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory, resolve
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory, is_reference, resolve
 from gym_schemas import NoValue, admits, boundary_values, minimal, whole
 
 #: Trajectories that are known to mean something, for the properties of one session.
@@ -28,6 +28,9 @@ _VARIED, _BEFORE = 4, 12
 
 #: Trajectories whose calls are repeated with a name that is not there, and so many of these calls.
 _STRANGE_ONES, _STRANGE_CALLS = 3, 12
+
+#: Reads that are made again in the end.
+_AGAIN = 3
 
 #: No environment knows it.
 _NOBODY = "Qzxvwkj"
@@ -116,16 +119,30 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
 
 
 def _with_strange_names(trajectory: Trajectory) -> Iterator[Trajectory]:
-    """The trajectory with a call repeated just after it, one of its texts a name that nobody knows, for each tool and text."""
+    """The trajectory with a call repeated just after it, one of its texts a name that nobody knows, for each tool and text.
+
+    What it has read it reads again in the end.
+    """
+    reads = [call for call in trajectory.calls if is_read(call.name)]
+    longer = replace(trajectory, calls=(*trajectory.calls, *reads[-_AGAIN:]))
     tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
     seen = set[tuple[str, str]]()
     for at, call in enumerate(trajectory.calls):
-        texts = call.arguments.items() if isinstance(call.arguments, dict) and not is_read(call.name) else ()
-        for key in [key for key, value in texts if isinstance(value, str) and (call.name, key) not in seen]:
-            seen.add((call.name, key))
-            strange = {**call.arguments, key: _NOBODY}
-            if admits(tools.get(call.name, {}), resolve(strange, [])):
-                yield trajectory.with_noise(at + 1, Call(call.name, strange))
+        for name, strange in () if is_read(call.name) else _strange(call.arguments):
+            if (call.name, name) not in seen and admits(tools.get(call.name, {}), resolve(strange, [])):
+                yield longer.with_noise(at + 1, Call(call.name, strange))
+            seen.add((call.name, name))
+
+
+def _strange(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The value with one of its texts replaced by a name that nobody knows, for each, and what the text is called."""
+    if isinstance(value, str):
+        yield name, _NOBODY
+    elif isinstance(value, dict) and not is_reference(value):
+        for key, inner in value.items():
+            yield from ((found, {**value, key: strange}) for found, strange in _strange(inner, key))
+    elif isinstance(value, list) and value:
+        yield from ((found, [strange, *value[1:]]) for found, strange in _strange(value[0], name))
 
 
 def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
@@ -172,13 +189,14 @@ def at_once(knowledge: Knowledge) -> list[Schedule]:
 
 
 def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:
-    """The whole crowd in the midst of a trajectory, of sessions that make a call each."""
+    """The whole crowd after a trajectory's calls, of sessions that make a call each; then its reads again, and its verify."""
     found = known(knowledge)
     if not found:
         return []
     patient, other = found[0], found[1 % len(found)]
-    begun = 1 + len(patient.calls) // 2
-    return [crowded_by(patient, other.without(range(1, len(other.calls))), crowd, begun)]
+    reads = [call for call in patient.calls if is_read(call.name)] or bare_reads(patient.row)
+    whole = replace(patient, calls=(*patient.calls, *reads[-_AGAIN:]))
+    return [crowded_by(whole, other.without(range(1, len(other.calls))), crowd, 1 + len(patient.calls))]
 
 
 def in_turn(trajectories: Sequence[Trajectory]) -> Iterator[int]:
@@ -188,17 +206,26 @@ def in_turn(trajectories: Sequence[Trajectory]) -> Iterator[int]:
 
 
 def bare_reads(row: Row) -> list[Call]:
-    """Calls of the tools that need not be told anything, if they read or take no arguments at all."""
+    """Calls of the tools that need not be told anything of what is there, if they read or take no arguments at all."""
     tools = [tool for tool in row.tools if is_read(tool.name) or not tool.parameters.get("properties")]
     calls = ((tool, plain_arguments(tool)) for tool in tools)
     return [
-        Call(tool.name, plain) for tool, plain in calls if plain is not None and not any(map(_told, plain.values()))
+        Call(tool.name, plain)
+        for tool, plain in calls
+        if plain is not None and not any(_told(tool, key, value) for key, value in plain.items())
     ]
 
 
-def _told(value: Any) -> bool:
+#: Where a definition says one of these of a text, its plainest value means something.
+_SAYS_WHICH = frozenset({"enum", "const", "pattern"})
+
+
+def _told(tool: Tool, key: str, value: Any) -> bool:
     """Whether an argument is a text or a list, of which the plainest means nothing."""
-    return isinstance(value, str | list)
+    properties = tool.parameters.get("properties")
+    schema = properties.get(key) if isinstance(properties, dict) else None
+    says_which = isinstance(schema, dict) and not _SAYS_WHICH.isdisjoint(schema)
+    return isinstance(value, str | list) and not (isinstance(value, str) and says_which)
 
 
 def plain_arguments(tool: Tool) -> dict[str, Any] | None:
