@@ -137,7 +137,7 @@ ZOO: Mapping[str, tuple[Planted, ...]] = MappingProxyType(
             _must("shared_fund", _APART, _SHARED),
             _must("enum_member_refused", _SCHEMA, "voucher"),
             _must("renamed_argument", _SCHEMA, "city"),
-            _must("argument_ignored", "drift-argument-ignored", "city"),
+            _should("argument_ignored", "repeat-recorded", "change_address"),
             _must("crash_on_arguments", "verify-malformed-calls verify-degenerate", "500"),
         ),
     }

@@ -166,7 +166,8 @@ class Counting:
         if question is Question.GOLD and 2 * self.hit > self.checked:
             left = self.unchecked + Counter({"what was learned is not how these rows are answered": self.checked})
             return RowTally((), 0, left)
-        worst = sorted(self.hits, key=lambda hit: (hit.score.reward or 0.0) * (1 if question is Question.GOLD else -1))
+        sign = 1 if question is Question.GOLD else -1
+        worst = sorted(self.hits, key=lambda hit: ((hit.score.reward or 0.0) * sign, hit.row.source.line))
         return RowTally(tuple(worst), self.checked, self.unchecked, self.chance, self.hit)
 
 

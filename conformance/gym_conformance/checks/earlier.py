@@ -113,13 +113,14 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         *(make for probe in (*probes, *_reads_of(found, probes)) for make in _around(trial, probe, found)),
         *_where_it_ends(trial, found),
         *(make for trajectory in found for make in _by_name(trial, trajectory, found)),
-        *await _by_number(trial, found),
         *_by_answer(trial),
     ]
-    for make in await _suspected(trial, makers, knowledge.sessions_in(_BATCH_SECONDS, at_most=FEW)):
+    suspected = await _suspected(trial, makers, knowledge.sessions_in(_BATCH_SECONDS, at_most=FEW))
+    alone = await _by_number(trial, found)  # beside others no sum moves by the same twice
+    for make in (*suspected, *alone):
         await _expect_none(trial, make())
     looked = await _expect_unchanged_afresh(trial, found)
-    trial.note = f"{len(makers)} pairs of sessions" + (
+    trial.note = f"{len(makers) + len(alone)} pairs of sessions" + (
         f", and {looked} more on a process started for it" if looked else ""
     )
 
@@ -399,8 +400,14 @@ async def _by_number(trial: Trial, found: Sequence[Trajectory]) -> list[_Maker]:
         return _Likeness(trial, partial(after, between=other), partial(after, between=trajectory), told)
 
     twice = await run_each(trial.gym, [trajectory for trajectory in found for _ in range(2)])
-    moves = [one for one, first, second in zip(found, twice[::2], twice[1::2], strict=True) if volatile(first, second)]
+    moves = [one for one, first, second in zip(found, twice[::2], twice[1::2], strict=True) if _moves(first, second)]
     return [partial(moving, one, other) for one in moves if (other := with_other_numbers(one))]
+
+
+def _moves(first: Outcome, second: Outcome) -> bool:
+    """Whether a number differs that says neither a time nor what sound servers share."""
+    numbers = (one for one in differences(first, second) if isinstance(one.expected, int | float) and not one.of_time)
+    return any(isinstance(one.actual, int | float) and not by_design(one.place) for one in numbers)
 
 
 def _by_answer(trial: Trial) -> Iterator[_Maker]:

@@ -142,24 +142,22 @@ _SEARCH: Final = {
 LONG_NUMBER: Final = "number of 5,000 digits"
 OPEN_BRACKETS: Final = "brackets that are never closed"
 _DIGITS: Final = "7" * 5_000
-_NESTED: Final = 100_000
+_NESTED: Final = 20_000
 
 #: How answers are given that scorers look for.
 _ANSWER_FORMS: Final = ("\\boxed{{{}}}\n", "<answer>{}</answer>\n", "#### {}\n", "The answer is {}")
 
-#: Numbers are looked for in so many characters at the end of an answer.
-_ENDING: Final = 400
+#: Numbers at the end of an answer that are made longer.
+_LAST: Final = 3
 
 
 def with_long_number(row: Row, text: str) -> Degenerate | None:
     """The row's answer with numbers of 5,000 digits in the place of its last ones; None where it has none."""
-    start = max(0, len(text) - _ENDING)
-    longer, numbers = re.subn(r"\d+", _DIGITS, text[start:])
-    return (
-        Degenerate(f"{LONG_NUMBER}, as {row} is answered", (message(text[:start] + longer),), row=row)
-        if numbers
-        else None
-    )
+    parts = re.split(r"\d+", text)
+    numbers = re.findall(r"\d+", text)
+    longer = [*numbers[:-_LAST], *(_DIGITS for _ in numbers[-_LAST:])]
+    said = "".join(part + number for part, number in zip(parts, [*longer, ""], strict=True))
+    return Degenerate(f"{LONG_NUMBER}, as {row} is answered", (message(said),), row=row) if numbers else None
 
 
 def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:

@@ -43,8 +43,13 @@ def own(row: Row) -> dict[str, Any]:
 
 
 def takes_any_word(schema: Any) -> bool:
-    """Whether a text's definition takes any word."""
-    if not isinstance(schema, dict) or schema.get("type") != "string" or not schema.keys() <= FREE:
+    """Whether a text's definition takes any word; it may allow null beside that."""
+    if not isinstance(schema, dict):
+        return False
+    for key in ("anyOf", "oneOf"):
+        if isinstance(branches := schema.get(key), list) and schema.keys() <= FREE | {key}:
+            return any(map(takes_any_word, branches)) and len(branches) - branches.count({"type": "null"}) == 1
+    if schema.get("type") not in ("string", ["string", "null"], ["null", "string"]) or not schema.keys() <= FREE:
         return False
     longest = schema.get("maxLength", _WORD)
     return isinstance(longest, int) and longest >= _WORD
