@@ -129,6 +129,11 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     reply = await trial.verify(session, output.response)
     if not output.stock and _refused_by_type(reply):
         raise NotApplicable("NeMo Gym's own types refuse it; see verify-framework-types")
+    if output.row and reply.status != HTTPStatus.OK:
+        said = message(trial.gym.recorded[output.row][0].last_text)
+        if (await trial.verify(await trial.open(output.row), response([said]))).status != HTTPStatus.OK:
+            raise NotApplicable("its own answer is not scored either; see verify-scores-rows")
+        trial.channel.exchanges[-2:] = []
     long = output.name.startswith((LONG_NUMBER, OPEN_BRACKETS))
     expect_status(reply, [HTTPStatus.OK], _TOO_LONG if long else _UNEXPECTED)
 

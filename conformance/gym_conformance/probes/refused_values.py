@@ -144,22 +144,22 @@ async def _refused_in_place(
     async for name, wrong, wrongly, own, strange in _surely_wrong(place, call, nodes, told=told):
         if alike(Answer(reply, own), Answer(wrongly, strange)) or _alike_at(name, reply, own, wrongly, strange):
             because = f"{was}; {short(wrong)}, which is surely wrong, is answered alike"
-            mended = await _mended(place, nodes)
-            if mended is None:
-                return RefusedCall(name, call, reply, because)
-            argument, taken = mended
-            return RefusedCall(argument, call, reply, f"{because}, and {short(taken)} is taken")
+            argument, beside = await _mended(place, nodes, reply)
+            return RefusedCall(argument or name, call, reply, because + beside)
     return None
 
 
-async def _mended(place: _Place, nodes: Mapping[str, Schema]) -> tuple[str, Any] | None:
-    """The argument of which another value is taken, and the call that has it."""
+async def _mended(place: _Place, nodes: Mapping[str, Schema], refusal: Reply) -> tuple[str, str]:
+    """The argument of which another value is taken, or else is not refused so, and what shows it; '' where none is."""
+    otherwise = "", ""
     for name, node in nodes.items():
         for value in islice(map(whole, boundary_values(node)), _MENDS) if name in place.base else ():
             call, reply = await place.ask({**place.base, name: value})
             if is_success(reply.status) and not says_no(reply):
-                return name, call
-    return None
+                return name, f", and {short(call)} is taken"
+            if not otherwise[0] and not alike(Answer(refusal, (place.base[name],)), Answer(reply, (value,))):
+                otherwise = name, f", and {short(call)} is not"
+    return otherwise
 
 
 def _alike_at(name: str, reply: Reply, own: tuple[Any, ...], wrongly: Reply, strange: tuple[Any, ...]) -> bool:

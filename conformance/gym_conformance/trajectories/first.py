@@ -114,12 +114,13 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
         call = trajectory.calls[min(at + 1, len(trajectory.calls)) - 1]
         spoilt = {**call.arguments, next(iter(call.arguments), "unknown"): {"unexpected": []}}
         found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, spoilt)]
-    strange = (each for trajectory in known(knowledge)[:_STRANGE_ONES] for each in _with_strange_names(trajectory))
+    writing = (one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls))
+    strange = (each for one in islice(writing, _STRANGE_ONES) for each in _with_strange_names(one))
     return [*found, *(Schedule((trajectory,)) for trajectory in islice(strange, _STRANGE_CALLS))]
 
 
 def _with_strange_names(trajectory: Trajectory) -> Iterator[Trajectory]:
-    """The trajectory with a call repeated just after it, one of its texts a name that nobody knows, for each tool and text.
+    """The trajectory with a tool's last call repeated just after it, one of its texts a name that nobody knows, for each.
 
     What it has read it reads again in the end.
     """
@@ -127,7 +128,7 @@ def _with_strange_names(trajectory: Trajectory) -> Iterator[Trajectory]:
     longer = replace(trajectory, calls=(*trajectory.calls, *reads[-_AGAIN:]))
     tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
     seen = set[tuple[str, str]]()
-    for at, call in enumerate(trajectory.calls):
+    for at, call in reversed(list(enumerate(trajectory.calls))):
         for name, strange in () if is_read(call.name) else _strange(call.arguments):
             if (call.name, name) not in seen and admits(tools.get(call.name, {}), resolve(strange, [])):
                 yield longer.with_noise(at + 1, Call(call.name, strange))
