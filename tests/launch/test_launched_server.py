@@ -88,11 +88,11 @@ def test_data_that_a_library_wants_downloaded_is_named(tmp_path: Path) -> None:
     assert reason(failure, Env("env", tmp_path), "python") == needs
 
 
-def test_an_application_that_is_not_there(tmp_path: Path) -> None:
-    (tmp_path / "drill.py").write_text("")
+@pytest.mark.parametrize(("code", "why"), [("x = 1", "drill has no attribute app"), ("app = 1", "drill:app is a int")])
+def test_an_application_that_is_not_there(tmp_path: Path, code: str, why: str) -> None:
     server = application(tmp_path, "")
-    (tmp_path / "drill.py").write_text("x = 1")
-    with pytest.raises(NotLaunched, match="drill has no attribute app"), server:
+    (tmp_path / "drill.py").write_text(code)
+    with pytest.raises(NotLaunched, match=why), server:
         pass
 
 
