@@ -1,6 +1,7 @@
 """`--gym-env` as its users meet it, with ASGI applications, which need no nemo-gym."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -95,12 +96,13 @@ def test_node_ids_choose_among_many(pytester: pytest.Pytester) -> None:
     assert "gym/one.app/live" not in _run(pytester, *many, "gym/two.app", "-k", "live").stdout.str()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupted(pytester: pytest.Pytester, number: signal.Signals) -> None:
-    """It is stopped while the server hangs in a check; nothing is left of either."""
+    """It is stopped while the server hangs in a check; nothing is left of either, nor of the log."""
     hangs = dedent(
         """
         import asyncio, os
+        open("guard", "w").write(str(os.getppid()))
         open("pid", "w").write(str(os.getpid()))
         inner = app
         async def app(scope, receive, send):
@@ -112,13 +114,17 @@ def test_interrupted(pytester: pytest.Pytester, number: signal.Signals) -> None:
     )
     pytester.makepyfile(hangs=_FINE + hangs)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--gym-env", "hangs:app"]
-    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    environment = os.environ | {"TMPDIR": str(temporary := pytester.mkdir("temporary"))}
+    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     try:
         server = written(pytester.path / "pid")
         written(pytester.path / "hanging")
+        assert [*temporary.glob("gym-conformance-*")]
         run.send_signal(number)
         run.wait(30)
         assert gone(server)
+        assert gone(written(pytester.path / "guard"))
+        assert not [*temporary.glob("gym-conformance-*")]
     finally:
         run.kill()
         run.wait()

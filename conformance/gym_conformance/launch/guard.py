@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -148,8 +149,10 @@ def main() -> None:
     except OSError as error:
         message = f"a working interpreter: {command[0]}: {error.strerror}"
         said = {"failed": {"type": "LaunchError", "bases": [], "message": message}}  # as the child would say it
-    with suppress(OSError):
+    try:
         os.write(1, json.dumps(said).encode() + b"\n")
+    except OSError:  # our parent was killed: nobody reads the log any more, nor removes it
+        shutil.rmtree(Path(path).parent, ignore_errors=True)
     os.killpg(0, signal.SIGKILL)
 
 
