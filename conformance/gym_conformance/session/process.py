@@ -28,13 +28,13 @@ def allow_open_files(connections: int) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Seconds of processor time that a process and all below it have taken; 0 where that cannot be seen."""
+    """Seconds of processor time that a process and all below it have taken, those too that have ended; 0 where it is unseen."""
     try:
         process = psutil.Process(pid)
         spent = [each.cpu_times() for each in (process, *process.children(recursive=True))]
     except psutil.Error:
         return 0.0
-    return sum(each.user + each.system for each in spent)
+    return sum(each.user + each.system + each.children_user + each.children_system for each in spent)
 
 
 def census(pid: int) -> Census:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 IDLE_LIMIT = 256  # connections kept open for reuse: as many sessions as are ever driven at once
 
-#: Seconds after which one is not used again. Uvicorn closes it after 5 (its `timeout_keep_alive`), and where a process that
+#: Seconds after which one is not used again. Uvicorn closes it after 5, or 30 in nemo-gym's servers; and where a process that
 #: the server has forked meanwhile holds the socket, too, nothing tells that it is closed: a request on it hangs.
 IDLE_SECONDS = 4.0
 
