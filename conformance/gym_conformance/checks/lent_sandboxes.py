@@ -2,15 +2,15 @@
 
 import json
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from gym_conformance.checks.check import Level, Need, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER
 from gym_conformance.checks.trial import Trial, describe
 from gym_conformance.contract.endpoints import SANDBOX_ACCESS
-from gym_conformance.contract.session_cookies import NO_COOKIES
 from gym_conformance.session.contracts import post
+from gym_conformance.session.exchange import Reply, reply_of
 
 #: What says which sandbox it is: `DirectSandboxConnection` in nemo_gym/sandbox/access.py (0.5.1 on).
 _DESCRIPTOR: Final = "descriptor"
@@ -37,28 +37,25 @@ async def isolation_sandbox(trial: Trial, _: object) -> None:
     per resources session"; the form is that of `SandboxAccess` in nemo_gym/sandbox/access.py (0.5.1 on).
     """
     ask = post(SANDBOX_ACCESS, {})
-    first, second = [await session.send(ask) for session in (await trial.open(), await trial.open())]
-    stranger = await trial.channel.send(post(SANDBOX_ACCESS, {}, NO_COOKIES))
-    lent = []
-    for exchange in (first, second, stranger):
-        reply = exchange.reply
-        if reply is None or reply.status != HTTPStatus.OK:
-            if exchange is stranger:
-                continue
-            raise NotApplicable(f"no sandbox is lent: {describe(reply) if reply else 'no answer'}")
-        lent.append(_lent(reply.said, describe(reply)))
+    lent = [_lent(reply_of(await (await trial.open()).send(ask))) for _session in range(2)]
+    stranger = await trial.send(ask)
+    if stranger.status == HTTPStatus.OK:
+        lent.append(_lent(stranger))
     if len(set(lent)) < len(lent):
         hint = "Keep sandboxes by the session's id, and lend none to a request without a session."
         raise Violation("another sandbox for each session", f"the same one: {lent[0]}", hint)
 
 
-def _lent(said: Any, described: str) -> str:
-    """Which sandbox a reply of status 200 lends.
+def _lent(reply: Reply) -> str:
+    """Which sandbox a reply lends.
 
     Raises:
+        NotApplicable: none.
         Violation: it does not say.
     """
-    connection = said.get("connection") if isinstance(said, dict) else None
+    if reply.status != HTTPStatus.OK:
+        raise NotApplicable(f"no sandbox is lent: {describe(reply)}")
+    connection = reply.said.get("connection") if isinstance(reply.said, dict) else None
     if not isinstance(connection, dict) or not isinstance(connection.get(_DESCRIPTOR), dict):
-        raise Violation("a connection with a descriptor", described, "Answer with a SandboxAccess.")
+        raise Violation("a connection with a descriptor", describe(reply), "Answer with a SandboxAccess.")
     return json.dumps(connection[_DESCRIPTOR], sort_keys=True)

@@ -10,7 +10,6 @@ from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER
 from gym_conformance.checks.trial import Trial, describe, expect_status, refuse_made_up
 from gym_conformance.contract.endpoints import CLOSE, CLOSE_CAPABILITY, SEED_SESSION, WEB_SESSION_ID
-from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Exchange, reply_of
@@ -57,11 +56,9 @@ class _WebSession:
             raise Untestable(f"a web session: {SEED_SESSION} answers {describe(reply)} to a row with {WEB_SESSION_ID}")
         return seeded
 
-    async def _send(
-        self, path: str, fields: dict[str, Any], capability: str, cookies: Cookies = NO_COOKIES
-    ) -> Exchange:
+    async def _send(self, path: str, fields: dict[str, Any], capability: str) -> Exchange:
         identity = {WEB_SESSION_ID: self.id, CLOSE_CAPABILITY: capability}
-        return await self._trial.channel.send(post(path, fields | identity, cookies))
+        return await self._trial.channel.send(post(path, fields | identity))
 
 
 def _session_of(seeded: Exchange) -> object:
