@@ -96,7 +96,7 @@ def test_node_ids_choose_among_many(pytester: pytest.Pytester) -> None:
     assert "gym/one.app/live" not in _run(pytester, *many, "gym/two.app", "-k", "live").stdout.str()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted(pytester: pytest.Pytester, number: signal.Signals) -> None:
     """It is stopped while the server hangs in a check; nothing is left of either, nor of the log."""
     hangs = dedent(
