@@ -245,6 +245,7 @@ class MockGym:
         self._host.close(last=self._client.close)
 
     def __enter__(self) -> Self:
+        self._host.ensure_open()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -42,8 +42,9 @@ class Host:
 
         Raises:
             OSError: the port is taken, or the host is not this machine's.
-            RuntimeError: the application does not start.
+            RuntimeError: the application does not start, or this host is closed.
         """
+        self.ensure_open()
         listener = listen(host, port, at_once=not after)
         url = base_url(host, listener.getsockname()[1])
         starting = self._start_late if after else self._start
@@ -56,6 +57,15 @@ class Host:
         if isinstance(app, App):
             app.url = url
         return url
+
+    def ensure_open(self) -> None:
+        """Go on only until it is closed.
+
+        Raises:
+            RuntimeError: it is.
+        """
+        if not self._thread.is_alive():
+            raise RuntimeError("it is closed, and its servers with it; make another one")
 
     async def end(self, url: str) -> None:
         """End one server as a crash would, from within the event loop: its open requests break off."""

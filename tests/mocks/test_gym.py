@@ -242,3 +242,12 @@ def test_each_rollout_on_its_own_route(gym: MockGym) -> None:
     ]
     assert [rollout["reward"] for rollout in collect(gym, rows, parallel=20)] == [1.0] * 100
     assert {len(gym.policy.calls.of(route.name)) for route in routes} == {2}
+
+
+def test_a_gym_that_is_closed_is_not_entered_again() -> None:
+    with MockGym() as gym:
+        pass
+    with pytest.raises(RuntimeError, match="make another"), gym:
+        pass
+    with pytest.raises(RuntimeError, match="make another"):
+        gym.add_model("late", gym.policy)

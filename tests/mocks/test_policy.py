@@ -285,3 +285,10 @@ def test_what_is_no_turn_is_an_error_of_openais_form(client: httpx.Client, polic
 
 def test_what_is_not_served_is_named(client: httpx.Client) -> None:
     assert client.post("/v1/embeddings", json={}).json()["error"]["message"] == "POST /v1/embeddings: Not Found"
+
+
+@pytest.mark.parametrize("function", ["get_weather", 5, None])
+def test_a_function_that_is_no_object_is_none(client: httpx.Client, function: Any) -> None:
+    called = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "function": function}]}
+    asked = {"messages": [*HELLO["messages"], called], "tools": [{"type": "function", "function": function}]}
+    assert client.post("/v1/chat/completions", json=asked).status_code == 200

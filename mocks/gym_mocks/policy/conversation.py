@@ -107,7 +107,7 @@ class PolicyRequest:
     @cached_property
     def tools(self) -> dict[str, dict[str, Any]]:
         """The JSON Schema of each function tool's parameters, by name."""
-        declared = (tool.get("function", tool) for tool in _objects(self.body.get("tools")))
+        declared = _objects([tool.get("function", tool) for tool in _objects(self.body.get("tools"))])
         schemas = ((tool.get("name"), tool.get("parameters", tool.get("input_schema"))) for tool in declared)
         return {name: schema or {} for name, schema in schemas if isinstance(name, str)}
 
@@ -203,7 +203,7 @@ def _chat(body: Mapping[str, Any]) -> Iterator[Segment]:
         elif role != "assistant":
             yield Prompt(role, text)
         else:
-            functions = [call.get("function") or {} for call in _objects(message.get("tool_calls"))]
+            functions = _objects([call.get("function") for call in _objects(message.get("tool_calls"))])
             calls = [ToolCall(str(each.get("name")), str(each.get("arguments"))) for each in functions]
             reasoning = _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
             yield merged_turn(reasoning, text, _text(message.get("refusal")), calls)
