@@ -250,4 +250,4 @@ def test_a_gym_that_is_closed_is_not_entered_again() -> None:
     with pytest.raises(RuntimeError, match="make another"), gym:
         pass
     with pytest.raises(RuntimeError, match="make another"):
-        gym.add_model("late", gym.policy)
+        gym.add_policy("late", FakePolicy())
