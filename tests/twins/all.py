@@ -16,6 +16,7 @@ from tests.twins import (
     step,
     tools,
     typed,
+    unrecorded,
     verify,
     whatever,
 )
@@ -37,6 +38,7 @@ _MODULES = (
     resources,
     metrics,
     whatever,
+    unrecorded,
     of_main,
     innocent,
 )

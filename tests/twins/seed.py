@@ -16,7 +16,7 @@ AFTER_VERIFY = """verify-degenerate verify-malformed-calls verify-framework-type
     verify-malformed repeat-recorded repeat-declares-stateless reward-form reward-extra-read
     reward-claim resources-loop-free metrics-shape metrics-order seed-reads-row
     calibration-gold calibration-floor calibration-swap calibration-pressed calibration-strict calibration-deeds
-    calibration-odd calibration-separates"""
+    calibration-odd calibration-separates verify-failure-kind"""
 NEED_COOKIE = "cookie-sent-again cookie-tampered cookie-unsigned-id cookie-signing-key cookie-foreign"
 
 

@@ -55,6 +55,23 @@ class NoisyReplies(ReferenceServer):
         return {"answer": result, "mood": random.random() < self.chance}  # noqa: S311
 
 
+class FallsWithTheTime(ReferenceServer):
+    """Whoever takes long earns less, as a reward for haste has it; beside others everything takes longer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seeded: dict[str, float] = {}
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.seeded[session_id] = time.monotonic()
+        return await super().seed(session_id, row)
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Any:
+        score = await super().score(session_id, row, response)
+        late = time.monotonic() - self.seeded.get(session_id, 0.0) > 0.015
+        return type(score)(score.reward - 0.25 * late, {})
+
+
 class Shares(ReferenceServer):
     """Replies have random ids, the time, numbers that count on over all sessions, and what comes from a cache."""
 
@@ -85,6 +102,7 @@ NOISY: dict[str, Callable[[], ASGIApp]] = {
     **{f"reward {chance}": partial(NoisyReward, chance) for chance in (0.1, 0.5)},
     "wrong moves count": WrongMovesCount,
     **{f"replies {chance}": partial(NoisyReplies, chance) for chance in (0.1,)},
+    "a reward that falls with the time": FallsWithTheTime,
     "what sessions share": Shares,
 }
 

@@ -24,9 +24,11 @@ FIXED = {check.id for check in CHECKS if not check.attempt} - OVER_MCP
 #: What a server keeps is seen from outside, in its process.
 KEPT = {"resources-kept", "resources-closed", "resources-seeds", "resources-session-kept"}
 
-#: The reference is of nemo-gym 0.4.0, neither a gymnasium-style server nor an environment server, and scores no groups.
+#: The reference is of nemo-gym 0.4.0, neither a gymnasium-style server nor an environment server; it scores no groups, and has
+#: neither pages nor defaults.
 OTHERS = {check for check in FIXED if check.startswith(("typed-", "web-", "step-", "run-"))} | {
-    *("resources-closed", "verify-in-groups", "verify-group-again", "isolation-sandbox", "verify-failure-kind")
+    *("resources-closed", "verify-in-groups", "verify-group-again", "isolation-sandbox", "verify-failure-kind"),
+    *("drift-default", "repeat-pages"),
 }
 
 #: They look at the data and send nothing.

@@ -204,6 +204,21 @@ class DecodesPieces(ReferenceServer):
         return await super().dispatch(replace(request, body="".join(pieces).encode()))
 
 
+def null_for_refusals(request: HttpRequest, reply: HttpReply) -> HttpReply:
+    """The text of a refusal is None, and what fails on it is caught."""
+    if b'"refusal"' not in request.body or reply.status != 200 or not isinstance(reply.body, bytes):
+        return reply
+    return replace(reply, body=json.dumps(json.loads(reply.body) | {"reward": None}).encode())
+
+
+def length_in_characters(_: HttpRequest, reply: HttpReply) -> HttpReply:
+    """It is written without escapes, and its length is counted before that."""
+    if not isinstance(reply.body, bytes):
+        return reply
+    text = json.dumps(json.loads(reply.body), ensure_ascii=False)
+    return replace(reply, body=text.encode(errors="replace")[: len(text)])
+
+
 TWINS: tuple[Twin, ...] = (
     twin(
         "a row that does not fit verify",
@@ -240,8 +255,10 @@ TWINS: tuple[Twin, ...] = (
         reward(-(10**400)),
         untestable="verify-reward-components",
     ),
+    twin("reward null for a refusal", "verify-degenerate", changed("/verify", null_for_refusals)),
     twin("reward is a bare NaN", "verify-scores-rows", changed("/verify", bare_nan), untestable=AFTER_VERIFY),
     twin("echo without the request", "verify-echoes", edited("/verify", without("responses_create_params"))),
+    twin("a length in characters", "verify-echoes", changed("/verify", length_in_characters)),
     twin("a body that is decoded piece by piece", "verify-echoes", DecodesPieces),
     twin("echo without the reasoning", "verify-echoes", output(no_summaries)),
     twin("echo without token fields", "verify-echoes-tokens", output(without(*TOKENS))),

@@ -4,6 +4,7 @@ Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session
 all sessions share, and that no seed resets, is the commonest leak that shipped.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,7 +35,6 @@ from gym_conformance.trajectories.before_and_after import (
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
 from gym_conformance.trajectories.execute import FEW, beside, run, run_each, run_schedule
 from gym_conformance.trajectories.first import bare_reads, known
-from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import (
     Difference,
@@ -55,7 +55,7 @@ from gym_conformance.trajectories.renaming import (
     with_other_numbers,
     word,
 )
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
 
 #: Trajectories that are tried under other names, and sets of names of each.
 _TRAJECTORIES, _SETS = 3, 2
@@ -76,6 +76,11 @@ _STORE: Final = (
     "One store for all sessions: a module or class attribute, a default argument such as [] or {}, which is made once, or "
     "a store keyed by the row, its task or a name in it. Keep it by the session's id, and make it anew with each seed."
 )
+_NUMBER: Final = re.compile(r"\d+(\.\d+)?")
+
+#: Zeros that may follow a number: fewer than these, and another number of them each time.
+_ZEROS: Final = 180
+
 _CACHED: Final = "The score is kept under the answer alone: what it is kept under must name the row, too."
 
 
@@ -113,7 +118,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         *(make for probe in (*probes, *_reads_of(found, probes)) for make in _around(trial, probe, found)),
         *_where_it_ends(trial, found),
         *(make for trajectory in found for make in _by_name(trial, trajectory, found)),
-        *_by_answer(trial),
+        *_by_answer(trial, found),
     ]
     suspected = await _suspected(trial, makers, knowledge.sessions_in(_BATCH_SECONDS, at_most=FEW))
     alone = await _by_number(trial, found)  # beside others no sum moves by the same twice
@@ -410,20 +415,28 @@ def _moves(first: Outcome, second: Outcome) -> bool:
     return any(isinstance(one.actual, int | float) and not by_design(one.place) for one in numbers)
 
 
-def _by_answer(trial: Trial) -> Iterator[_Maker]:
+def _by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
     """What an answer earns on a row, after it was given to another row.
 
-    A word that nobody has said before stands before the answer, so that no earlier score of it is known.
+    No earlier score of it is known: a word that nobody has said before stands before it, or zeros follow its number.
     """
-    said = ((row, rollouts[0]) for row, rollouts in trial.gym.recorded.items() if rollouts and rollouts[0].last_text)
-    own = next((followed(row, rollout) for row, rollout in said), None)
+    own = next((each for each in found if each.answer != PLAIN_ANSWER), None)
     other = next((Trajectory(row) for row in trial.gym.rows if own and row is not own.row), None)
     if own is None or other is None:
         return
     draw = Random()  # noqa: S311 - words, no secrets
+    lengths = iter(draw.sample(range(1, _ZEROS), _ZEROS - 1))
 
-    async def scored(channel: Channel, *, before: bool) -> Outcome:
-        answer = f"{word(draw)} {own.answer}"
+    def after_a_word() -> str:
+        return f"{word(draw)} {own.answer}"
+
+    def with_zeros() -> str:
+        return _NUMBER.sub(
+            lambda number: f"{number[0]}{'' if number[1] else '.'}{'0' * next(lengths, 1)}", own.answer, 1
+        )
+
+    async def scored(channel: Channel, *, new: Callable[[], str], before: bool) -> Outcome:
+        answer = new()
         if before:
             await run(trial.gym, channel, replace(own, answer=answer))
         reward = (await run(trial.gym, channel, replace(other, answer=answer))).reward
@@ -434,7 +447,9 @@ def _by_answer(trial: Trial) -> Iterator[_Maker]:
         ", as where the answer was not given to another row before",
         hint=_CACHED,
     )
-    yield partial(_Likeness, trial, partial(scored, before=True), partial(scored, before=False), told)
+    for new in (after_a_word, *([with_zeros] if _NUMBER.search(own.answer) else ())):
+        tried, control = [partial(scored, new=new, before=before) for before in (True, False)]
+        yield partial(_Likeness, trial, tried, control, told)
 
 
 async def _before_and_after(trial: Trial, schedule: Schedule) -> None:

@@ -34,6 +34,10 @@ _REPLACEMENT: Final = "\ufffd"
 #: Its bytes come in several pieces, and most of these end within a character.
 _LONG_TEXT: Final = "\u6f22" * 60_000
 
+#: What policies write beyond ASCII, and how much is shown of the end of a reply.
+_WORDS: Final = "Voil\u00e0 \u2013 \u6f22\u5b57, done."
+_END: Final = 60
+
 
 @check(
     "verify-echoes",
@@ -45,7 +49,7 @@ _LONG_TEXT: Final = "\u6f22" * 60_000
 async def verify_echoes(trial: Trial, _: object) -> None:
     """Verifies an output of reasoning, a call and a message, and compares the echo with it value by value.
 
-    Then a message of 180 KB whose characters have three bytes each, which come in several pieces. Keys that the server adds (defaults of its types) are fine; everything that was sent must come back.
+    Then a short message with characters beyond ASCII, whose reply must be whole; and one of 180 KB whose characters have three bytes each, which come in several pieces. Keys that the server adds (defaults of its types) are fine; everything that was sent must come back.
     Source: `BaseVerifyResponse` extends `BaseVerifyRequest` (every version); verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) pops both from the reply.
     """
     sent = response([reasoning("Let me see."), function_call(NO_SUCH_TOOL, '{"a": 1}'), message("Done.", "Really.")])
@@ -61,7 +65,21 @@ async def verify_echoes(trial: Trial, _: object) -> None:
         _texts(given), _texts(verdict["responses_create_params"]), "responses_create_params.input"
     ):
         raise Violation("every value that was sent", lost, hint)
+    await _expect_whole_reply(trial)
     await _expect_whole_characters(trial)
+
+
+async def _expect_whole_reply(trial: Trial) -> None:
+    """A reply whose length is counted in characters ends too early where one of them has several bytes."""
+    trial.channel.exchanges.clear()
+    session = await trial.open()
+    reply = await trial.verify(session, response([message(_WORDS)]))
+    if reply.status == HTTPStatus.OK and not reply.is_json:
+        raise Violation(
+            f"a reply in JSON to a message with {_WORDS!r} in it, as to one in ASCII",
+            f"no JSON; it ends with {reply.text[-_END:]!r}",
+            "Content-Length is the number of bytes that are sent, not of characters.",
+        )
 
 
 async def _expect_whole_characters(trial: Trial) -> None:

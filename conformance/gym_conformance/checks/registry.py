@@ -8,6 +8,7 @@ from gym_conformance.checks import (
     calibrated,
     calls,
     cookies,
+    defaults,
     drift,
     earlier,
     echo,
@@ -26,6 +27,7 @@ from gym_conformance.checks import (
     metrics,
     model,
     other_hosts,
+    pages,
     pauses,
     repeat,
     resources,
@@ -54,7 +56,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 
 _MODULES = (
-    *(live, seed, rows_read, cookies, tools, drift, mcp, mcp_calls, mcp_tokens),
+    *(live, seed, rows_read, cookies, tools, drift, defaults, mcp, mcp_calls, mcp_tokens),
     *(
         verify,
         whole_groups,
@@ -66,6 +68,7 @@ _MODULES = (
         told,
         lent_sandboxes,
         repeat,
+        pages,
         reward,
         calibrated,
         typed,

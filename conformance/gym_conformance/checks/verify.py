@@ -121,8 +121,8 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     """Verifies the first row with odd outputs: empty, cut off, reasoning only, malformed calls, NUL, very long and more.
 
     Recorded answers are verified in their own rows, with numbers of 5,000 digits in the place of theirs.
-    Each must be scored with 200. If NeMo Gym's own types cannot read an output, a 422 passes here, and
-    verify-framework-types reports it.
+    Each must be scored with 200, and with a finite number where a message that does nothing is. If NeMo Gym's own types
+    cannot read an output, a 422 passes here, and verify-framework-types reports it.
     Source: the output types in nemo_gym/openai_utils.py (0.4.0) admit them, and `SimpleAgent.run` raises on any error.
     """
     session = await trial.open(output.row)
@@ -136,6 +136,14 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
         trial.channel.exchanges[-2:] = []
     long = output.name.startswith((LONG_NUMBER, OPEN_BRACKETS))
     expect_status(reply, [HTTPStatus.OK], _TOO_LONG if long else _UNEXPECTED)
+    try:
+        _expect_number(reply)
+    except Violation:
+        record = list(trial.channel.exchanges)
+        plain = await _scored(trial, trial.gym.row, DO_NOTHING.response)
+        trial.channel.exchanges[:] = record
+        if is_number(plain.get("reward")):  # otherwise see verify-reward-finite
+            raise
 
 
 _UNEXPECTED = "The scorer assumes that there is a message, text, or arguments that parse."

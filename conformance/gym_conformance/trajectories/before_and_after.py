@@ -91,9 +91,11 @@ def reads_on(gym: Gym, row: Row) -> Trajectory:
 
 
 def _recorded_reads(gym: Gym, row: Row) -> list[Call]:
-    """Those of the row's first recorded rollout that need no earlier reply."""
+    """Those of the row's first recorded rollout that need no earlier reply, those that follow a write first: they show it."""
     recorded = [call for rollout in gym.recorded.get(row, ())[:1] for call in followed(row, rollout).calls]
-    return [call for call in recorded if is_read(call.name) and "$reply" not in json.dumps(call.arguments)]
+    wrote = next((at for at, call in enumerate(recorded) if not is_read(call.name)), len(recorded))
+    reads = [call for call in (*recorded[wrote:], *recorded[:wrote]) if is_read(call.name)]
+    return [call for call in reads if "$reply" not in json.dumps(call.arguments)]
 
 
 def writing(gym: Gym, row: Row) -> Trajectory:

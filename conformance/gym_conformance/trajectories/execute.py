@@ -88,7 +88,7 @@ class TrajectoryRun:
         yield
 
     async def _call(self, number: int, call: Call) -> None:
-        arguments = self._told(call)
+        arguments = self.arguments(call)
         if self._graded:
             self.output.append(function_call(call.name, json.dumps(arguments), f"call_{number}"))
             return
@@ -109,8 +109,8 @@ class TrajectoryRun:
         self.exchanges.append(exchange)
         return reply_of(exchange)
 
-    def _told(self, call: Call) -> Any:
-        """The arguments with what was returned in them; its stand-ins where the tool's definition refuses that."""
+    def arguments(self, call: Call) -> Any:
+        """A call's arguments with what was returned in them; its stand-ins where the tool's definition refuses that."""
         told, stand_ins = resolve(call.arguments, self.replies, self.others), resolve(call.arguments, [])
         if told == stand_ins:
             return told

@@ -11,6 +11,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
+from gym_conformance.trajectories.answers import paid_answers
 from gym_conformance.trajectories.execute import beside, run, run_each
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.followed import followed
@@ -31,6 +32,9 @@ _BARE = 3
 
 #: A text of the row that is longer is no answer but a part of the task.
 _SHORT = 200
+
+#: Seconds for finding out what is paid for, and answers that are tried on one row.
+_PATIENCE, _ASKED = 15.0, 40
 
 #: Values kept for each name: few, so that they meet.
 _MINED = 6
@@ -53,6 +57,10 @@ async def learn(gym: Gym) -> Knowledge:
         meaningful={**words, **_arguments(calls)},
         known_trajectories=(*_recorded(gym), *await _found(gym, played_rows, calls, words)),
     )
+    if gym.kind is ServerKind.SINGLE_TURN and not gym.recorded:
+        paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
+        first = {row: (paid[row], *said) for row, said in knowledge.answers.items() if row in paid}
+        knowledge = replace(knowledge, answers={**knowledge.answers, **first})
     seen = [value for call in calls for value in named_values(call.arguments)]
     returned: dict[str, dict[Any, None]] = defaultdict(dict)
     made = [made_up(knowledge, row) for row in played_rows]

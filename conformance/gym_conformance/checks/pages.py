@@ -1,0 +1,209 @@
+"""Whether the pages of a list add up to the same, whatever their size."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from gym_conformance.checks.chance import beyond_chance
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable, Violation
+from gym_conformance.checks.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
+from gym_conformance.checks.property import knowledge_of
+from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.dataset_rows import Call, Tool
+from gym_conformance.contract.statuses import is_success
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import reply_of
+from gym_conformance.trajectories.execute import TrajectoryRun
+from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.trajectory import Trajectory
+from gym_schemas import admits
+
+#: How arguments are called that say how long a page is, and where it begins: with a cursor, or after so many items.
+_SIZE: Final = re.compile(r"limit|(page|batch)_?(size|limit)|per_?page|max_?(results|items)|size|count", re.IGNORECASE)
+_CURSOR: Final = re.compile(r"(.*_)?(cursor|(page|continuation|next)_?token|after|before)", re.IGNORECASE)
+_OFFSET: Final = re.compile(r"offset|skip|start|start_?index", re.IGNORECASE)
+_NEXT: Final = re.compile(r".*(cursor|token|next).*", re.IGNORECASE)
+
+#: What an item is known by.
+_NAMES: Final = ("id", "uuid", "key", "sku", "code", "slug", "url", "path", "name", "title")
+
+#: Sizes of pages that are held to the largest one, requests of one walk, and tools that are walked through.
+_SIZES, _REQUESTS, _TOOLS = (2, 3), 40, 4
+
+#: The longest page that is asked for where the definition names no maximum, and the items that there must be.
+_LONGEST, _FEWEST = 50, 4
+
+
+@dataclass(frozen=True)
+class _Paged:
+    """A call of a tool that answers in pages, where it was made: the number of the call in a trajectory."""
+
+    tool: Tool
+    trajectory: Trajectory
+    at: int
+    size: str
+    place: str
+
+    @property
+    def by_offset(self) -> bool:
+        """Whether a page begins after so many items."""
+        return _OFFSET.fullmatch(self.place) is not None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes that the definition allows, the largest first."""
+        largest = next(filter(self.allows, (_LONGEST, *range(_LONGEST - 1, max(_SIZES), -1))), 0)
+        return (largest, *(size for size in _SIZES if self.allows(size))) if largest else ()
+
+    def allows(self, size: int) -> bool:
+        """Whether the definition does."""
+        return admits({"properties": {self.size: self.tool.parameters["properties"][self.size]}}, {self.size: size})
+
+
+@dataclass
+class _Walk:
+    """What a client finds that goes through all pages of one size: the names of the items, in their order."""
+
+    names: list[str] = field(default_factory=list)
+    whole: bool = False
+
+
+@check(
+    "repeat-pages",
+    Level.SHOULD,
+    "Pages of a list SHOULD add up to the same, whatever their size",
+    why="what lies between two pages is never seen, and a policy that reads carefully is marked down for it.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+)
+async def repeat_pages(trial: Trial, _: object) -> None:
+    """Goes through the pages of a list twice in one session, in large pages and in pages of two and of three items.
+
+    Tools that take a size and a cursor or an offset are tried, with calls that are known to mean something. The items must
+    be the same, in the same order; they are known by their ids or names. A list that ends early by more than a page is
+    taken for one that is cut by design. Chance is excluded: two walks in large pages must agree.
+
+    Our inference: no client goes through pages; policies do.
+    """
+    if not any(_places(tool) for row in trial.gym.rows for tool in row.tools):
+        raise NotApplicable("no tool takes the size of a page and where it begins")
+    found = list(_paged(known(await knowledge_of(trial))))[:_TOOLS]
+    walked = 0
+    for paged in found:
+        for size in paged.sizes[1:]:
+            lost = await _lost(trial, trial.channel, paged, size)
+            walked += lost is not None
+            if lost and (lost := await _beyond_chance(trial, paged, size)):
+                raise Violation(
+                    f"{paged.tool.name} answers the same items in pages of {size} and of {paged.sizes[0]}",
+                    f"pages of {size} {lost}",
+                    "Where a page ends, an item is left out or given twice: let the cursor name the last item whole, with "
+                    "what breaks ties, and take the next page from just after it.",
+                )
+    if not walked:
+        raise NotApplicable(f"no list is longer than {_FEWEST - 1} items, or its items have no names")
+    trial.note = f"{walked} walks through the pages of {', '.join(dict.fromkeys(each.tool.name for each in found))}"
+
+
+async def _beyond_chance(trial: Trial, paged: _Paged, size: int) -> str | None:
+    async def tried(channel: Channel) -> str | None:
+        return await _lost(trial, channel, paged, size) or None
+
+    async def control(channel: Channel) -> str | None:
+        return await _lost(trial, channel, paged, paged.sizes[0]) or None
+
+    return await beyond_chance(trial, tried, control)
+
+
+async def _lost(trial: Trial, channel: Channel, paged: _Paged, size: int) -> str | None:
+    """How a walk in pages of that size differs from one in large pages; '' if it does not, None where nothing can be said."""
+    rollout = TrajectoryRun(trial.gym, channel, paged.trajectory)
+    for _ in range(1 + paged.at):
+        await rollout.step()
+    arguments = rollout.arguments(paged.trajectory.calls[paged.at])
+    largest = paged.sizes[0]
+    large, small, again = [await _walk(rollout, paged, arguments, each) for each in (largest, size, largest)]
+    if not (large.whole and small.whole) or len(large.names) < _FEWEST or large.names != again.names:
+        return None
+    if large.names == small.names:
+        return ""
+    missing = [name for name in large.names if name not in small.names]
+    if small.names == large.names[: len(small.names)] and len(missing) > size:
+        return None
+    twice = sorted({name for name in small.names if small.names.count(name) > large.names.count(name)})
+    said = [f"leave out {', '.join(missing)}"] * bool(missing) + [f"repeat or add {', '.join(twice)}"] * bool(twice)
+    return " and ".join(said) or "have another order"
+
+
+async def _walk(rollout: TrajectoryRun, paged: _Paged, arguments: Mapping[str, Any], size: int) -> _Walk:
+    walk, place = _Walk(), None
+    for turned in range(_REQUESTS):
+        asked = {**arguments, paged.size: size} | ({} if place is None else {paged.place: place})
+        reply = reply_of(await rollout.session.call(Call(paged.tool.name, asked)))
+        items = _items(reply.said) if is_success(reply.status) else None
+        if items is None or len(items) > size:
+            return walk
+        walk.names += items
+        if paged.by_offset:
+            following, told = len(walk.names) if len(items) == size else None, True
+        else:
+            following, told = _next(reply.said)
+        if not items or following is None:
+            # A full first page without a word of a next one says nothing of how to go on.
+            walk.whole = told or turned > 0 or len(items) < size
+            return walk
+        if following == place:
+            return walk
+        place = following
+    return walk
+
+
+def _items(said: Any) -> list[str] | None:
+    """The names of the items in a reply's longest list; None where it has none, or they have no names of their own."""
+    lists = [each for each in (said, *(said.values() if isinstance(said, dict) else ())) if isinstance(each, list)]
+    items = max(lists, key=len, default=None)
+    if not items:
+        return items
+    if all(isinstance(item, str | int) for item in items):
+        names = [str(item) for item in items]
+    elif all(isinstance(item, dict) for item in items):
+        shared = [key for key in items[0] if all(isinstance(item.get(key), str | int) for item in items)]
+        named = [key for name in _NAMES for key in shared if key.lower() == name or key.lower().endswith(f"_{name}")]
+        names = [json.dumps(item[named[0]]) for item in items] if named else []
+    else:
+        names = []
+    return names if names and len(set(names)) == len(names) else None
+
+
+def _next(said: Any) -> tuple[Any, bool]:
+    """The cursor of the next page, None where there is none; and whether the reply speaks of one at all."""
+    found = {key: value for key, value in said.items() if _NEXT.fullmatch(key)} if isinstance(said, dict) else {}
+    own = [value for key, value in found.items() if "next" in key.lower()] or list(found.values())
+    return next((value for value in own if value and (isinstance(value, str) or type(value) is int)), None), bool(own)
+
+
+def _places(tool: Tool) -> tuple[str, str] | None:
+    """The arguments that say how long a page is and where it begins; None where the tool does not answer in pages."""
+    properties = tool.parameters.get("properties")
+    names = properties if isinstance(properties, dict) else {}
+    size = next(filter(_SIZE.fullmatch, names), None)
+    place = next((name for name in names if _CURSOR.fullmatch(name) or _OFFSET.fullmatch(name)), None)
+    return (size, place) if size and place else None
+
+
+def _paged(found: Sequence[Trajectory]) -> Iterator[_Paged]:
+    """Of each tool that answers in pages the first calls that are known."""
+    calls: dict[str, list[Any]] = {}
+    for trajectory in found:
+        tools = {tool.name: (tool, places) for tool in trajectory.row.tools if (places := _places(tool))}
+        for at, call in enumerate(trajectory.calls):
+            if call.name not in tools or not isinstance(call.arguments, dict):
+                continue
+            tool, (size, place) = tools[call.name]
+            asked = {key: value for key, value in call.arguments.items() if key not in (size, place)}
+            if asked not in calls.setdefault(tool.name, []) and len(calls[tool.name]) < _TOOLS:
+                calls[tool.name].append(asked)
+                made = (*trajectory.calls[:at], Call(call.name, asked))
+                yield _Paged(tool, replace(trajectory, calls=made), at, size, place)

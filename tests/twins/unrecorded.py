@@ -1,0 +1,114 @@
+"""Small servers where nothing is recorded: one lists notes in pages, one grades sums; twins of them, and sound ones."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gym_conformance.contract.dataset_rows import Row, Source
+from gym_conformance.dataset import Dataset
+from gym_mocks.resources import ResourcesServer, TaskRow, last_text
+from tests.twins.twin import Twin, twin
+
+NOTES: list[dict[str, Any]] = [{"id": f"note-{number}", "day": number // 3} for number in range(8)]
+
+
+@dataclass
+class Reading:
+    """How many pages were read."""
+
+    pages: int = 0
+
+
+def _after(cursor: str) -> int:
+    """The place after the note that the cursor names."""
+    return next((at + 1 for at, note in enumerate(NOTES) if note["id"] == cursor), 0)
+
+
+def _after_its_day(cursor: str) -> int:
+    """The place after all notes of that note's day: what comes after it on the same day is never seen."""
+    return next((at for at, note in enumerate(NOTES) if note["day"] > NOTES[_after(cursor) - 1]["day"]), len(NOTES))
+
+
+def _page(state: Reading, begin: int, limit: int) -> dict[str, Any]:
+    state.pages += 1
+    page = NOTES[begin : begin + limit]
+    return {"notes": page, "next_cursor": page[-1]["id"] if begin + limit < len(NOTES) else None}
+
+
+def list_notes(state: Reading, limit: int = 5, cursor: str | None = None) -> dict[str, Any]:
+    """List the notes by their days, a page at a time."""
+    return _page(state, _after(cursor) if cursor else 0, limit)
+
+
+def lossy(state: Reading, limit: int = 5, cursor: str | None = None) -> dict[str, Any]:
+    """List the notes by their days, a page at a time."""
+    return _page(state, _after_its_day(cursor) if cursor else 0, limit)
+
+
+def brief(state: Reading, limit: int = 3, cursor: str | None = None) -> dict[str, Any]:
+    """List the notes by their days, a page at a time."""
+    return _page(state, _after(cursor) if cursor else 0, limit)
+
+
+def _server(tool: Callable[..., Any] = list_notes) -> ResourcesServer:
+    tool.__name__ = "list_notes"
+    return ResourcesServer("notes", tools=[tool], verify=lambda state: float(state.pages > 0), state=Reading)
+
+
+def _data() -> Dataset:
+    tools = [tool | {"strict": False} for tool in _server().declarations]
+    prompts = [[{"role": "user", "content": f"Which notes are of day {day}?"}] for day in (1, 2)]
+    rows = [{"responses_create_params": {"input": prompt, "tools": tools}} for prompt in prompts]
+    return Dataset(tuple(Row(row, Source(Path("notes.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
+
+
+class SumRow(TaskRow):
+    """A row with its answer."""
+
+    question: str
+    expected_answer: int
+
+
+def _boxed(response: dict[str, Any]) -> str:
+    found = re.search(r"\\boxed\{([^{}]*)\}", last_text(response["output"]))
+    return found[1] if found else ""
+
+
+def _right(boxed: str, row: SumRow) -> float:
+    try:
+        return float(float(boxed) == row.expected_answer)
+    except ValueError:
+        return 0.0
+
+
+def grader(*, cached: bool = False) -> ResourcesServer:
+    """One that grades sums; it keeps its scores under the number in the box alone, where it is `cached`."""
+    scores: dict[str, float] = {}
+
+    def verify(row: SumRow, response: dict[str, Any]) -> float:
+        boxed = _boxed(response)
+        return scores.setdefault(boxed, _right(boxed, row)) if cached else _right(boxed, row)
+
+    return ResourcesServer("sums", verify=verify)
+
+
+def sums() -> Dataset:
+    rows = [
+        {
+            "responses_create_params": {"input": [{"role": "user", "content": f"What is {one} and 17? Box it."}]},
+            "question": f"What is {one} and 17?",
+            "expected_answer": one + 17,
+        }
+        for one in range(20, 26)
+    ]
+    return Dataset(tuple(Row(row, Source(Path("sums.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
+
+
+TWINS: tuple[Twin, ...] = (
+    twin("sums are graded", "", grader, data=sums()),
+    twin("pages that add up", "", _server, data=_data()),
+    twin("a note between two pages is lost", "repeat-pages", lambda: _server(lossy), data=_data()),
+    twin("a default of its own", "drift-default", lambda: _server(brief), data=_data()),
+)
