@@ -15,7 +15,7 @@ from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, To
 from gym_conformance.contract.endpoints import AUTO, LIVENESS, OPENAPI, RESPONSES, RUN, SEED_SESSION
 from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
 from gym_conformance.contract.openapi_documents import DOCUMENTS, below, linked, read_document
-from gym_conformance.contract.statuses import UNROUTED
+from gym_conformance.contract.statuses import UNKNOWN_CLIENT, UNROUTED
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import ServedTool, catch_all, served_tools
@@ -290,20 +290,10 @@ def _describe(api: Api) -> str:
 async def _probe(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[ServerKind, str]:
     """Recognise by answers alone."""
     row = rows[0] if rows else BARE_ROW
-
-    async def routed(path: str, body: Mapping[str, Any] | None = None) -> bool:
-        return reply_of(await Channel(endpoint).send(post(path, dict(body or {})))).status not in _UNROUTED
-
     # The very first session is one that a client would open: some servers keep for good what it is seeded with.
-    if not await routed(SEED_SESSION, row.data):
-        if await routed("/reset") and await routed("/step"):
-            return (
-                ServerKind.GYMNASIUM,
-                "it has no OpenAPI document and answers /reset and /step, but not /seed_session",
-            )
-        if await routed(RUN) and not await routed(RESPONSES):
-            return ServerKind.ENVIRONMENT, "it has no OpenAPI document and answers /run, but not /v1/responses"
-        return ServerKind.OTHER, "it has no OpenAPI document and does not serve /seed_session"
+    seeded = await _status(endpoint, SEED_SESSION, row.data)
+    if seeded in _UNROUTED | UNKNOWN_CLIENT:
+        return await _probe_others(endpoint, seeded)
     session = CookieContract().session(Channel(endpoint), row, CookieHabit.COLLECTING)
     await session.seed()
     if reply_of(await session.call(Call(NO_SUCH_TOOL, {}))).status not in _UNROUTED:
@@ -312,3 +302,25 @@ async def _probe(endpoint: Endpoint, rows: tuple[Row, ...]) -> tuple[ServerKind,
         if await is_served(session, tool.name, [{}]):
             return ServerKind.TOOLS, f"it has no OpenAPI document and answers /{tool.name}"
     return ServerKind.SINGLE_TURN, "it has no OpenAPI document and answers none of its rows' tools"
+
+
+async def _probe_others(endpoint: Endpoint, seeded: int) -> tuple[ServerKind, str]:
+    """Recognise a server that opens no session, by the status of a seed and by other answers."""
+
+    async def routed(path: str) -> bool:
+        return await _status(endpoint, path, {}) not in _UNROUTED
+
+    if seeded in UNKNOWN_CLIENT:
+        return ServerKind.OTHER, f"it answers {seeded} to {SEED_SESSION}; give credentials, --gym-header 'NAME: VALUE'"
+    if await routed("/reset") and await routed("/step"):
+        return (
+            ServerKind.GYMNASIUM,
+            "it has no OpenAPI document and answers /reset and /step, but not /seed_session",
+        )
+    if await routed(RUN) and not await routed(RESPONSES):
+        return ServerKind.ENVIRONMENT, "it has no OpenAPI document and answers /run, but not /v1/responses"
+    return ServerKind.OTHER, "it has no OpenAPI document and does not serve /seed_session"
+
+
+async def _status(endpoint: Endpoint, path: str, body: Mapping[str, Any]) -> int:
+    return reply_of(await Channel(endpoint).send(post(path, dict(body)))).status

@@ -46,6 +46,12 @@ async def hangs(_scope: Message, _receive: Receive, _send: Send) -> None:
 
 
 @http_only
+async def wants_credentials(_scope: Message, _receive: Receive, send: Send) -> None:
+    """Answers nobody that it does not know."""
+    await reply(send, 401, "application/json", b'{"detail": "Not authenticated"}')
+
+
+@http_only
 async def html(_scope: Message, _receive: Receive, send: Send) -> None:
     """A web site."""
     await reply(send, 200, "text/html", b"<!DOCTYPE html><html>" + b"<p>Welcome!</p>" * 10_000 + b"</html>")

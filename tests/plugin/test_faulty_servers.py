@@ -14,7 +14,7 @@ import trustme
 from gym_conformance.checks.registry import CHECKS
 from gym_mocks.reference import DATA, reference_app
 from gym_mocks.wire.client import ASGIApp
-from tests.plugin.apps import hanging_on, hangs, html, no_trace, read_report
+from tests.plugin.apps import hanging_on, hangs, html, no_trace, read_report, wants_credentials
 
 pytest_plugins = ["pytester"]
 
@@ -90,6 +90,15 @@ def test_a_document_that_hangs_alone(
     )
     no_trace(run)
     run.assert_outcomes(passed=1)
+
+
+def test_a_server_that_wants_credentials(pytester: pytest.Pytester, serving: Callable[[ASGIApp], str]) -> None:
+    """It may be sound: all that is known is what to give."""
+    run = pytester.runpytest_inprocess("--gym-url", serving(wants_credentials), f"--gym-data={DATA}", "-k", "seed")
+    no_trace(run)
+    run.stdout.fnmatch_lines(
+        ["Not testable as it runs. Fix first: * it answers 401 to /seed_session; give credentials,*"]
+    )
 
 
 def test_a_web_site(pytester: pytest.Pytester, serving: Callable[[ASGIApp], str]) -> None:

@@ -7,6 +7,10 @@ from typing import Final
 UNROUTED: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED})
 
 
+#: What a server, or a proxy before it, answers to whom it does not know; no server of NeMo Gym asks for credentials.
+UNKNOWN_CLIENT: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+
+
 def is_success(status: int) -> bool:
     """2xx: the request was taken."""
     return status // 100 == 2  # noqa: PLR2004 - HTTP's own classes, here and below
