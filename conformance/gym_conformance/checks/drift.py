@@ -12,6 +12,7 @@ from typing import Any
 from gym_conformance.checks.check import Level, Subjects, check
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import EXECUTED_TOOLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS
+from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.definitions import Definition
@@ -190,7 +191,8 @@ async def drift_argument_ignored(trial: Trial, subject: Any) -> None:
     drops fields that it does not name.
     """
     if not _agreed(trial, subject):
-        asking = is_ignored(trial.gym, trial.channel, subject)
+        known = (await knowledge_of(trial)).meaningful.get(subject.tool, ())
+        asking = is_ignored(trial.gym, trial.channel, subject, known)
         hint = "Add the argument to the tool's pydantic model, or remove it from the definition."
         await _expect_unconfirmed(trial, subject, asking, f"{_named(subject)} makes a difference", hint)
 

@@ -1,6 +1,6 @@
 """Does the live server drop an argument unread? Two calls that differ only there then come to the same."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -17,6 +17,9 @@ from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.outcome import Outcome, compared, differences, volatile
 from gym_conformance.trajectories.trajectory import Trajectory
 
+#: Known values that are put in the place of another.
+_KNOWN: Final = 2
+
 #: Calls that are made afterwards, to see what the call has changed.
 _AFTER: Final = 4
 
@@ -28,9 +31,14 @@ _CALL: Final = 1
 _BROKEN: Final = b'{"a": '
 
 
-async def is_ignored(gym: Gym, channel: Channel, drift: Drift) -> Live:
+class _Refused(Live):
+    """The server does not take a call, so that it shows nothing."""
+
+
+async def is_ignored(gym: Gym, channel: Channel, drift: Drift, known: Sequence[Any] = ()) -> Live:
     """Compare pairs of calls that differ only in the argument: reply, later reads and reward.
 
+    Pairs that the server refuses say nothing, where it takes another one; `known` are arguments that it is known to take.
     What differs already between two runs of one call is not compared. Where the server declares no body, it must
     also answer a body that is no JSON in the same way, so that it is known to read none.
 
@@ -41,17 +49,24 @@ async def is_ignored(gym: Gym, channel: Channel, drift: Drift) -> Live:
     if drift.witness is None or drift.counterpart is None:
         return Live(LiveAnswer.NOT_TRIED, "no two values were found that would show it")
     row = gym.row_for(drift)
-    for pair in _pairs(gym, drift, drift.witness, drift.counterpart):
-        if (other := await _told_apart(gym, channel, row, drift.tool, pair)) is not None:
+    refused, taken = None, None
+    for pair in _pairs(gym, drift, drift.witness, drift.counterpart, known):
+        other = await _told_apart(gym, channel, row, drift.tool, pair)
+        if other is not None and not isinstance(other, _Refused):
             return other
+        refused, taken = refused or other, taken or (pair if other is None else None)
+    if taken is None:
+        return refused or Live(LiveAnswer.NOT_TRIED, "no two values were found that would show it")
     if not drift.shown and (read := await _reads_body(gym, channel, row, drift)) is not None:
         return read
-    shown = " and ".join(short(one.value) for one in (drift.witness, drift.counterpart))
+    shown = " and ".join(map(short, taken))
     return Live(LiveAnswer.CONFIRMED, f"{shown} give the same reply and the same later state")
 
 
-def _pairs(gym: Gym, drift: Drift, witness: Witness, counterpart: Witness) -> Iterator[tuple[Any, Any]]:
-    """The calls that were found, and a recorded call with the argument put in: that one means something."""
+def _pairs(
+    gym: Gym, drift: Drift, witness: Witness, counterpart: Witness, known: Sequence[Any]
+) -> Iterator[tuple[Any, Any]]:
+    """The calls that were found, and recorded and known calls with the argument put in: those mean something."""
     yield witness.value, counterpart.value
     name = drift.path.removeprefix("/")
     if "/" in name or "~" in name or not isinstance(witness.value, dict) or name not in witness.value:
@@ -61,6 +76,9 @@ def _pairs(gym: Gym, drift: Drift, witness: Witness, counterpart: Witness) -> It
         bare = {key: value for key, value in call.arguments.items() if key != name}
         other = counterpart.value.get(name) if name in counterpart.value else None
         yield {**bare, name: witness.value[name]}, bare if other is None else {**bare, name: other}
+    said = [each for each in known if isinstance(each, dict) and name in each]
+    for other in islice((each[name] for each in said if each[name] != said[0][name]), _KNOWN):
+        yield said[0], {**said[0], name: other}
 
 
 async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tuple[Any, Any]) -> Live | None:
@@ -74,7 +92,7 @@ async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tup
     if not is_success(seeded):
         raise NoSession(f"/seed_session answered {seeded}; see seed-accepts-rows")
     if not is_success(first.steps[_CALL].status):
-        return Live(
+        return _Refused(
             LiveAnswer.NOT_CONFIRMED, f"the server does not accept {short(pair[0])}: status {first.steps[_CALL].status}"
         )
     mask = volatile(first, again)

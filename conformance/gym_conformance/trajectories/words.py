@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
+from itertools import zip_longest
 from random import Random
 from typing import Any, Final
 
@@ -95,23 +96,24 @@ def _saying(tool: Tool, word: str) -> dict[str, Any] | None:
 
 
 def words_of(row: Row) -> tuple[str, ...]:
-    """Names in the row's own fields, then in what it says to the policy: short texts, keys, quoted and capital words."""
-    own = {key: value for key, value in row.data.items() if key != "responses_create_params"}
+    """Names in the row's own fields, one of each in turn, then in what it says to the policy: short texts, keys, quoted and capital words."""
+    own = [value for key, value in row.data.items() if key != "responses_create_params"]
     spoken = row.data["responses_create_params"].get("input")
-    texts = [text for _, text in _texts(spoken)]
+    texts = list(_texts(spoken))
     named = [quoted or capital for text in texts for quoted, capital in _NAMES.findall(text)]
-    fields = [text for depth, text in _texts(own) if depth and len(text) <= _LONG]
+    each = [[text for text in _texts(value) if len(text) <= _LONG] for value in own]
+    fields = [text for turn in zip_longest(*each) for text in turn if text is not None]
     return tuple(dict.fromkeys(word for word in [*fields, *named] if word.strip()))[:_WORDS]
 
 
-def _texts(value: Any, depth: int = 0) -> Iterator[tuple[int, str]]:
-    """Every text in a value, keys as well, with how deep it lies; a field's own name lies at 0."""
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a value, keys as well."""
     if isinstance(value, str):
-        yield depth, value
+        yield value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield depth, key
-            yield from _texts(inner, depth + 1)
+            yield key
+            yield from _texts(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _texts(inner, depth + 1)
+            yield from _texts(inner)
