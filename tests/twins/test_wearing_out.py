@@ -16,6 +16,7 @@ from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal
+from tests.twins import judging
 from tests.twins.twin import Json, dataset
 
 
@@ -86,3 +87,26 @@ def test_a_session_with_a_time_to_live_is_told(
     assert finding.verdict is verdict, finding
     assert not finding.caution
     assert "pause of 1 s" in finding.expected or verdict is Verdict.PASS
+
+
+class MovesOnce(ReferenceServer):
+    """What can be moved of an item is one pile for all sessions, and the first of them takes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moved: set[str] = set()
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        if tool.name != "move_stock":
+            return result
+        item = arguments["amount"].item
+        first, self.moved = item not in self.moved, self.moved | {item}
+        return {"moved": first}
+
+
+def test_a_record_that_held_on_the_untouched_server_alone_is_not_called_stale() -> None:
+    with serve(MovesOnce()) as url:
+        found = judging.judge(url, dataset(), checks=["repeat-recorded"])["repeat-recorded"]
+    (told,) = [finding for finding in found if finding.verdict is Verdict.FAIL]
+    assert "The record is not stale, but earlier sessions have left something behind" in told.hint

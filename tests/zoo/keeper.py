@@ -21,7 +21,7 @@ import httpx
 _ROOT = Path(__file__).parents[2]
 #: Seconds: for a server to answer, for one run of the suite in the profile.
 _STARTS = 60
-_RUNS = {"smoke": 120, "quick": 240, "ci": 600}
+_RUNS = {"smoke": 120, "quick": 480, "ci": 900}
 
 #: A call of a plan, or how it is made of the replies so far.
 Step = tuple[str, dict[str, Any]] | Callable[[list[Any]], tuple[str, dict[str, Any]]]

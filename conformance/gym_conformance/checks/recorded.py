@@ -20,6 +20,7 @@ from gym_conformance.trajectories.clock import both_tell_the_time
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, volatile
 from gym_conformance.trajectories.trajectory import resolve
+from gym_schemas import same
 
 _HINT = (
     "The environment has changed since, or the seed no longer reads this row; record the rollouts again, or find out what "
@@ -59,7 +60,7 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
         runs = (_run(trial, row, rollout, Channel(trial.gym.endpoint)) for _ in range(_AT_ONCE))
         mask = mask.union(*(volatile(now, other) for other in await asyncio.gather(*runs)))
     if difference := _first(recorded, now, mask):
-        leaks, hint = _leaks(trial, row, rollout, difference), _HINT
+        leaks, hint = _leaks(trial, row, difference), _HINT
         if not leaks:
             leaks, hint = await _told_by_a_fresh_process(trial, row, rollout, recorded, mask)
         raise Violation(
@@ -92,13 +93,26 @@ def _first(recorded: Outcome, now: Outcome, mask: frozenset[Place]) -> Differenc
     return next((one for one in found if not both_tell_the_time(one.expected, one.actual)), None)
 
 
-def _leaks(trial: Trial, row: Row, rollout: Rollout, difference: Difference) -> bool:
+def _leaks(trial: Trial, row: Row, difference: Difference) -> bool:
     """Whether the first look saw the record hold, or saw what one session leaves to others."""
     look = trial.learned.first_look
     if look is None:
         return False
-    held = any(one is row and reward == rollout.reward for one, reward in look.rewards)
-    return look.change is not None or (held and difference.step == VERIFY)
+    first = next((outcome for one, outcome in look.played if one is row), None)
+    return look.change is not None or (first is not None and _said_so(first, difference))
+
+
+def _said_so(first: Outcome, difference: Difference) -> bool:
+    """Whether an outcome has at the difference's place what was recorded there."""
+    at, *way = difference.place
+    step = first.steps[-1] if difference.step == VERIFY else first.steps[min(int(at) + 1, len(first.steps) - 1)]
+    said: Any = {"status": step.status, "body": step.body}
+    try:
+        for key in way:
+            said = said[key]
+    except (LookupError, TypeError):
+        return False
+    return step.name == difference.step and same(said, difference.expected)
 
 
 async def _told_by_a_fresh_process(

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_error
@@ -64,14 +64,14 @@ class FirstLook:
     Attributes:
         probes: what was run before and after.
         before: the outcomes of each probe, of all its runs.
-        rewards: what the first recorded rollouts earned on it, by row; what is made up where none is recorded.
+        played: what came of the first recorded rollouts on it, by row; of what is made up where none is recorded.
         change: what changed permanently; None if nothing did.
         failures: the first errors of the untouched server: it may name a missing dependency only once.
     """
 
     probes: tuple[Trajectory, ...] = ()
     before: tuple[tuple[Outcome, ...], ...] = ()
-    rewards: tuple[tuple[Row, Any], ...] = ()
+    played: tuple[tuple[Row, Outcome], ...] = ()
     change: ChangedAnswer | None = None
     failures: tuple[Exchange, ...] = ()
 
@@ -134,8 +134,8 @@ async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Tra
     failures: list[Exchange] = []
     # Each probe has all its runs before another row is seeded.
     before = [[*await run_times(gym, one, RUNS - 1, failures), await run(gym, record, one)] for one in probes]
-    rewards = tuple([(one.row, (await run(gym, record, one)).reward) for one in writes])
-    unchanged = FirstLook(probes, tuple(map(tuple, before)), rewards, failures=tuple(failures))
+    played = tuple([(one.row, await run(gym, record, one)) for one in writes])
+    unchanged = FirstLook(probes, tuple(map(tuple, before)), played, failures=tuple(failures))
     for one, runs in zip(probes, before, strict=True):
         channel = Channel(gym.endpoint)
         after = [await run(gym, channel, one)]
