@@ -2,13 +2,15 @@
 
 import json
 from dataclasses import replace
+from random import Random
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from gym_mocks.reference import ReferenceServer, SignedCookie
 from gym_mocks.reference.stockroom import StockRow
+from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest
-from tests.twins.twin import Twin, changed, crashing, edited, twin
+from tests.twins.twin import Twin, changed, crashing, dataset, edited, twin
 
 NAME = "StockroomResourcesServer___stockroom"
 AFTER_VERIFY = """verify-degenerate verify-malformed-calls verify-framework-types verify-raw-surrogate verify-reward-finite verify-echoes
@@ -128,6 +130,32 @@ def raw_row(row: Any) -> None:
     json.dumps(row | {"seeded": True})
 
 
+class Shuffles(ReferenceServer):
+    """The stock is listed in an order that the row's seed draws."""
+
+    def __init__(self, *, falsy: bool) -> None:
+        super().__init__()
+        self.falsy = falsy
+        self.seeds: dict[str, int] = {}
+
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        self.seeds[session_id] = row.get("seed", 7)
+        return await super().seed(session_id, row)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        if tool.name != "list_stock":
+            return result
+        seed = self.seeds.get(session_id, 7)
+        return result | {"aisle": Random((seed or None) if self.falsy else seed).random()}  # noqa: S311
+
+
+def _seed_of_zero(row: dict[str, Any]) -> None:
+    row["seed"] = 0
+
+
+SEED_OF_ZERO = replace(dataset(_seed_of_zero), rollouts=())
+
 TWINS: tuple[Twin, ...] = (
     twin("liveness crashes", "live-root", CrashingLiveness),
     twin("no verify", "live-endpoints verify-scores-rows", WithoutVerify, untestable=AFTER_VERIFY),
@@ -157,5 +185,9 @@ TWINS: tuple[Twin, ...] = (
     twin("second seed damages the state", "seed-repeat-harmless", SecondSeedDamages),
     twin("a tool redirects", "seed-no-redirects repeat-recorded", changed("/add_stock", to_result_page)),
     twin("seed ignores the row", "seed-reads-row repeat-recorded", KeepsFirstRow),
+    twin(
+        "a seed of 0 is taken for none", "seed-reads-row drift-result", lambda: Shuffles(falsy=True), data=SEED_OF_ZERO
+    ),
+    twin("a seed of 0 is one", "drift-result", lambda: Shuffles(falsy=False), data=SEED_OF_ZERO),
     twin("seed reads the raw body", "seed-survives-odd-rows", crashing("/seed_session", raw_row)),
 )

@@ -18,7 +18,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.clock import both_tell_the_time
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, volatile
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, said_at, volatile
 from gym_conformance.trajectories.trajectory import resolve
 from gym_schemas import same
 
@@ -104,15 +104,9 @@ def _leaks(trial: Trial, row: Row, difference: Difference) -> bool:
 
 def _said_so(first: Outcome, difference: Difference) -> bool:
     """Whether an outcome has at the difference's place what was recorded there."""
-    at, *way = difference.place
-    step = first.steps[-1] if difference.step == VERIFY else first.steps[min(int(at) + 1, len(first.steps) - 1)]
-    said: Any = {"status": step.status, "body": step.body}
-    try:
-        for key in way:
-            said = said[key]
-    except (LookupError, TypeError):
-        return False
-    return step.name == difference.step and same(said, difference.expected)
+    at = len(first.steps) - 1 if difference.step == VERIFY else min(int(difference.place[0]) + 1, len(first.steps) - 1)
+    said = said_at(first, (at, *difference.place[1:]))
+    return first.steps[at].name == difference.step and bool(said) and same(said[0], difference.expected)
 
 
 async def _told_by_a_fresh_process(

@@ -2,27 +2,34 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
+from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.trajectories.before_and_after import reads_on
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.refusals import says_no
+from gym_conformance.trajectories.before_and_after import by_design, reads_on, writing
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.generate import is_read, named_values
-from gym_conformance.trajectories.outcome import Outcome, Place, differences, volatile
+from gym_conformance.trajectories.outcome import Outcome, Place, differences, said_at, volatile
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
+from gym_schemas import Way
 
-#: Rows that are compared, and last words of each that are tried.
-_ROWS, _ANSWERS = 4, 3
+#: Rows that are compared, last words of each that are tried, and numbers that are 0.
+_ROWS, _ANSWERS, _ZEROS = 4, 3, 4
 
 #: Fields that only say which row it is.
 _NAMES_THE_ROW: Final = re.compile(r"(^|_)(id|idx|index|uuid|number)$|Id$", re.IGNORECASE)
@@ -50,8 +57,12 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     row, nothing can be said: what a row asks for may matter to verify alone. Nor where no read is answered, or a judge,
     which is our mock, gives the rewards. Where nothing is recorded, only reads without arguments count.
 
+    Nor is a row read whose number 0 is taken for none, as `row.get("seed") or time()` does: its rollout is answered
+    otherwise each time, and alike each time as soon as the 0 is a 1.
+
     Our inference: `SimpleAgent.run` posts the whole row to /seed_session (0.4.0), and it would not if nobody read it.
     """
+    await _expect_zeros_read(trial)
     rows = _different(trial.gym.rows)
     if len(rows) == 1:
         raise NotApplicable("no two rows have different fields of their own, ids apart")
@@ -75,6 +86,70 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
         f"{' or '.join(earned)} for the same output" + (f"; all hold {shown!r}, which is one row's" if shown else ""),
         "seed_session ignores the row, keeps that of the first session, or reads a field that no row has.",
     )
+
+
+async def _expect_zeros_read(trial: Trial) -> None:
+    """Replies that are drawn anew each time where a number of the row is 0, and not where it is 1.
+
+    Raises:
+        Violation: there are some, chance excluded.
+    """
+    with_zeros = [(row, ways) for row in trial.gym.rows if (ways := list(_zeros(own(row))))]
+    for row, ways in with_zeros[:_ROWS]:
+        played = writing(trial.gym, row)
+        varying = await _varying(trial, played, Channel(trial.gym.endpoint))
+        for way in ways[:_ZEROS] if varying else ():
+            told = replace(played, row=replace(row, data=_with_one(row.data, way)))
+            if not (steady := varying - await _varying(trial, told, Channel(trial.gym.endpoint))):
+                continue
+            there = await run(trial.gym, Channel(trial.gym.endpoint), told)
+            here = await run(trial.gym, Channel(trial.gym.endpoint), played)
+            steady = frozenset(place for place in steady if said_at(there, place) and _as_good(here, there, place))
+
+            async def tried(channel: Channel, one: Trajectory, places: frozenset[Place]) -> Place | None:
+                return min(places & await _varying(trial, one, channel), key=str, default=None)
+
+            if steady and (
+                place := await beyond_chance(
+                    trial,
+                    partial(tried, one=played, places=steady),
+                    partial(tried, one=told, places=steady),
+                    together=True,
+                )
+            ):
+                step, field = here.steps[int(place[0])], ".".join(map(str, way))
+                raise Violation(
+                    f"{step.name} answers alike on {row} each time, as where its {field} is 1",
+                    f"another {'.'.join(map(str, place[2:])) or 'reply'} each time where it is 0, as recorded in the row",
+                    "0 is taken for no value, as in `row.get('seed') or time()`: ask whether it is None.",
+                )
+
+
+async def _varying(trial: Trial, trajectory: Trajectory, channel: Channel) -> frozenset[Place]:
+    """Where two runs differ, but for times and what sound servers share; the reward may have noise."""
+    one, two = [await run(trial.gym, channel, trajectory) for _ in range(2)]
+    found = [each for each in differences(one, two) if not each.of_time and not by_design(each.place)]
+    return frozenset(each.place for each in found if each.step != VERIFY)
+
+
+def _as_good(one: Outcome, two: Outcome, place: Place) -> bool:
+    """Whether neither refuses the step, or both do."""
+    steps = [outcome.steps[int(place[0])] for outcome in (one, two)]
+    return len({(step.status, step.source is not None and says_no(step.source)) for step in steps}) == 1
+
+
+def _zeros(value: Any, way: Way = ()) -> Iterator[Way]:
+    """Where a 0 stands."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _zeros(inner, (*way, key))
+    elif type(value) is int and value == 0:
+        yield way
+
+
+def _with_one(value: Any, way: Way) -> Any:
+    key, *rest = way
+    return {**value, key: _with_one(value[key], tuple(rest)) if rest else 1}
 
 
 async def _shared_rewards(trial: Trial, rows: Sequence[Row]) -> list[str] | None:

@@ -131,6 +131,19 @@ def compared(outcome: Outcome, mask: frozenset[Place]) -> int:
     return sum(not masked(place, mask) for place in places)
 
 
+def said_at(outcome: Outcome, place: Place) -> tuple[Any, ...]:
+    """What stands at the place, as the only one; () where nothing does."""
+    at, *way = place
+    step = outcome.steps[int(at)]
+    said: Any = {"status": step.status, "body": step.body}
+    try:
+        for key in way:
+            said = said[key]
+    except (LookupError, TypeError):
+        return ()
+    return (said,)
+
+
 def masked(place: Place, mask: frozenset[Place]) -> bool:
     """Whether the mask has the place, or one that it is part of."""
     return any(place[:length] in mask for length in range(1, len(place) + 1))
