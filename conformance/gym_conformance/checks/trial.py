@@ -169,7 +169,11 @@ def expect_status(reply: Reply, statuses: Iterable[int], hint: str) -> None:
     """Require one of some statuses."""
     allowed = tuple(statuses)
     if reply.status not in allowed:
-        raise Violation("status " + " or ".join(map(str, allowed)), describe(reply), hint)
+        cause = _LIMITED if reply.status == HTTPStatus.TOO_MANY_REQUESTS else hint
+        raise Violation("status " + " or ".join(map(str, allowed)), describe(reply), cause)
+
+
+_LIMITED = "A limit of requests by address or in all: the rollouts of a batch come from one address, hundreds at once."
 
 
 def expect_no_crash(reply: Reply, hint: str, given: str = "") -> None:
