@@ -229,6 +229,16 @@ class FailsOnLargeQuantities(ReferenceServer):
         return await super().call(session_id, tool, arguments)
 
 
+class ScoresSmallShelvesAlone(ReferenceServer):
+    """verify fails on a state that the tools allow."""
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Any:
+        session = self.sessions.get(session_id)
+        if session and max(session.state.pieces.values(), default=0) > 500:
+            raise OverflowError("the shelf cannot be weighed")
+        return await super().score(session_id, row, response)
+
+
 class RefusesNull(ReferenceServer):
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         if tool.name == "list_stock" and arguments["category"] is None:
@@ -312,6 +322,7 @@ TWINS = (
     PropertyTwin("arguments in one place across an await", ArgumentsInOnePlace, _words("isolation-told"), calls=4, sessions=4),
     PropertyTwin("the sixth session evicts the first", lambda: ReferenceServer(sessions=SessionStore(limit=5)), _words("isolation-crowded"), sessions=7),
     PropertyTwin("a tool that fails on a value its definition allows", FailsOnLargeQuantities, _words("calls-valid"), calls=1),
+    PropertyTwin("a verify that fails on a state its tools allow", ScoresSmallShelvesAlone, _words("calls-valid"), calls=1),
     PropertyTwin("a tool that refuses a value its definition allows", RefusesNull, _words("calls-valid"), calls=1),
     PropertyTwin("a tool that crashes on a call with one thing wrong", LooksAtTextBeforeTheModel, _words("calls-invalid"), calls=2),
     PropertyTwin("a refused call leaves traces", RefusesLate, _words("calls-refused-harmless"), calls=3),

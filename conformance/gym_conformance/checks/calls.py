@@ -14,6 +14,7 @@ from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, 
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
+from gym_conformance.checks.verify import is_number
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.session.channel import Channel
@@ -45,6 +46,9 @@ _FORGETFUL = 3
 async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     """Runs trajectories of calls whose arguments the rows' JSON Schemas allow; none may answer a 5xx or a 422.
 
+    Nor may verify fail on what they have led to, or give a reward that is no finite number, where it scores a session
+    of the row in which nothing was done.
+
     A 4xx that the tool itself means (nothing found, not allowed now) is fine. So is a 422 that neither lists places in the
     body, as FastAPI does, nor says what surely wrong arguments are answered.
 
@@ -61,6 +65,25 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
         if malformed and (_lists_places(step.body) or await _is_said_of_wrong_ones(trial, trajectory.row, call, step)):
             hint = "The definition in the rows and the server's request model have drifted apart."
             raise Violation(f"{step.name} takes what its definition allows", f"status 422, body {step.body}", hint)
+    await _expect_scored(trial, trajectory, outcome)
+
+
+async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome) -> None:
+    """A verify that fails on a state is told where it scores one in which nothing was done."""
+    verify = outcome.steps[-1]
+    if is_crash(verify.status):
+        said = f"status {verify.status}"
+    elif verify.status == HTTPStatus.OK and not is_number(verify.body):
+        said = f"reward: {verify.body!r}"
+    else:
+        return
+    if is_number((await run(trial.gym, Channel(trial.gym.endpoint), Trajectory(trajectory.row))).reward):
+        raise Violation(
+            "/verify scores what the calls have led to",
+            said,
+            "verify assumes something of the session's state that the tools do not hold to, such as a number where they "
+            "may write a text.",
+        )
 
 
 def _lists_places(body: Any) -> bool:

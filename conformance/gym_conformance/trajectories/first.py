@@ -68,7 +68,7 @@ def known_alone(knowledge: Knowledge) -> list[Schedule]:
 
 
 def with_bounds(knowledge: Knowledge) -> list[Schedule]:
-    """Those of many rows, and then each tool's arguments at their bounds, in one session for each tool.
+    """Those of many rows, and then each tool's arguments at their bounds, and all that it is known to take, in a session each.
 
     A call that is known to mean something is varied in one argument at a time, in its place; others as a whole.
     """
@@ -80,7 +80,9 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
     for row, tool in islice(tools.values(), _BOUND_TOOLS):
         arguments = map(whole, islice(boundary_values(tool.parameters), _BOUNDS))
         calls = tuple(Call(tool.name, each) for each in arguments)
-        found += [Trajectory(row, calls), *_varied(knowledge, tool)]
+        words = (Call(tool.name, each) for each in knowledge.meaningful.get(tool.name, ()))
+        said = tuple(islice((call for call in words if admits(tool.parameters, call.arguments)), _BOUNDS))
+        found += [Trajectory(row, calls), Trajectory(row, said), *_varied(knowledge, tool)]
     whole_ones = known(knowledge)[:_WHOLE]
     return [Schedule((trajectory,)) for trajectory in (*whole_ones, *found) if trajectory.calls]
 
