@@ -122,7 +122,11 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
     try:
         unknown = None if told else await unknown_argument(trial.gym, trial.channel, definition)
         asked = len(trial.channel.exchanges)
-        refused = None if unknown else await refused_value(trial.gym, trial.channel, definition, told=told)
+        look = trial.learned.first_look
+        hold = look is None or look.change is None
+        refused = (
+            None if unknown else await refused_value(trial.gym, trial.channel, definition, told=told, records_hold=hold)
+        )
     except NoSession as none:
         raise Untestable(f"a session: {none}") from None
     if refused is not None:

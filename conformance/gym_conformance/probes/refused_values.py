@@ -86,9 +86,11 @@ class _Place:
 
 
 async def refused_value(
-    gym: Gym, channel: Channel, definition: Definition, *, told: bool = False
+    gym: Gym, channel: Channel, definition: Definition, *, told: bool = False, records_hold: bool = True
 ) -> RefusedCall | None:
     """A call that the definition allows and the server refuses for its arguments, None if none is found.
+
+    Where records do not hold, since sessions leave something to later ones, a recorded call that is refused shows nothing.
 
     Where the server itself has `told` what the tool takes, only recorded calls are tried, and one more argument is not
     surely wrong: FastAPI passes it over.
@@ -101,7 +103,7 @@ async def refused_value(
     document = Document(schema)
     nodes = {name: document.alone(node) for name, node in (document.root.get("properties") or {}).items()}
     places = _recorded_places(gym, channel, definition)
-    for place in places:
+    for place in places if records_hold else ():
         found = await _refused_in_place(place, Acceptance(schema), nodes, told=told)
         if found is not None:
             return found
