@@ -59,7 +59,7 @@ class Host:
         return url
 
     def ensure_open(self) -> None:
-        """Go on only until it is closed.
+        """Refuse to go on once it is closed.
 
         Raises:
             RuntimeError: it is.

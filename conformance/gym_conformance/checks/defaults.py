@@ -1,9 +1,11 @@
 """Whether an argument that is left out is taken for the default that its definition names."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from itertools import compress
+from typing import Any
 
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
@@ -17,15 +19,12 @@ from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import FEW, beside, run
 from gym_conformance.trajectories.first import known
-from gym_conformance.trajectories.outcome import Difference, Outcome, differences
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
 from gym_schemas import ABSENT, admits
 
 #: Arguments that are tried, calls of each, and calls that come after it and may show what it did.
 _ARGUMENTS, _CALLS, _AFTER = 12, 2, 4
-
-#: No more trials beside each other than the server could score one by one in so many seconds.
-_BATCH_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -39,12 +38,16 @@ class _LeftOut:
     without: Trajectory
     explicit: Trajectory
 
-    def shown(self, alone: Outcome, tried: Outcome, solo: Solo) -> Difference | None:
+    async def tried(self, trial: Trial, solo: Solo, channel: Channel) -> Difference | None:
+        """Where a run with the default said differs from `solo`, which leaves it out."""
+        return self._shown(await solo.outcome(), await run(trial.gym, channel, self.explicit), solo.mask)
+
+    def _shown(self, alone: Outcome, tried: Outcome, mask: frozenset[Place]) -> Difference | None:
         """Where it makes a difference; a reply that repeats which arguments were given shows none."""
         calls = [outcome.steps[self.at + 1] for outcome in (alone, tried)]
         if not all(is_success(call.status) for call in calls):
             return None
-        return next((one for one in differences(alone, tried, solo.mask) if not self._repeats(one)), None)
+        return next((one for one in differences(alone, tried, mask) if not self._repeats(one)), None)
 
     def _repeats(self, one: Difference) -> bool:
         texts = [value for value in (one.expected, one.actual) if isinstance(value, str)]
@@ -53,7 +56,7 @@ class _LeftOut:
             or one.expected is ABSENT
             or self.argument in one.place
             or any(self.argument in text for text in texts)
-            or any(isinstance(value, list | dict) and self.argument in str(value) for value in (one.actual,))
+            or (isinstance(one.actual, list | dict) and self.argument in str(one.actual))
         )
 
 
@@ -80,13 +83,10 @@ async def drift_default(trial: Trial, _: object) -> None:
         raise NotApplicable("no call that is known to mean something has an argument with a default")
 
     async def differs(one: _LeftOut) -> bool:
-        solo = Solo(trial, one.without)
-        explicit = await run(trial.gym, Channel(trial.gym.endpoint), one.explicit)
-        return one.shown(await solo.outcome(), explicit, solo) is not None
+        return await one.tried(trial, Solo(trial, one.without), Channel(trial.gym.endpoint)) is not None
 
-    at_once = knowledge.sessions_in(_BATCH_SECONDS, at_most=FEW)
-    suspected = await beside([partial(differs, one) for one in found], at_once)
-    for one in (one for one, suspicious in zip(found, suspected, strict=True) if suspicious):
+    suspected = await beside([partial(differs, one) for one in found], knowledge.beside(FEW))
+    for one in compress(found, suspected):
         if difference := await _told(trial, one):
             raise Violation(
                 f"{difference.step} answers {difference.actual!r} where {one.argument} of {one.tool} is left out, as where "
@@ -101,16 +101,13 @@ async def _told(trial: Trial, one: _LeftOut) -> Difference | None:
     """How the two forms differ, chance excluded."""
     solo = Solo(trial, one.without)
     await solo.settle()
-
-    async def tried(channel: Channel) -> Difference | None:
-        return one.shown(await solo.outcome(), await run(trial.gym, channel, one.explicit), solo)
-
+    tried = partial(one.tried, trial, solo)
     return await beyond_chance(trial, tried, solo.alone) if await tried(trial.channel) else None
 
 
 def _left_out(found: Sequence[Trajectory]) -> Iterator[_LeftOut]:
     """What is tried: of each argument that has a default a few calls."""
-    tried: dict[tuple[str, str], int] = {}
+    tried: Counter[tuple[str, str]] = Counter()
     for trajectory in found:
         definitions = {tool.name: tool.parameters for tool in trajectory.row.tools}
         for at, call in enumerate(trajectory.calls):
@@ -118,21 +115,18 @@ def _left_out(found: Sequence[Trajectory]) -> Iterator[_LeftOut]:
             for name, default in _defaults(parameters).items() if isinstance(call.arguments, dict) else ():
                 key = (call.name, name)
                 without = {other: value for other, value in call.arguments.items() if other != name}
-                both = (without, {**without, name: default})
-                allowed = all(admits(parameters, resolve(each, [])) for each in both)
-                if allowed and tried.get(key, 0) < _CALLS and (key in tried or len(tried) < _ARGUMENTS):
-                    tried[key] = tried.get(key, 0) + 1
-                    forms = [
-                        replace(
-                            trajectory, calls=(*trajectory.calls[:at], Call(call.name, each), *_after(trajectory, at))
-                        )
-                        for each in both
-                    ]
+                explicit = {**without, name: default}
+                allowed = all(admits(parameters, resolve(each, [])) for each in (without, explicit))
+                if allowed and tried[key] < _CALLS and (key in tried or len(tried) < _ARGUMENTS):
+                    tried[key] += 1
+                    forms = (_with(trajectory, at, each) for each in (without, explicit))
                     yield _LeftOut(call.name, name, default, at, *forms)
 
 
-def _after(trajectory: Trajectory, at: int) -> tuple[Call, ...]:
-    return trajectory.calls[at + 1 : at + 1 + _AFTER]
+def _with(trajectory: Trajectory, at: int, arguments: Any) -> Trajectory:
+    """The trajectory up to a few calls after this one, which has other arguments."""
+    before, after = trajectory.calls[:at], trajectory.calls[at + 1 : at + 1 + _AFTER]
+    return replace(trajectory, calls=(*before, Call(trajectory.calls[at].name, arguments), *after))
 
 
 def _defaults(parameters: Mapping[str, Any]) -> dict[str, Any]:

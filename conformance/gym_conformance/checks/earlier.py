@@ -63,9 +63,6 @@ _TRAJECTORIES, _SETS = 3, 2
 #: Sessions that come and go between two reads of another, one after the other.
 _BETWEEN = 2
 
-#: No more trials beside each other than the server could score one by one in so many seconds.
-_BATCH_SECONDS = 1.0
-
 #: What a session reads where it has come to.
 _READS = 6
 
@@ -120,7 +117,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         *(make for trajectory in found for make in _by_name(trial, trajectory, found)),
         *_by_answer(trial, found),
     ]
-    suspected = await _suspected(trial, makers, knowledge.sessions_in(_BATCH_SECONDS, at_most=FEW))
+    suspected = await _suspected(trial, makers, knowledge.beside(FEW))
     alone = await _by_number(trial, found)  # beside others no sum moves by the same twice
     for make in (*suspected, *alone):
         await _expect_none(trial, make())

@@ -124,8 +124,11 @@ async def _lost(trial: Trial, channel: Channel, paged: _Paged, size: int) -> str
         await rollout.step()
     arguments = rollout.arguments(paged.trajectory.calls[paged.at])
     largest = paged.sizes[0]
-    large, small, again = [await _walk(rollout, paged, arguments, each) for each in (largest, size, largest)]
-    if not (large.whole and small.whole) or len(large.names) < _FEWEST or large.names != again.names:
+    large = await _walk(rollout, paged, arguments, largest)
+    if not large.whole or len(large.names) < _FEWEST:
+        return None
+    small, again = [await _walk(rollout, paged, arguments, each) for each in (size, largest)]
+    if not small.whole or large.names != again.names:
         return None
     if large.names == small.names:
         return ""
@@ -166,15 +169,20 @@ def _items(said: Any) -> list[str] | None:
     items = max(lists, key=len, default=None)
     if not items:
         return items
-    if all(isinstance(item, str | int) for item in items):
-        names = [str(item) for item in items]
-    elif all(isinstance(item, dict) for item in items):
-        shared = [key for key in items[0] if all(isinstance(item.get(key), str | int) for item in items)]
-        named = [key for name in _NAMES for key in shared if key.lower() == name or key.lower().endswith(f"_{name}")]
-        names = [json.dumps(item[named[0]]) for item in items] if named else []
-    else:
-        names = []
+    names = _names(items)
     return names if names and len(set(names)) == len(names) else None
+
+
+def _names(items: list[Any]) -> list[str]:
+    """What the items are known by: themselves, or what they all have under one of the usual names; none where nothing is."""
+    if all(isinstance(item, str | int) for item in items):
+        return [str(item) for item in items]
+    if not all(isinstance(item, dict) for item in items):
+        return []
+    shared = [key for key in items[0] if all(isinstance(item.get(key), str | int) for item in items)]
+    named = (key for name in _NAMES for key in shared if f"_{key.lower()}".endswith(f"_{name}"))
+    key = next(named, None)
+    return [] if key is None else [json.dumps(item[key]) for item in items]
 
 
 def _next(said: Any) -> tuple[Any, bool]:

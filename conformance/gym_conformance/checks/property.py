@@ -33,9 +33,6 @@ _TOGETHER = 8
 #: What breaks beside others is tried so often alone: a race does not show each time.
 _ALONE = 3
 
-#: No more at once than the server could score one by one in so many seconds: scoring may block its event loop.
-_BATCH_SECONDS = 1.0
-
 #: A deep search ends only after so many times as many examples with nothing new.
 _DEEP = 2
 
@@ -265,7 +262,7 @@ def property_check(
         async def body(trial: Trial, _: object) -> None:
             attempts = _Attempts(attempt, trial)
             knowledge = await knowledge_of(trial)
-            size = knowledge.sessions_in(_BATCH_SECONDS, at_most=_TOGETHER) if together else 1
+            size = knowledge.beside(_TOGETHER) if together else 1
             batches = _batches(examples(knowledge), size)
             search = trial.settings.search.divided(size * weight)
             began = time.monotonic()

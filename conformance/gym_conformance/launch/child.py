@@ -272,8 +272,6 @@ def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
         app = getattr(app, name)
     if not callable(app):
         raise LaunchError(f"an application: {spec['application']} is a {type(app).__name__}")
-    if not callable(app):
-        raise LaunchError(f"an application: {spec['application']} is a {type(app).__name__}")
     serve(app, {}, timeout_keep_alive=30, timeout_graceful_shutdown=1)
 
 

@@ -19,9 +19,12 @@ from gym_conformance.trajectories.trajectory import Trajectory
 #: How prompts ask for an answer, with a hole in it.
 _FORMS: Final = ("\\boxed{%s}", "%s", "<answer>%s</answer>", "Answer: %s", "#### %s")
 
-#: Fields with such names are tried first, so many in all; a longer text is a part of the task.
+#: A text of the row that is longer is no answer but a part of the task.
+SHORT: Final = 200
+
+#: Fields with such names are tried first, so many in all.
 _LIKELY: Final = re.compile(r"answer|expected|gold|solution|target|label|truth|correct", re.IGNORECASE)
-_FIELDS, _SHORT = 8, 200
+_FIELDS = 8
 
 
 async def paid_answers(gym: Gym, tries: int) -> dict[Row, str]:
@@ -53,7 +56,7 @@ def _values(row: Row) -> dict[str, str]:
     """The first short value of each name among the row's own fields."""
     found: dict[str, str] = {}
     for name, value in named_values(own(row)):
-        if isinstance(value, str | int | float) and not isinstance(value, bool) and 0 < len(str(value)) <= _SHORT:
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and 0 < len(str(value)) <= SHORT:
             found.setdefault(name, str(value))
     return found
 

@@ -17,6 +17,9 @@ from gym_schemas.strategies import near_misses, valid_arguments
 #: A rollout of this many calls reaches most states; longer ones mostly cost time.
 CALLS = 6
 
+#: No more at once than the server could score one by one in so many seconds: scoring may block its event loop.
+_BATCH_SECONDS: Final = 1.0
+
 #: Values of one form that are kept for an argument.
 _FORMED = 6
 
@@ -64,6 +67,10 @@ class Knowledge:
     def sessions_in(self, seconds: float, *, at_most: int) -> int:
         """How many sessions in which nothing is done fit into so many seconds, one at least."""
         return max(1, min(at_most, int(seconds / self.session_seconds) if self.session_seconds else at_most))
+
+    def beside(self, at_most: int) -> int:
+        """How many trials may be made beside each other: no more than the server could score one by one in `_BATCH_SECONDS`."""
+        return self.sessions_in(_BATCH_SECONDS, at_most=at_most)
 
     def tools(self, row: Row) -> Mapping[str, "ToolCalls"]:
         """The row's tools for which a valid call can be made, by name. Cached, because strategies are expensive to build."""

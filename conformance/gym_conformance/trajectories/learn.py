@@ -11,7 +11,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.answers import paid_answers
+from gym_conformance.trajectories.answers import SHORT, paid_answers
 from gym_conformance.trajectories.execute import beside, run, run_each
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.followed import followed
@@ -29,9 +29,6 @@ _MADE_UP = 2
 
 #: Sessions in which nothing is done, to see what one costs.
 _BARE = 3
-
-#: A text of the row that is longer is no answer but a part of the task.
-_SHORT = 200
 
 #: Seconds for finding out what is paid for, and answers that are tried on one row.
 _PATIENCE, _ASKED = 15.0, 40
@@ -112,7 +109,7 @@ def _answers(gym: Gym, row: Row) -> tuple[str, ...]:
     """The last words of the row's recorded rollouts, and short texts of the row: one of them may be the solution."""
     recorded = [rollout.last_text for rollout in gym.recorded.get(row, ())]
     own = {key: value for key, value in row.data.items() if key != "responses_create_params"}
-    texts = [str(value) for _, value in named_values(own) if type(value) in (str, int) and len(str(value)) <= _SHORT]
+    texts = [str(value) for _, value in named_values(own) if type(value) in (str, int) and len(str(value)) <= SHORT]
     return tuple(dict.fromkeys(text for text in [*recorded, *texts[:_MINED]] if text))
 
 
