@@ -291,6 +291,22 @@ class VerifyEmpties(ReferenceServer):
         return await super().seed(session_id, row)
 
 
+class FillsLater(ReferenceServer):
+    """A task of its own fills the session, a moment after the seed was answered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.filling: set[asyncio.Task[Any]] = set()
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.filling.add(asyncio.create_task(self._fill(session_id, row)))
+        return await super().seed(session_id, {})
+
+    async def _fill(self, session_id: str, row: Json) -> None:
+        await asyncio.sleep(0.25)
+        await super().seed(session_id, row)
+
+
 class SaysStateless(ReferenceServer):
     def __init__(self) -> None:
         super().__init__()
@@ -327,6 +343,7 @@ TWINS = (
     PropertyTwin("a tool that crashes on a call with one thing wrong", LooksAtTextBeforeTheModel, _words("calls-invalid"), calls=2),
     PropertyTwin("a refused call leaves traces", RefusesLate, _words("calls-refused-harmless"), calls=3),
     PropertyTwin("a call refused in words takes back those before it", RollsBack, _words("calls-refused-harmless"), calls=8),
+    PropertyTwin("a seed that goes on after its reply", FillsLater, _words("seed-complete"), calls=1, sessions=1),
     PropertyTwin("a random reward", RandomReward, _words("repeat-deterministic")),
     PropertyTwin("verify forgets what was done", VerifyConsumes, _words("repeat-verify"), calls=1),
     PropertyTwin("verify clears the state", VerifyEmpties, _words("repeat-verify-pure"), calls=2),

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from gym_conformance.checks import readiness
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
@@ -19,6 +20,7 @@ from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.innocent import WrongMovesCount
+from tests.twins.judging import judge
 from tests.twins.twin import dataset
 
 Json = dict[str, Any]
@@ -72,6 +74,23 @@ class FallsWithTheTime(ReferenceServer):
         return type(score)(score.reward - 0.25 * late, {})
 
 
+class GoesOn(ReferenceServer):
+    """The world goes on by itself, fast or slowly: so many steps since the seed are in each reply."""
+
+    def __init__(self, step: float) -> None:
+        super().__init__()
+        self.step = step
+        self.seeded: dict[str, float] = {}
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.seeded[session_id] = time.monotonic()
+        return await super().seed(session_id, row)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        return {"answer": result, "steps": int((time.monotonic() - self.seeded.get(session_id, 0.0)) / self.step)}
+
+
 class Shares(ReferenceServer):
     """Replies have random ids, the time, numbers that count on over all sessions, and what comes from a cache."""
 
@@ -106,6 +125,12 @@ NOISY: dict[str, Callable[[], ASGIApp]] = {
     "what sessions share": Shares,
 }
 
+#: Worlds that change between a seed and a later read, and are complete.
+LIVELY: dict[str, Callable[[], ASGIApp]] = {
+    **{f"a step each {step} s": partial(GoesOn, step) for step in (0.05, 0.2, 1.0)},
+    **{name: NOISY[name] for name in ("replies 0.1", "a reward that falls with the time", "what sessions share")},
+}
+
 
 @pytest.mark.parametrize("noise", NOISY)
 def test_noise_is_no_violation(noise: str) -> None:
@@ -117,3 +142,11 @@ def test_noise_is_no_violation(noise: str) -> None:
             run.close()
     failed = {finding.check: finding.actual for finding in findings if finding.verdict is Verdict.FAIL}
     assert {check: actual for check, actual in failed.items() if check not in TOLD} == {}
+
+
+@pytest.mark.parametrize("world", LIVELY)
+def test_a_world_that_goes_on_is_complete(world: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "PAUSES", (0.3, 0.5, 0.8, 1.2))
+    with serve(LIVELY[world]()) as url:
+        findings = judge(url, dataset(), checks={"seed-complete"})
+    assert [finding.verdict for finding in findings["seed-complete"]] == [Verdict.PASS]

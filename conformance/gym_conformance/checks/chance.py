@@ -3,11 +3,13 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.evidence import COSTLY, LOOKS, Comparison, Decision, Look
+from gym_conformance.trajectories.evidence import COSTLY, LOOKS, SEVENTEEN, Comparison, Decision, Look
+from gym_conformance.trajectories.execute import beside
 
 D = TypeVar("D")
 
@@ -76,6 +78,28 @@ async def _compared(trial: Trial, tried: Run[D], control: Run[Any], looks: Seque
     if comparison.decision is Decision.OPEN:
         trial.caution = f"a difference could not be told from chance within {_DEADLINE:g} s: {comparison}"
     return None
+
+
+async def differ_each_time(trial: Trial, tried: Run[D], control: Run[Any], at_once: int) -> D | None:
+    """How the trials differ, where they do so nearly each time, and chance is excluded; else None.
+
+    For runs that take long because they wait: 17 of each, so many at once, in an order that is drawn.
+    """
+    trial.tried.comparisons += 1
+    comparison = Comparison(trial.tried.comparisons, SEVENTEEN)
+    forms = comparison.order()
+    found: list[D] = []
+
+    async def run(*, tries: bool) -> bool:
+        channel = Channel(trial.gym.endpoint)
+        difference = await (tried if tries else control)(channel)
+        if difference is not None and tries:
+            found.append(difference)
+            trial.channel.exchanges[:] = channel.exchanges
+        return difference is not None
+
+    comparison.record(forms, await beside([partial(run, tries=form) for form in forms], at_once))
+    return found[-1] if comparison.decision is Decision.DIFFERENT else None
 
 
 async def _one(trial: Trial, tried: Run[D]) -> D | None:

@@ -6,9 +6,9 @@ nothing so. Only what differs then is tried with pauses of its own.
 
 import asyncio
 from functools import partial
-from random import Random
 from typing import Final
 
+from gym_conformance.checks.chance import differ_each_time
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER
@@ -20,8 +20,6 @@ from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.before_and_after import RUNS
-from gym_conformance.trajectories.evidence import Look, allowed, chance_of
-from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.waiting import Waiting
@@ -94,23 +92,14 @@ class _Keeping:
 
     async def lost_by(self, pause: float, habit: CookieHabit) -> Difference | None:
         """How sessions are lost that pause for so long, chance excluded."""
-        forms = [True] * RUNS + [False] * RUNS
-        Random().shuffle(forms)  # noqa: S311 - an order, no secret
-        self._trial.tried.comparisons += 1
 
-        async def one(*, paused: bool) -> Difference | None:
-            channel = Channel(self._trial.gym.endpoint)
+        async def one(channel: Channel, *, seconds: float) -> Difference | None:
             waiting = await Waiting.begun(self._trial.gym, channel, self._trajectory, habit)
-            await asyncio.sleep(pause if paused else 0)
-            difference = await self.loses(await waiting.rollout.finish())
-            if difference and paused:
-                self._trial.channel.exchanges[:] = channel.exchanges
-            return difference
+            await asyncio.sleep(seconds)
+            return await self.loses(await waiting.rollout.finish())
 
-        found = await beside([partial(one, paused=paused) for paused in forms], len(forms))
-        lost = [difference for difference, paused in zip(found, forms, strict=True) if difference and paused]
-        chance = chance_of([(Look(RUNS, RUNS, 1, 1), len(lost), sum(map(bool, found)) - len(lost))])
-        return lost[0] if chance <= allowed(self._trial.tried.comparisons) else None
+        paused, at_once = partial(one, seconds=pause), partial(one, seconds=0)
+        return await differ_each_time(self._trial, paused, at_once, 2 * RUNS)
 
     async def _stranger(self, *, seeded: bool) -> Outcome:
         """What comes where another session, or none, takes over."""

@@ -28,6 +28,7 @@ from gym_conformance.checks import (
     other_hosts,
     pages,
     pauses,
+    readiness,
     repeat,
     resources,
     restart,
@@ -56,7 +57,7 @@ def _checks(module: ModuleType) -> tuple[Check, ...]:
 
 
 _MODULES = (
-    *(live, seed, rows_read, cookies, tools, drift, defaults, mcp, mcp_calls, mcp_tokens),
+    *(live, seed, rows_read, readiness, cookies, tools, drift, defaults, mcp, mcp_calls, mcp_tokens),
     *(
         verify,
         whole_groups,

@@ -59,6 +59,9 @@ COSTLY: Final = (
     Look(36, 160, 1 / 8, 0),
 )
 
+#: One look, for what waits: nearly all of the trials differ, or nothing is said.
+SEVENTEEN: Final = (Look(17, 17, 1, 0),)
+
 
 class Decision(Enum):
     """The result of a comparison."""
