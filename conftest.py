@@ -1,5 +1,6 @@
 """Runs of pytest inside the tests, each in a process of its own that need not import everything anew; and what takes long."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if long := [item for item in items if any(map(item.get_closest_marker, left_out))]:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if item not in long]
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector the tests and all that they import: some tests collect, which took most of their time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The suite inside pytest, for one target: loaded only when an option asks for a gym to be judged."""
 
+import gc
 from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -73,6 +74,10 @@ class Checking:
         for item in items:
             if isinstance(item.target, Target):
                 item.target.first_look = id(item.target) in asking
+
+    def pytest_runtestloop(self) -> None:
+        """Spare the collector what is there by now and lives as long as the process: walking it again and again takes long."""
+        gc.freeze()
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
