@@ -3,11 +3,13 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, TypeVar
 
 from gym_conformance.checks.trial import Trial
-from gym_conformance.session.channel import Channel
+from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.trajectories.evidence import COSTLY, LOOKS, SEVENTEEN, Comparison, Decision, Look
 from gym_conformance.trajectories.execute import beside
 
@@ -22,57 +24,99 @@ _DEADLINE = 180.0
 #: Runs at once, where other sessions are not what is being tested.
 _TOGETHER = 6
 
+#: Seconds of a trial up to which all of its controls are made as slow.
+_PACED = 2.0
+
+
+@dataclass
+class _Paced:
+    """A control that takes as long as a trial does: what a server answers may hang on the time that a session takes.
+
+    Attributes:
+        run: makes the control.
+        seconds: that the fastest one took without its pauses, which last longer than they were to.
+        requests: how many the last one sent.
+    """
+
+    run: Run[Any]
+    seconds: float = inf
+    requests: int = 0
+
+    def pause(self, seconds: float) -> float:
+        """What to wait before each request to take so many seconds; before the first and the last it may not count."""
+        return max(0.0, seconds - self.seconds) / max(self.requests - 2, 1)
+
+    async def differs(self, endpoint: Endpoint, seconds: float) -> bool:
+        """Whether one that takes so many seconds differs."""
+        pause = self.pause(seconds)
+        channel, began = Channel(endpoint, pause=pause), time.monotonic()
+        difference = await self.run(channel)
+        self.requests = channel.sent
+        self.seconds = min(self.seconds, time.monotonic() - began - channel.sent * pause)
+        return difference is not None
+
 
 async def beyond_chance(
-    trial: Trial, tried: Run[D], control: Run[Any], *, together: bool = False, costly: bool = False
+    trial: Trial, tried: Run[D], *controls: Run[Any], together: bool = False, costly: bool = False
 ) -> D | None:
     """How the trials differ, where they do so more often than the controls, and chance is excluded; else None.
 
     The trial's record becomes that of the last trial that differed. While an example is being shortened, one trial is
-    enough: the fault is certain by then, and the short example is held to the rule again at the end.
+    enough: the fault is certain by then, and the short example is held to the rule again at the end. Controls pause
+    before their requests, so that each takes as long as a trial; if that is more than two seconds, one does, and must
+    not differ.
 
     Args:
         trial: whose suspicion it is.
         tried: a run as it is suspected.
-        control: a run as it is known to be sound, otherwise the same.
+        controls: runs as they are known to be sound, otherwise the same; one after the other they are one control.
         together: whether several may run at once: not where other sessions are what is being tested. What differs
             among others must then differ one by one, too.
         costly: whether a trial costs many times what a control does.
     """
     if trial.shrinking:
         return await _one(trial, tried)
-    looks = COSTLY if costly else LOOKS
-    found = await _compared(trial, tried, control, looks, _TOGETHER) if together else None
+    looks, paced = COSTLY if costly else LOOKS, [_Paced(control) for control in controls]
+    found = await _compared(trial, tried, paced, looks, _TOGETHER) if together else None
     if together and found is None:
         return None
     # What differs among others alone is no finding of a check that looks at one session: isolation-concurrent has it.
-    return await _compared(trial, tried, control, looks, 1)
+    return await _compared(trial, tried, paced, looks, 1)
 
 
-async def _compared(trial: Trial, tried: Run[D], control: Run[Any], looks: Sequence[Look], size: int) -> D | None:
+async def _compared(
+    trial: Trial, tried: Run[D], controls: Sequence[_Paced], looks: Sequence[Look], size: int
+) -> D | None:
     """The same, with so many runs at once."""
     trial.tried.comparisons += 1
     comparison = Comparison(trial.tried.comparisons, looks)
     last: D | None = None
+    seconds = 0.0  # that the last trial took
     end = time.monotonic() + _DEADLINE
 
+    async def controlled(seconds: float) -> bool:
+        return any([await control.differs(trial.gym.endpoint, seconds) for control in controls])
+
     async def run(form: bool) -> bool:
-        nonlocal last
-        channel = Channel(trial.gym.endpoint)
+        nonlocal last, seconds
         if not form:
-            return await control(channel) is not None
+            return await controlled(seconds if seconds <= _PACED else 0.0)
+        channel, began = Channel(trial.gym.endpoint), time.monotonic()
         difference = await tried(channel)
+        seconds = time.monotonic() - began
         if difference is not None:
             last = difference
             trial.channel.exchanges[:] = channel.exchanges
         return difference is not None
 
+    for form in (True, False):  # to know how long they take
+        await run(form)
     while comparison.decision is Decision.OPEN and time.monotonic() < end:
         forms = comparison.order()
         batches = [forms[at : at + size] for at in range(0, len(forms), size)]
         came = [each for batch in batches for each in await asyncio.gather(*map(run, batch))]
         comparison.record(forms, came)
-    if comparison.decision is Decision.DIFFERENT:
+    if comparison.decision is Decision.DIFFERENT and (seconds <= _PACED or not await controlled(seconds)):
         return last
     trial.dismissed.append(str(comparison))
     if comparison.decision is Decision.OPEN:

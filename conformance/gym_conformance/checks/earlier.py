@@ -4,7 +4,9 @@ Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session
 all sessions share, and that no seed resets, is the commonest leak that shipped.
 """
 
+import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,7 +35,7 @@ from gym_conformance.trajectories.before_and_after import (
     reads_on,
 )
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
-from gym_conformance.trajectories.execute import FEW, beside, run, run_each, run_schedule
+from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside, run, run_each
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import (
@@ -235,27 +237,36 @@ async def _expect_none(trial: Trial, suspicion: _Suspicion) -> None:
         raise Violation(expected, f"{found.actual!r}{told.actual}", told.hint, Cause.OUTLIVING_STATE)
 
 
-#: Runs a probe twice, with a session in between or none.
-_Twice = Callable[[Channel, Trajectory | None], Awaitable[tuple[Outcome, Outcome]]]
+#: Runs a probe over a channel, something else over it, and the probe again.
+_Twice = Callable[[Channel, Callable[[], Awaitable[object]]], Awaitable[tuple[Outcome, Outcome]]]
 
 
 class _Between:
-    """A probe just before another session, and just after it."""
+    """A probe just before another session and just after it, held to one before and after a pause that is as long."""
 
     def __init__(self, trial: Trial, twice: _Twice, writes: Trajectory, told: _Told) -> None:
         self.told = told
         self._trial, self._twice, self._writes = trial, twice, writes
         self._mask: frozenset[Place] = frozenset()
+        self._seconds = 0.0  # that the last session in between took
 
     async def tried(self, channel: Channel) -> Difference | None:
-        return self._change(*await self._twice(channel, _fresh(self._writes)))
+        async def between() -> None:
+            began = time.monotonic()
+            await run(self._trial.gym, channel, _fresh(self._writes))
+            self._seconds = time.monotonic() - began
+
+        return self._change(*await self._twice(channel, between))
 
     async def control(self, channel: Channel) -> Difference | None:
-        return self._change(*await self._twice(channel, None))
+        return self._change(*await self._twice(channel, self._pause))
 
     async def settle(self) -> None:
         for _ in range(_CONTROLS):
-            self._mask |= volatile(*await self._twice(Channel(self._trial.gym.endpoint), None))
+            self._mask |= volatile(*await self._twice(Channel(self._trial.gym.endpoint), self._pause))
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self._seconds)
 
     def _change(self, before: Outcome, after: Outcome) -> Difference | None:
         return next((one for one in lasting([before], [after]) if not masked(one.place, self._mask)), None)
@@ -264,10 +275,9 @@ class _Between:
 def _around(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> Iterator[_Maker]:
     """A probe in sessions before and after others, and in one that lasts while others come and go."""
 
-    async def in_two(channel: Channel, between: Trajectory | None) -> tuple[Outcome, Outcome]:
+    async def in_two(channel: Channel, between: Callable[[], Awaitable[object]]) -> tuple[Outcome, Outcome]:
         before = await run(trial.gym, channel, probe)
-        if between:
-            await run(trial.gym, channel, between)
+        await between()
         return before, await run(trial.gym, channel, probe)
 
     for writes in found:
@@ -300,10 +310,13 @@ def _steady(trial: Trial, lasting_one: Trajectory, reads: Sequence[Call], writes
     whole = replace(lasting_one, calls=(*lasting_one.calls, *reads, *reads))
     before = (0,) * (1 + done + len(reads))
 
-    async def in_one(channel: Channel, between: Trajectory | None) -> tuple[Outcome, Outcome]:
-        others = (between,) if between else ()
-        schedule = Schedule((whole, *others), before + (1,) * (between.steps if between else 0))
-        calls = (await run_schedule(trial.gym, channel, schedule))[0].calls[done:]
+    async def in_one(channel: Channel, between: Callable[[], Awaitable[object]]) -> tuple[Outcome, Outcome]:
+        rollout = TrajectoryRun(trial.gym, channel, whole)
+        for _step in before:
+            await rollout.step()
+        await between()
+        calls = (await rollout.finish()).calls[done:]
+        await rollout.session.close()
         return Outcome(calls[: len(reads)]), Outcome(calls[len(reads) :])
 
     told = _Told(

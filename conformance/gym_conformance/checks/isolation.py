@@ -6,7 +6,6 @@ own (every version).
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -29,7 +28,7 @@ from gym_conformance.trajectories.execute import TrajectoryRun, run_schedule
 from gym_conformance.trajectories.first import around, at_once, side_by_side
 from gym_conformance.trajectories.generate import Knowledge, crowded, interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trajectories.trajectory import Schedule
 
 _NEEDS = [RESOURCES_SERVER, SCORE]
 _HINT = (
@@ -65,9 +64,6 @@ _TRIES = 6
 
 #: So many seconds' worth of sessions at once, and so many at least.
 _AT_ONCE_SECONDS, _LEAST_AT_ONCE = 10.0, 4
-
-#: Seconds of a run beside others up to which its control, alone, is as slow.
-_PACED = 2.0
 
 #: Sessions that are watched once they are under suspicion.
 _WATCHED = 4
@@ -111,20 +107,8 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
         told = ((at, solos[id(watched[at])].told_from(outcomes[at])) for at in suspects)
         return [(at, difference) for at, difference in told if difference]
 
-    seconds = 0.0
-
     async def together(channel: Channel) -> list[tuple[int, Difference]] | None:
-        nonlocal seconds
-        began = time.monotonic()
-        outcomes = await run_schedule(trial.gym, channel, schedule)
-        seconds = time.monotonic() - began
-        return differing(outcomes) or None
-
-    async def alone(channel: Channel) -> Difference | None:
-        # As slowly as beside others: a reward that falls with the time is no state that sessions share.
-        pace = seconds if seconds <= _PACED else 0.0
-        came = [(solos[id(watched[at])], await _paced(trial.gym, channel, watched[at], pace)) for at in suspects]
-        return next(filter(None, (solo.told_from(outcome) for solo, outcome in came)), None)
+        return differing(await run_schedule(trial.gym, channel, schedule)) or None
 
     first = await run_schedule(trial.gym, trial.channel, schedule)
     if not (suspected := differing(first)):
@@ -135,19 +119,11 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
     # those that still differ, now that it is known what differs alone, too.
     suspects = [at for at, _ in differing(first) or suspected][:_WATCHED]
     if await _comes_again(trial, together) and (
-        found := await beyond_chance(trial, together, alone, costly=schedule.passing)
+        found := await beyond_chance(
+            trial, together, *(solos[id(watched[at])].alone for at in suspects), costly=schedule.passing
+        )
     ):
         raise await _leak(trial, schedule, solos.values(), *found[0])
-
-
-async def _paced(gym: Gym, channel: Channel, trajectory: Trajectory, seconds: float) -> Outcome:
-    """A run alone whose steps are spread over so many seconds."""
-    rollout, began = TrajectoryRun(gym, channel, trajectory), time.monotonic()
-    for step in range(trajectory.steps):
-        due = began + seconds * step / (trajectory.steps - 1)
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
-        await rollout.step()
-    return rollout.outcome
 
 
 async def _leak(trial: Trial, schedule: Schedule, solos: Iterable[Solo], at: int, difference: Difference) -> Violation:

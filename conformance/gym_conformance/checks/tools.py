@@ -246,7 +246,7 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
     ):
         expected, came = found
         raise Violation(
-            f"the same the same the same the same the same the same as without the refused calls: {expected}",
+            f"the same as without the refused calls: {expected}",
             came,
             "The tool changes state before it has checked its arguments.",
         )

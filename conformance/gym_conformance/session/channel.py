@@ -208,14 +208,16 @@ class Channel:
     """Sends requests and records every exchange.
 
     Connections are kept and shared by all channels, last in, first out, so that requests one after another reach one
-    worker of a server that has several. Each request of a `fresh` channel has a connection of its own.
+    worker of a server that has several. Each request of a `fresh` channel has a connection of its own. Each waits for
+    `pause` seconds before it is sent. `sent` counts them.
     """
 
-    def __init__(self, endpoint: Endpoint, *, fresh: bool = False) -> None:
+    def __init__(self, endpoint: Endpoint, *, fresh: bool = False, pause: float = 0.0) -> None:
         self.endpoint = endpoint
         self._fresh = fresh
+        self._pause = pause
         self.exchanges: list[Exchange] = []
-        self._sent = 0
+        self.sent = 0
         self._replies = 0
 
     async def send(self, request: Request) -> Exchange:
@@ -228,6 +230,8 @@ class Channel:
             NotSent: the path has hung too often to be asked again, the run is out of time, too much is held, or the
                 request is too large for HTTP or for its echo to be read.
         """
+        if self._pause:
+            await asyncio.sleep(self._pause)
         alone = self.endpoint.groups.size == 1
         try:
             exchange = await self._send(request)
@@ -259,8 +263,8 @@ class Channel:
         if (hung := self.endpoint.hangs.get(request.path, 0)) >= self.endpoint.most_hangs:
             raise PathHangs(f"{request.method} {request.path} hung {hung} times before in this run")
         self.endpoint.held.add(request)
-        self._sent += 1
-        number = self._sent
+        self.sent += 1
+        number = self.sent
         groups, others = self.endpoint.groups, tuple[Request, ...]()
         if groups.size > 1 and groups.concern(request):
             request, *rest = groups.members(request)
@@ -285,8 +289,8 @@ class Channel:
 
     def record(self, request: Request, reply: Reply) -> Exchange:
         """Record a request that was not sent over this channel, and its reply."""
-        self._sent += 1
-        return self._record(Exchange(self._sent, request, reply), reply)
+        self.sent += 1
+        return self._record(Exchange(self.sent, request, reply), reply)
 
     def _record(self, exchange: Exchange, reply: Reply) -> Exchange:
         self.exchanges.append(exchange)
@@ -308,13 +312,13 @@ class Channel:
 
     def continue_record(self, other: "Channel") -> None:
         """Go on with the record of another channel, in its place."""
-        self.exchanges, self._sent, self._replies = other.exchanges, other._sent, other._replies  # noqa: SLF001 - of this class
+        self.exchanges, self.sent, self._replies = other.exchanges, other.sent, other._replies  # noqa: SLF001 - of this class
 
     def adopt(self, exchange: Exchange) -> None:
         """Record an exchange of another channel, unless it is here already: it belongs to what is to be reproduced."""
         if exchange not in self.exchanges:
-            self._sent += 1
-            self.exchanges.append(replace(exchange, number=self._sent))
+            self.sent += 1
+            self.exchanges.append(replace(exchange, number=self.sent))
 
     def forget(self, exchange: Exchange) -> None:
         """Leave an exchange out of the record: it proved harmless, and would only lengthen the reproduction."""
