@@ -1,6 +1,8 @@
 """A server that has so many places and no more is told with their number; one that has enough is not."""
 
+import asyncio
 import time
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from gym_conformance.checks.wearing_out import resources_seeds
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.session import seeds
 from gym_conformance.trajectories.waiting import Waiting
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources.function_tool import FunctionTool
@@ -40,6 +43,47 @@ def judge(places: int) -> Finding:
         finally:
             run.close()
     return finding
+
+
+def test_what_is_refused_slowly_again_and_again_is_not_asked_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each check would wait for seconds to hear what the one before has heard; one tells it, with what came before."""
+    monkeypatch.setattr(seeds, "_SLOW", 0.0)
+    with serve(server := HasPlaces(60)) as url:
+        run = Run(url, Options(url=url), dataset())
+        try:
+            found = [finding for check in CHECKS[:30] for finding in run.judge(check)]
+            asked = server.places
+            found += [finding for check in CHECKS[30:] if not check.attempt for finding in run.judge(check)]
+        finally:
+            run.close()
+    assert asked - server.places < 10
+    [told] = [finding for finding in found if finding.verdict is Verdict.FAIL and finding.check == "resources-seeds"]
+    assert "the first 60 seeds" in told.expected
+    assert "_stock (200)" in told.hint
+
+
+class KeepsTheLock(ReferenceServer):
+    """An item's name that lacks its second bracket is refused with the session's lock in hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.locks = defaultdict[str, asyncio.Lock](asyncio.Lock)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        await self.locks[session_id].acquire()
+        if str(arguments).count("(") > str(arguments).count(")"):
+            raise HttpRefusal(400, "this is no name")
+        self.locks[session_id].release()
+        return await super().call(session_id, tool, arguments)
+
+
+def test_a_lock_that_a_refused_call_leaves_held_is_told() -> None:
+    check = "calls-refused-harmless"
+    with serve(KeepsTheLock()) as url:
+        [finding] = judging.judge(url, dataset(), timeout=1.0, checks=[check])[check]
+    assert finding.verdict is Verdict.FAIL, finding
+    assert "as in other sessions" in finding.expected
+    assert "lock" in finding.hint
 
 
 @pytest.mark.parametrize("places", [50, 100])

@@ -5,6 +5,7 @@ Source: the tools of a row are what the policy is shown (`responses_create_param
 """
 
 import json
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
@@ -21,6 +22,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_error
+from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known_disturbed, with_bounds, with_each_tool_spoilt
 from gym_conformance.trajectories.generate import disturbed, trajectories
@@ -133,8 +135,17 @@ async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
 
 async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
     """What the calls that are there to be refused are answered, in a session of their own."""
+    endpoint = trial.gym.endpoint
+    hangs = endpoint.hangs.copy()
     rollout = TrajectoryRun(trial.gym, trial.channel, trajectory)
-    await rollout.finish()
+    try:
+        for _step in range(2 + max(trajectory.noise, default=-1)):
+            await rollout.step()
+    except ServerFault as fault:
+        if fault.fault is not Fault.HANG or not rollout.refusals:
+            raise
+        endpoint.hangs = hangs
+        raise NotApplicable("it hangs after a refused call: the finding of calls-refused-harmless") from fault
     return rollout.refusals
 
 
@@ -149,29 +160,37 @@ async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
     deep=True,
 )
 async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory with and without a refused call in the middle; everything else must be the same.
+    """Runs a trajectory with and without refused calls in the middle; everything else must be the same.
+
+    They lack arguments or have wrong ones, speak of something that is not there, or say what no parser can read: a text
+    that is cut off, or has a bracket too many. Of several in one session only those count that are refused.
 
     A 4xx is a refusal. So is a 2xx that tells an error, but there the call may be a move like any other: it counts only if
     later replies are as though the calls before it had never been made. Whatever differs between two runs without it is
-    not compared.
+    not compared. Nor may what follows hang, where it is answered in another session without the refused call.
 
     Source: simple_agent/app.py (0.4.0) continues after any reply.
     """
     noisy = schedule.trajectories[0]
-    plain = noisy.without_noise()
-    disturbing = TrajectoryRun(trial.gym, trial.channel, noisy)
-    outcome = await disturbing.finish()
+    disturbing = await _disturbed(trial, trial.channel, noisy)
+    if taken := [
+        at for at, step in zip(sorted(noisy.noise), disturbing.refusals, strict=True) if not _is_refused(step)
+    ]:
+        noisy = noisy.without(taken)
+        if not noisy.noise:
+            raise NotApplicable("the call was not refused")
+        disturbing = await _disturbed(trial, trial.channel, noisy)
+    if not all(map(_is_refused, disturbing.refusals)):
+        raise NotApplicable("the call was not refused")
+    if any(is_crash(step.status) for step in disturbing.refusals):
+        raise NotApplicable("the call crashed the server: the finding of calls-invalid")
 
     async def again(channel: Channel) -> Outcome:
         return await run(trial.gym, channel, noisy)
 
-    in_words = [step for step in disturbing.refusals if not is_error(step.status)]
-    if any(step.source is None or not says_error(step.source) for step in in_words):
-        raise NotApplicable("the call was not refused")
-    if any(is_crash(step.status) for step in disturbing.refusals):
-        raise NotApplicable("the call crashed the server: the finding of calls-invalid")
-    if not (difference := await Solo(trial, plain).beyond_chance(outcome, again)):
+    if not (difference := await Solo(trial, noisy.without_noise()).beyond_chance(disturbing.outcome, again)):
         return
+    in_words = any(not is_error(step.status) for step in disturbing.refusals)
     if in_words and not await _undone(trial, noisy, difference):
         raise NotApplicable("the call was refused in words alone, and may be a move like any other")
     raise Violation(
@@ -179,6 +198,39 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
         f"{difference.actual!r}",
         _ROLLED_BACK if in_words else "The tool changes state before it has checked its arguments.",
     )
+
+
+def _is_refused(step: StepOutcome) -> bool:
+    return is_error(step.status) or (step.source is not None and says_error(step.source))
+
+
+async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> TrajectoryRun:
+    """A run with the calls that are to be refused.
+
+    Raises:
+        Violation: after one of them its session hangs, again, and another one does not.
+        ServerFault: it hangs otherwise, or has no answer for another reason.
+    """
+    endpoint = trial.gym.endpoint
+    hangs = endpoint.hangs.copy()
+    rollout = TrajectoryRun(trial.gym, channel, noisy)
+    try:
+        await rollout.finish()
+    except ServerFault as fault:
+        if fault.fault is not Fault.HANG or not rollout.refusals or trial.among or trial.shrinking:
+            raise
+        asked = fault.exchange.request.path if fault.exchange else "the next call"
+        await run(trial.gym, Channel(endpoint), noisy.without_noise())
+        with suppress(ServerFault):
+            await TrajectoryRun(trial.gym, Channel(endpoint), noisy).finish()
+            raise NotApplicable(f"{asked} hung once, and not again") from fault
+        endpoint.hangs = hangs  # other sessions are answered
+        raise Violation(
+            f"{asked} answers after a call that was refused, as in other sessions",
+            f"{fault.fault}: {fault.detail}, twice",
+            "What refuses a call leaves the session's lock, or a transaction, held: use `async with`, or release it in `finally`.",
+        ) from fault
+    return rollout
 
 
 _ROLLED_BACK = (

@@ -165,7 +165,7 @@ class _Attempts:
             self.excuses[str(excuse)] += 1
         except (Violation, ServerFault) as cause:
             return Broken(cause, fresh, schedule)
-        except OutOfTime:
+        except (OutOfTime, PathHangs):
             if self.certain is None:
                 raise
             # the finding stands, if not in its shortest form
@@ -178,7 +178,12 @@ class _Attempts:
         return None
 
     async def reduce(self, broken: Broken) -> Broken:
-        """Leave out sessions and calls for as long as it stays broken, and not longer than _REDUCING."""
+        """Leave out sessions and calls for as long as it stays broken, and not longer than _REDUCING.
+
+        What hangs is told as it was found: each try would take a whole deadline.
+        """
+        if any(one.hung for one in broken.trial.channel.exchanges):
+            return self.certain or broken
         end = time.monotonic() + _REDUCING
         candidates = smaller(broken.schedule)
         while time.monotonic() < end and (candidate := next(candidates, None)):

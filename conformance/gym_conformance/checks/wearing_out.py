@@ -7,7 +7,8 @@ from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER
 from gym_conformance.checks.trial import Trial, describe, refuse_made_up
 from gym_conformance.findings import Cause
-from gym_conformance.session.exchange import reply_of
+from gym_conformance.session.channel import NoMoreSessions
+from gym_conformance.session.exchange import Reply, reply_of
 
 #: A training run has millions; so many in all show a fixed number of places, and take no second.
 _SEEDS = 120
@@ -28,24 +29,37 @@ async def resources_seeds(trial: Trial, _: object) -> None:
 
     Source: `SimpleAgent.run` raises for any status but 200 (0.4.0); no request of the cookie contract ends a session.
     """
-    endpoint = trial.gym.endpoint
+    seeds = trial.gym.endpoint.seeds
     refused = 0
-    while endpoint.seeds < _SEEDS or refused or not trial.channel.exchanges:
+    while seeds.taken < _SEEDS or refused or not trial.channel.exchanges:
         trial.channel.exchanges.clear()
-        reply = reply_of(await trial.session().seed())
+        try:
+            reply = reply_of(await trial.session().seed())
+        except NoMoreSessions:
+            if seeds.refused is None:
+                raise
+            raise _worn_out(trial, seeds.refused) from None
         refuse_made_up(trial.gym.row, reply)
-        if reply.status == HTTPStatus.OK:
-            refused = 0
-            continue
-        refused += 1
-        if refused == _REFUSALS and endpoint.seeds:
-            raise Violation(
-                f"status 200, as to the first {endpoint.seeds} seeds",
-                describe(reply),
-                "Sessions take places that nothing frees: a pool, a semaphore, files or processes. Free those of the "
-                "oldest sessions, or after a time without requests.",
-                Cause.WORN_OUT,
-            )
+        refused = refused + 1 if reply.status != HTTPStatus.OK else 0
         if refused == _REFUSALS:
+            if seeds.taken:
+                raise _worn_out(trial, reply)
             return  # never taken: seed-accepts-rows has told it
     trial.note = f"at least {_SEEDS} sessions were opened in this run"
+
+
+def _worn_out(trial: Trial, reply: Reply) -> Violation:
+    """That no more are opened, and what may have led to it."""
+    seeds = trial.gym.endpoint.seeds
+    held = (
+        f" Or a call holds a lock or a transaction for ever; the last ones before it were {', '.join(seeds.before)}."
+        if seeds.before
+        else ""
+    )
+    return Violation(
+        f"status 200, as to the first {seeds.taken} seeds",
+        describe(reply),
+        "Sessions take places that nothing frees: a pool, a semaphore, files or processes. Free those of the "
+        f"oldest sessions, or after a time without requests.{held}",
+        Cause.WORN_OUT,
+    )

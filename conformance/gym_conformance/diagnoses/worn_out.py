@@ -34,6 +34,6 @@ class WornOut:
         if reply.status == HTTPStatus.OK:
             return None
         return Missing(
-            f"a session: /seed_session has opened {gym.endpoint.seeds}, and answers {reply.status} to a row that it took "
+            f"a session: /seed_session has opened {gym.endpoint.seeds.taken}, and answers {reply.status} to a row that it took "
             "before; see resources-seeds"
         )

@@ -21,6 +21,7 @@ from gym_conformance.session.groups import Groups
 from gym_conformance.session.held import Held
 from gym_conformance.session.latencies import Latencies
 from gym_conformance.session.request_bytes import NotWritable, RequestBytes
+from gym_conformance.session.seeds import Seeds
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import IDLE_LIMIT, Transport
 
@@ -52,6 +53,10 @@ class NotSent(Exception):
 
 class PathHangs(NotSent):
     """A path that hung before was to be asked again."""
+
+
+class NoMoreSessions(NotSent):
+    """A seed that was taken before has been refused again and again, after seconds each time."""
 
 
 class OutOfTime(NotSent):
@@ -89,7 +94,7 @@ class Endpoint:
     most_hangs: float = _HANGS
     hangs: Counter[str] = field(default_factory=Counter)
     requests: int = 0
-    seeds: int = 0
+    seeds: Seeds = field(default_factory=Seeds, repr=False)
     seconds: float = 0.0
     latencies: Latencies = field(default_factory=Latencies, repr=False)
     until: float = math.inf
@@ -182,10 +187,10 @@ class Endpoint:
                 self.seconds += time.monotonic() - self._since
 
     def took(self, request: Request, reply: Reply) -> None:
-        """Remember how long a good reply took, and how many seeds were taken."""
+        """Remember how long a good reply took, and which seeds were taken."""
         self.unanswered.clear()
+        self.seeds.note(request, reply)
         if not is_error(reply.status):
-            self.seeds += request.path == SEED_SESSION
             self.latencies.add(f"{request.method} {request.path}", reply.elapsed)
 
     @property
@@ -262,6 +267,11 @@ class Channel:
         self.endpoint.ensure_room()
         if (hung := self.endpoint.hangs.get(request.path, 0)) >= self.endpoint.most_hangs:
             raise PathHangs(f"{request.method} {request.path} hung {hung} times before in this run")
+        if refusal := self.endpoint.seeds.wait(request):
+            raise NoMoreSessions(
+                f"a session: {SEED_SESSION} has opened {self.endpoint.seeds.taken}, and answers {refusal.status} after "
+                f"{refusal.elapsed:.0f} s to a row that it took before; see resources-seeds"
+            )
         self.endpoint.held.add(request)
         self.sent += 1
         number = self.sent

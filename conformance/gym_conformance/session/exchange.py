@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies, received
 from gym_conformance.documents import DEEPEST, bulk, parsed_bytes, too_deep
+from gym_conformance.session.server_fault import Fault
 
 #: Of an integer, its sign counted.
 _DIGITS = 300
@@ -130,6 +131,11 @@ class Exchange:
     reply: Reply | None = None
     fault: str = ""
     group: tuple[Request, ...] = ()
+
+    @property
+    def hung(self) -> bool:
+        """Whether no answer came in time."""
+        return self.fault.startswith(Fault.HANG)
 
     @property
     def received(self) -> Cookies:

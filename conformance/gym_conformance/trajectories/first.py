@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory, is_reference, resolve
 from gym_schemas import NoValue, admits, boundary_values, minimal, whole
@@ -109,6 +110,7 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     """A few of them, each with a call of each kind in its midst that lacks all its arguments, or has a wrong one more.
 
     Then calls that are as they were, but speak of something that is not there: what is checked last may come too late.
+    And calls whose texts cannot be read any more, such as a formula that lacks its end.
     """
     found = []
     for trajectory in filter(lambda each: each.calls, known(knowledge)[:_KNOWN]):
@@ -116,9 +118,10 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
         call = trajectory.calls[min(at + 1, len(trajectory.calls)) - 1]
         spoilt = {**call.arguments, next(iter(call.arguments), "unknown"): {"unexpected": []}}
         found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, spoilt)]
-    writing = (one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls))
-    strange = (each for one in islice(writing, _STRANGE_ONES) for each in _with_strange_names(one))
-    return [*found, *(Schedule((trajectory,)) for trajectory in islice(strange, _STRANGE_CALLS))]
+    writing = [one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls)][:_STRANGE_ONES]
+    strange = islice((each for one in writing for each in _with_strange_names(one)), _STRANGE_CALLS)
+    damaged = islice((each for one in writing for each in _with_damaged_texts(one)), _STRANGE_CALLS)
+    return [*found, *(Schedule((trajectory,)) for trajectory in (*strange, *damaged))]
 
 
 def _with_strange_names(trajectory: Trajectory) -> Iterator[Trajectory]:
@@ -126,26 +129,47 @@ def _with_strange_names(trajectory: Trajectory) -> Iterator[Trajectory]:
 
     What it has read it reads again in the end.
     """
-    reads = [call for call in trajectory.calls if is_read(call.name)]
-    longer = replace(trajectory, calls=(*trajectory.calls, *reads[-_AGAIN:]))
     tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
     seen = set[tuple[str, str]]()
     for at, call in reversed(list(enumerate(trajectory.calls))):
-        for name, strange in () if is_read(call.name) else _strange(call.arguments):
+        for name, strange in () if is_read(call.name) else _saying(_NOBODY, call.arguments):
             if (call.name, name) not in seen and admits(tools.get(call.name, {}), resolve(strange, [])):
-                yield longer.with_noise(at + 1, Call(call.name, strange))
+                yield _reading_again(trajectory).with_noise(at + 1, Call(call.name, strange))
             seen.add((call.name, name))
 
 
-def _strange(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The value with one of its texts replaced by a name that nobody knows, for each, and what the text is called."""
+def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """The trajectory with a tool's last call repeated just after it, for each of its texts once in each damaged form."""
+    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
+    texts = damaged(trajectory)
+    calls = {call.name: (at, call) for at, call in enumerate(trajectory.calls)}
+    for at, call in calls.values():
+        said: dict[str, list[Any]] = {}
+        for text in texts:
+            for name, arguments in _saying(text, call.arguments):
+                if admits(tools.get(call.name, {}), resolve(arguments, [])):
+                    said.setdefault(name, []).append(arguments)
+        for several in said.values():
+            longer = _reading_again(trajectory)
+            for arguments in reversed(several):
+                longer = longer.with_noise(at + 1, Call(call.name, arguments))
+            yield longer
+
+
+def _reading_again(trajectory: Trajectory) -> Trajectory:
+    reads = [call for call in trajectory.calls if is_read(call.name)]
+    return replace(trajectory, calls=(*trajectory.calls, *reads[-_AGAIN:]))
+
+
+def _saying(text: str, value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The value with one of its texts replaced by another one, for each, and what the text is called."""
     if isinstance(value, str):
-        yield name, _NOBODY
+        yield name, text
     elif isinstance(value, dict) and not is_reference(value):
         for key, inner in value.items():
-            yield from ((found, {**value, key: strange}) for found, strange in _strange(inner, key))
+            yield from ((found, {**value, key: told}) for found, told in _saying(text, inner, key))
     elif isinstance(value, list) and value:
-        yield from ((found, [strange, *value[1:]]) for found, strange in _strange(value[0], name))
+        yield from ((found, [told, *value[1:]]) for found, told in _saying(text, value[0], name))
 
 
 def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:

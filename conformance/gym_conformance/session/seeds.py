@@ -1,0 +1,59 @@
+"""Which seeds a server has taken, and since when it takes none any more."""
+
+import time
+from collections import deque
+from typing import Final
+
+from gym_conformance.contract.endpoints import SEED_SESSION
+from gym_conformance.contract.statuses import is_crash, is_error
+from gym_conformance.session.exchange import Reply, Request
+
+#: A refusal that takes longer waits for something; so many in a row, and none is asked for in the next seconds.
+_SLOW: Final = 1.0
+_IN_A_ROW: Final = 4
+_PAUSE: Final = 20.0
+
+#: Calls that are kept to be named, and bodies that are known to be taken.
+_CALLS: Final = 6
+_KNOWN: Final = 2000
+
+
+class Seeds:
+    """Counts the seeds that were taken, and those that were taken before and are refused now.
+
+    Attributes:
+        taken: how many were, in all.
+        refused: the last refusal of a seed that was taken before; None where one has been taken since.
+        before: the last different requests that were answered before the first of these refusals, with their statuses.
+    """
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.refused: Reply | None = None
+        self.before: tuple[str, ...] = ()
+        self._calls: deque[str] = deque(maxlen=_CALLS)
+        self._known: set[int] = set()
+        self._slow = 0
+        self._since = 0.0
+
+    def note(self, request: Request, reply: Reply) -> None:
+        """Take in what a request was answered."""
+        if request.path != SEED_SESSION:
+            call = f"{request.path} ({reply.status})"
+            if not is_crash(reply.status) and call not in self._calls:
+                self._calls.append(call)
+        elif not is_error(reply.status):
+            self.taken += 1
+            self.refused, self._slow = None, 0
+            if len(self._known) < _KNOWN:
+                self._known.add(hash(request.body))
+        elif hash(request.body) in self._known:
+            self.before = self.before if self.refused else tuple(self._calls)
+            self.refused, self._since = reply, time.monotonic()
+            self._slow += reply.elapsed > _SLOW
+
+    def wait(self, request: Request) -> Reply | None:
+        """The refusal to expect of this seed, where it would cost seconds to hear it once more; None where it may be sent."""
+        if request.path != SEED_SESSION or self._slow < _IN_A_ROW or hash(request.body) not in self._known:
+            return None
+        return self.refused if time.monotonic() - self._since < _PAUSE else None

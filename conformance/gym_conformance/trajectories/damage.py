@@ -1,0 +1,44 @@
+"""Texts that are nearly right: what a policy writes that is cut off, or loses a bracket. Pure.
+
+A tool that parses a text has a way out for one that does not parse, and that way is seldom tried.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from gym_conformance.trajectories.renaming import own
+from gym_conformance.trajectories.trajectory import Trajectory, is_reference
+
+#: A text with one of these may be parsed: a formula, a query, a pattern, JSON, a template.
+_STRUCTURE: Final = re.compile(r"[()\[\]{}<>\"'`=+*/\\^|$]")
+
+#: What no parser of formulas, JSON, queries, patterns or TeX takes for whole.
+_UNFINISHED: Final = ("=(", '{"a": [', "SELECT '", "(1 +", "[a", "\\frac{1")
+
+#: Texts that are damaged, none longer, and forms that are made in all.
+_TEXTS, _LONG, _FORMS = 3, 200, 12
+
+_LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
+
+
+def damaged(trajectory: Trajectory) -> list[str]:
+    """Texts of its row and calls, cut off or with a sign too many, those of other forms first; then unfinished ones."""
+    texts = [*_texts([call.arguments for call in trajectory.calls]), *_texts(own(trajectory.row))]
+    by_form = {
+        _LETTERS.sub("a", text): text for text in reversed(texts) if _STRUCTURE.search(text) and len(text) <= _LONG
+    }
+    chosen = list(reversed(by_form.values()))[:_TEXTS]
+    forms = [form for text in chosen for form in (text[:-1], text[: len(text) // 2], f"{text}(")]
+    return list(dict.fromkeys(form for form in (*forms, *_UNFINISHED) if form.strip()))[:_FORMS]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict) and not is_reference(value):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)

@@ -1,0 +1,22 @@
+"""Texts that no parser takes for whole are made of those that a tool knows."""
+
+from pathlib import Path
+
+from gym_conformance.contract.dataset_rows import Call, Row, Source
+from gym_conformance.trajectories.damage import damaged
+from gym_conformance.trajectories.trajectory import Trajectory
+
+ROW = Row(
+    {"responses_create_params": {"input": []}, "cells": {"A1": "pens", "B9": "=SUM(B2:B8)", "C9": "=SUM(C2:C8)"}},
+    Source(Path("rows.jsonl"), 1),
+)
+
+
+def test_texts_that_may_be_parsed_are_cut_off_one_of_each_form() -> None:
+    forms = damaged(Trajectory(ROW, (Call("find", {"pattern": "[a-z]+", "name": "pens"}),)))
+    assert forms[:6] == ["[a-z]", "[a-", "[a-z]+(", "=SUM(B2:B8", "=SUM(", "=SUM(B2:B8)("]
+    assert not any("C2" in form or "pen" in form for form in forms)
+
+
+def test_there_are_always_some() -> None:
+    assert damaged(Trajectory(Row({"responses_create_params": {"input": []}}, ROW.source), ()))
