@@ -26,7 +26,8 @@ from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.trajectory import resolve
-from gym_schemas import Acceptance, Document, Schema, boundary_values, upgrade, whole
+from gym_schemas import Acceptance, Document, Schema, boundary_values, upgrade, walk, whole
+from gym_schemas.json_values import type_of
 
 #: Words for something that does not exist: a look-up answers so to any value that it does not find.
 _ABSENT: Final = re.compile(
@@ -39,6 +40,15 @@ _VALUES, _BEFORE, _ROWS = 12, 24, 8
 
 #: How many recorded calls are made again, and how many values are tried to get a refused one accepted.
 _PLACES, _MENDS = 4, 3
+
+#: Keywords that say how small and how large a number may be, and what else is allowed of other types.
+_LEAST: Final = frozenset({"minimum", "exclusiveMinimum"})
+_MOST: Final = frozenset({"maximum", "exclusiveMaximum"})
+_LIMITS: Final = {
+    "string": frozenset({"minLength", "maxLength", "pattern", "format"}),
+    "array": frozenset({"minItems", "maxItems"}),
+    "object": frozenset({"properties"}),
+}
 
 #: For each JSON type, a value that hardly any definition allows.
 _STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conformance", -987654321.5, True, None)
@@ -205,6 +215,11 @@ async def _surely_wrong(
     yield "", {}, (await place.ask({}))[1], (), ()
 
 
+def _kind(value: Any) -> str:
+    kind = type_of(value)
+    return "number" if kind == "integer" else kind
+
+
 class _Argument:
     """One argument of the call, and the answers to wrong and to allowed values of it."""
 
@@ -222,7 +237,7 @@ class _Argument:
         if refused and not self.taken:
             await self._try_without()
         for value, sent, reply, like in refused if self.taken else ():
-            if await self._everywhere(value):
+            if self._is_meant(value) and await self._everywhere(value):
                 other, taken = self.taken[0]
                 beside = f"{like} is answered alike, and {short(other)} is taken: status {taken.status}"
                 return RefusedCall(self.name, sent, reply, beside)
@@ -276,6 +291,21 @@ class _Argument:
             ):
                 return short({self.name: strange})
         return ""
+
+    def _is_meant(self, value: Any) -> bool:
+        """Whether the definition itself speaks for the value, rather than merely not against it.
+
+        Where values of one type are partly taken, an empty text and a number beyond those taken may be refused for what
+        they mean, unless the definition says how long a text or how large a number may be.
+        """
+        kind, said = _kind(value), {keyword for _, node in walk(self.node) for keyword in node}
+        like = [sent[self.name] for sent, _ in self.taken if self.name in sent and _kind(sent[self.name]) == kind]
+        if not like or kind in ("null", "boolean") or said & {"enum", "const"}:
+            return True
+        if kind == "number":
+            bounds = _LEAST if value < min(like) else _MOST if value > max(like) else said
+            return bool(said & bounds)
+        return bool(said & _LIMITS[kind])
 
     async def _everywhere(self, value: Any) -> bool:
         """Whether other rows refuse the value in the same way: in a single row it may just not exist."""
