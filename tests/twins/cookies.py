@@ -12,8 +12,9 @@ from itsdangerous import BadSignature, TimestampSigner
 from gym_mocks.reference import FunctionTool, ReferenceServer, SignedCookie, StoredSession
 from gym_mocks.reference.stockroom import Stock
 from gym_mocks.wire import App, HttpReply, HttpRequest
+from tests.twins.innocent import SingleTurn
 from tests.twins.seed import NAME
-from tests.twins.twin import Twin, twin
+from tests.twins.twin import Twin, dataset, twin
 
 
 class CookieOnce(ReferenceServer):
@@ -23,6 +24,15 @@ class CookieOnce(ReferenceServer):
         if session_id := self.cookie.read(request.headers.get("cookie", "")):
             return await App.dispatch(self, replace(request, session_id=session_id))
         return await super().dispatch(request)
+
+
+class GradesOnce(SingleTurn, CookieOnce):
+    """Sets the cookie at the seed, after which nothing comes but verify."""
+
+
+def without_tools() -> Any:
+    """Rows that declare no tool, and no rollouts."""
+    return replace(dataset(lambda row: row["responses_create_params"]["tools"].clear()), rollouts=())
 
 
 class CookieLostOnErrors(ReferenceServer):
@@ -136,6 +146,7 @@ def cookie(kind: type[SignedCookie], **fields: str) -> Any:
 
 TWINS: tuple[Twin, ...] = (
     twin("cookie on the first reply only", "cookie-sent-again cookie-replacing-client repeat-recorded", CookieOnce),
+    twin("cookie on the first reply only, and no tools", "", GradesOnce, data=without_tools()),
     twin("cookie lost on errors", "cookie-sent-again", CookieLostOnErrors),
     twin("state in the cookie", "cookie-keeping-client", StateInCookie),
     twin("a new id for each reply", "cookie-keeping-client", NewIdForEachReply),

@@ -136,6 +136,24 @@ class LostAMember(WithoutDocument):
         return await super()._call_tool(request)
 
 
+class WantsMeaning(WithoutDocument):
+    """A server without a schema that refuses a place beyond its shelves, and an empty note, as it does wrong types."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handlers["POST", "/label_place"] = self._label
+
+    async def _label(self, request: HttpRequest) -> HttpReply:
+        with suppress(ValueError, TypeError):
+            place, note = map({"note": "-", **json.loads(request.body)}.get, ("place", "note"))
+            if not isinstance(place, int) or not 0 <= place <= 1:
+                return HttpReply.json({"error": "place out of range"})
+            if not isinstance(note, str) or not note.strip():
+                return HttpReply.json({"error": "a note, please"})
+            return HttpReply.json({"labelled": place})
+        return HttpReply.json({"error": "the arguments must be an object"})
+
+
 class LooksUpMembers(WithoutDocument):
     """A server without a schema whose rows hold no books: of these it says what it says of anything else."""
 
@@ -177,6 +195,13 @@ REFERENCE_LOCK = _lock_of(ReferenceServer().openapi)
 CLOSE = {"type": "function", "name": "close_shop", "description": "Close it."}
 
 
+def _declare_label(row: Json) -> None:
+    given = {"place": {"type": "integer", "minimum": 0}, "note": {"type": "string"}}
+    parameters = {"type": "object", "properties": given, "required": ["place"]}
+    label = {"type": "function", "name": "label_place", "description": "Label it.", "parameters": parameters}
+    row["responses_create_params"]["tools"].append(label)
+
+
 def _declare_close(row: Json) -> None:
     parameters = {"type": "object", "properties": {"door": {"type": "string"}}, "required": ["door"]}
     row["responses_create_params"]["tools"].append({**CLOSE, "parameters": parameters})
@@ -208,6 +233,7 @@ TWINS: tuple[Twin, ...] = (
     ),
     twin("a member of an enum that is lost", "drift-argument-refused", LostAMember, data=unrecorded()),
     twin("a member of an enum that no row holds", "", LooksUpMembers, data=unrecorded()),
+    twin("values that mean nothing are refused", "", WantsMeaning, data=dataset(_declare_label)),
     twin("a catch-all that does not know a tool", "tool-routed", CatchAll, data=declare("get_weather")),
     twin("a catch-all that acknowledges whatever it gets", "", Acknowledges, data=declare("get_weather")),
     twin("a reply unlike its declaration", "drift-result repeat-recorded", lambda: _with_replies(OrdersAnswers())),
