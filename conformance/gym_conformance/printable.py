@@ -39,8 +39,10 @@ def printable(text: str, limit: int | None = 400, length: int = 0) -> Shown:
     """
     length = max(length, len(text))
     cut = limit is not None and length > limit
-    escaped = "".join(_escape(character) for character in (text[:limit] if cut else text))
-    return Shown(tame(escaped) + (f"... ({length:,} characters)" if cut else ""))
+    shown = text[:limit] if cut else text
+    if not shown.isprintable():  # nearly all are: none of their characters is hidden
+        shown = "".join(map(_escape, shown))
+    return Shown(tame(shown) + (f"... ({length:,} characters)" if cut else ""))
 
 
 def printable_lines(text: str) -> str:

@@ -14,7 +14,7 @@ from gym_conformance.drift.survey import survey
 from gym_conformance.drift.tool_drift import Certainty, Drift, DriftKind
 from tests.drift.pairs import INTEGER, STRING, of
 
-SECONDS = 10.0
+SECONDS = 40.0
 PLAIN = of("a", a=STRING)
 WIDE = of(**{f"x{number}": STRING for number in range(130_000)})
 

@@ -72,7 +72,7 @@ def test_latency_fixed_and_drawn(policy: FakePolicy, client: httpx.Client) -> No
     policy.fail(PolicyFault("latency", seconds=lambda random: random.uniform(0.1, 0.2)))
     start = time.monotonic()
     client.post("/v1/responses", json=BODY)
-    assert 0.2 <= time.monotonic() - start < 2
+    assert 0.2 <= time.monotonic() - start < 20
 
 
 @pytest.mark.parametrize("kind", ["drop", "truncate"])

@@ -96,7 +96,7 @@ def test_a_hanging_request_does_not_hold_the_stop() -> None:
         caller.start()
         assert entered.wait(5)
         start = time.monotonic()
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 9  # seconds; it would hold for longer
     caller.join(5)
 
 
@@ -105,7 +105,7 @@ def test_an_idle_connection_does_not_hold_the_stop() -> None:
         client.get("/")
         start = time.monotonic()
         # The client's connection is still open when the server goes.
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 9  # seconds; it would be 30
 
 
 def test_a_body_past_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

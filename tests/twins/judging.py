@@ -13,7 +13,7 @@ from gym_conformance.plugin.target_run import Run
 
 
 def judge(
-    url: str, data: Dataset, timeout: float = 2.0, checks: Collection[str] = (), lock: Lock | None = None
+    url: str, data: Dataset, timeout: float = 5.0, checks: Collection[str] = (), lock: Lock | None = None
 ) -> dict[str, list[Finding]]:
     """All findings, by check, of these checks or else of all that are no properties: those have twins of their own.
 

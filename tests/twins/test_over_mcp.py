@@ -65,7 +65,7 @@ def test_without_the_client_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.delitem(sys.modules, "mcp.client.streamable_http", raising=False)
     with serve(OverMCP()) as url:
-        findings = judge(url, dataset(), 2.0, OVER_MCP)
+        findings = judge(url, dataset(), 5.0, OVER_MCP)
     assert ended(findings, Verdict.PASS) == {"mcp-block"}
     assert ended(findings, Verdict.UNTESTABLE) == OVER_MCP - {"mcp-block"}
     assert "pip install 'gym-conformance[mcp]'" in findings["mcp-lists-tools"][0].reason
@@ -73,7 +73,7 @@ def test_without_the_client_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
 
 def test_no_token_is_shown() -> None:
     with serve(next(twin for twin in TWINS if "unknown tool" in twin.name).make()) as url:
-        (finding,) = judge(url, dataset(), 2.0, {"mcp-unknown-tool"})["mcp-unknown-tool"]
+        (finding,) = judge(url, dataset(), 5.0, {"mcp-unknown-tool"})["mcp-unknown-tool"]
     assert "X-NeMo-Gym-Session-Token" in "\n".join(finding.reproduce)
     assert "eyJ" not in "\n".join(finding.reproduce).partition("/mcp")[2]
 

@@ -98,5 +98,5 @@ def test_every_property_has_a_twin() -> None:
 @pytest.mark.parametrize("seed", range(7))
 def test_the_reference_has_no_fault_whatever_the_seed(seed: int) -> None:
     with serve(reference_app()) as url:
-        findings = judge(url, seed, Profile("tests", 48, 0.45), frozenset())
+        findings = judge(url, seed, Profile("tests", 48, 0.45, quiet=QUICK.quiet), frozenset())
     assert [f for found in findings.values() for f in found if f.told] == []

@@ -38,7 +38,7 @@ def dying() -> Iterator[str]:
         assert process.stdout
         try:
             yield process.stdout.readline().strip()
-            assert process.wait(5) == 137
+            assert process.wait(30) == 137
         finally:
             process.kill()
 
@@ -86,7 +86,7 @@ def test_a_hang_costs_one_deadline(name: str, check: str) -> None:
         findings = judge(url, twin.data, timeout=1.0, checks=[check])
         hung = time.perf_counter() - started
     assert telling(findings) == {check}
-    assert 1.0 < hung < 12.0  # seconds; a busy machine may add some
+    assert 1.0 < hung < 30.0  # seconds; without a deadline for the whole body it would never end
 
 
 @pytest.mark.parametrize(

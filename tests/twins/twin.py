@@ -57,7 +57,7 @@ class Twin:
     make: Callable[[], ASGIApp]
     untestable: frozenset[str] = frozenset()
     data: Dataset = field(default_factory=dataset, repr=False)
-    timeout: float = 2.0
+    timeout: float = 5.0
     lock: Lock | None = field(default=None, repr=False)
 
 
