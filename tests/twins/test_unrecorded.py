@@ -7,8 +7,10 @@ from tests.twins.judging import judge, telling
 from tests.twins.unrecorded import grader, sums
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_a_score_that_is_kept_under_the_answer_alone_is_told(*, cached: bool) -> None:
-    with serve(grader(cached=cached)) as url:
+@pytest.mark.parametrize("fault", [{}, {"cached": True}, {"counted": True}], ids=str)
+def test_a_score_that_hangs_on_earlier_answers_is_told(fault: dict[str, bool]) -> None:
+    with serve(grader(**fault)) as url:
         findings = judge(url, sums(), checks={"isolation-earlier"})
-    assert telling(findings) == ({"isolation-earlier"} if cached else set())
+    assert telling(findings) == ({"isolation-earlier"} if fault else set())
+    [finding] = findings["isolation-earlier"]
+    assert ("as the first 6 times" in finding.expected) == ("counted" in fault)

@@ -1,6 +1,7 @@
 """Small servers where nothing is recorded: one lists notes in pages, one grades sums; twins of them, and sound ones."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,12 +84,20 @@ def _right(boxed: str, row: SumRow) -> float:
         return 0.0
 
 
-def grader(*, cached: bool = False) -> ResourcesServer:
-    """One that grades sums; it keeps its scores under the number in the box alone, where it is `cached`."""
+def grader(*, cached: bool = False, counted: bool = False) -> ResourcesServer:
+    """One that grades sums.
+
+    It keeps its scores under the number in the box alone, where it is `cached`, and an answer earns less from the seventh
+    time on, where it is `counted`.
+    """
     scores: dict[str, float] = {}
+    given = Counter[tuple[str, str]]()
 
     def verify(row: SumRow, response: dict[str, Any]) -> float:
         boxed = _boxed(response)
+        given[row.question, boxed] += 1
+        if counted and given[row.question, boxed] > 6:
+            return _right(boxed, row) * 0.75
         return scores.setdefault(boxed, _right(boxed, row)) if cached else _right(boxed, row)
 
     return ResourcesServer("sums", verify=verify)

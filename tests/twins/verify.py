@@ -256,7 +256,13 @@ TWINS: tuple[Twin, ...] = (
         untestable="verify-reward-components",
     ),
     twin("reward null for a refusal", "verify-degenerate", changed("/verify", null_for_refusals)),
-    twin("reward is a bare NaN", "verify-scores-rows", changed("/verify", bare_nan), untestable=AFTER_VERIFY),
+    twin(
+        "nothing done earns a bare NaN",
+        "verify-scores-rows verify-reward-finite",
+        changed("/verify", bare_nan),
+        untestable="""verify-degenerate verify-reward-components verify-floor verify-echoes verify-echoes-tokens
+            verify-keeps-row-fields reward-claim metrics-shape metrics-order""",
+    ),
     twin("echo without the request", "verify-echoes", edited("/verify", without("responses_create_params"))),
     twin("a length in characters", "verify-echoes", changed("/verify", length_in_characters)),
     twin("a body that is decoded piece by piece", "verify-echoes", DecodesPieces),

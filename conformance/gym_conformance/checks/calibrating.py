@@ -16,9 +16,9 @@ from gym_conformance.calibration.row_scores import AnswerScore, Attempt, Calibra
 from gym_conformance.checks.ending import Untestable
 from gym_conformance.checks.scoring import MOCKED, Scoring
 from gym_conformance.checks.trial import Trial
-from gym_conformance.checks.verify import is_number
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import Item
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.oracle import items_of
 from gym_conformance.trajectories.followed import followed
 

@@ -15,9 +15,9 @@ from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, 
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
-from gym_conformance.checks.verify import is_number
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_crash, is_error
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike

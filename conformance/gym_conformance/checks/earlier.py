@@ -5,7 +5,6 @@ all sessions share, and that no seed resets, is the commonest leak that shipped.
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.fresh_process import fresh_process
 from gym_conformance.checks.needs import FIRST_LOOK, RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
+from gym_conformance.checks.same_answer import TIMES, expect_earns_the_same
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY
@@ -49,11 +49,13 @@ from gym_conformance.trajectories.outcome import (
     volatile,
 )
 from gym_conformance.trajectories.renaming import (
+    has_number,
     names_in,
     new_names,
     read_back,
     renamed,
     taking,
+    with_more_zeros,
     with_other_numbers,
     word,
 )
@@ -68,6 +70,9 @@ _BETWEEN = 2
 #: What a session reads where it has come to.
 _READS = 6
 
+#: Seconds that it may take to give one answer again and again.
+_SECONDS = 5.0
+
 #: Runs of the control that show what differs anyway.
 _CONTROLS = 5
 
@@ -75,7 +80,6 @@ _STORE: Final = (
     "One store for all sessions: a module or class attribute, a default argument such as [] or {}, which is made once, or "
     "a store keyed by the row, its task or a name in it. Keep it by the session's id, and make it anew with each seed."
 )
-_NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 
 #: Zeros that may follow a number: fewer than these, and another number of them each time.
 _ZEROS: Final = 180
@@ -91,7 +95,7 @@ _CACHED: Final = "The score is kept under the answer alone: what it is kept unde
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
-    """Looks for what a session leaves to later ones, in five ways.
+    """Looks for what a session leaves to later ones, in six ways.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; they stay the
     same. So they do each time that another session writes between them. A session that reads twice reads the same
@@ -99,7 +103,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     calls. And a trajectory comes to the same whether an earlier session has
     spoken of the same names and numbers, or of others; names and numbers that nobody has used are put into calls and
     row for it, and read back from the replies. And an answer earns the same on a row whether or not it was given to
-    another row before. What differs anyway is not compared. A server that the suite launched is launched once more
+    another row before, and the first time as the seventeenth. What differs anyway is not compared. A server that the suite launched is launched once more
     beside it, with `--gym-profile ci` and longer ones, or where a difference may have been chance and it starts in five
     seconds: there the first of these is repeated with whole trajectories.
 
@@ -123,6 +127,8 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     alone = await _by_number(trial, found)  # beside others no sum moves by the same twice
     for make in (*suspected, *alone):
         await _expect_none(trial, make())
+    if knowledge.sessions_in(_SECONDS, at_most=TIMES) == TIMES:
+        await expect_earns_the_same(trial, found)
     looked = await _expect_unchanged_afresh(trial, found)
     trial.note = f"{len(makers) + len(alone)} pairs of sessions" + (
         f", and {looked} more on a process started for it" if looked else ""
@@ -441,9 +447,7 @@ def _by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
         return f"{word(draw)} {own.answer}"
 
     def with_zeros() -> str:
-        return _NUMBER.sub(
-            lambda number: f"{number[0]}{'' if number[1] else '.'}{'0' * next(lengths, 1)}", own.answer, 1
-        )
+        return with_more_zeros(own.answer, next(lengths, 1))
 
     async def scored(channel: Channel, *, new: Callable[[], str], before: bool) -> Outcome:
         answer = new()
@@ -457,7 +461,7 @@ def _by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
         ", as where the answer was not given to another row before",
         hint=_CACHED,
     )
-    for new in (after_a_word, *([with_zeros] if _NUMBER.search(own.answer) else ())):
+    for new in (after_a_word, *([with_zeros] if has_number(own.answer) else ())):
         tried, control = [partial(scored, new=new, before=before) for before in (True, False)]
         yield partial(_Likeness, trial, tried, control, told)
 

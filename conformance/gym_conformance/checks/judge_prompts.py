@@ -27,9 +27,9 @@ from gym_conformance.checks.judge_models import answering, judge_models_of
 from gym_conformance.checks.launched import Saying
 from gym_conformance.checks.needs import RESOURCES_SERVER
 from gym_conformance.checks.trial import Trial
-from gym_conformance.checks.verify import is_number
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 

@@ -13,14 +13,19 @@ from gym_conformance.contract.dataset_rows import Row, Tool
 from gym_conformance.contract.endpoints import REVERIFY_MODE
 from gym_conformance.contract.openapi import ServerKind, phrase
 from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs, with_long_number
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request, reply_of
 from gym_conformance.session.stepping import SteppingSession
 from gym_conformance.session.unserved import NO_SUCH_TOOL
-from gym_conformance.trajectories.before_and_after import look
+from gym_conformance.trajectories.before_and_after import look, writing
+from gym_conformance.trajectories.execute import run
 
 #: Recorded answers of different forms that are spoilt.
 _FORMS: Final = 3
+
+#: Rows of which something is scored, where doing nothing is not.
+_SCORED: Final = 3
 
 
 async def _resources_server(trial: Trial) -> None:
@@ -57,12 +62,19 @@ async def _resets(trial: Trial) -> None:
 
 
 async def _score(trial: Trial) -> None:
-    """A server that scores nothing at all has one finding, of verify-scores-rows, and not one for every check."""
+    """A server that scores nothing at all has one finding, of verify-scores-rows, and not one for every check.
+
+    One that scores something, though not where nothing was done, is tried by all of them.
+    """
     reply = await trial.verify(await trial.open(), DO_NOTHING.response)
     refuse_made_up(trial.gym.row, reply)
-    if reply.status != HTTPStatus.OK or not reply.is_json or not isinstance(reply.json(), dict):
-        what = f"{reply.status}, without a JSON object," if reply.status == HTTPStatus.OK else str(reply.status)
-        raise Untestable(f"a score: /verify answers {what} to a plain message; see verify-scores-rows")
+    if reply.status == HTTPStatus.OK and reply.is_json and isinstance(reply.json(), dict):
+        return
+    for row in trial.gym.rows[:_SCORED]:
+        if is_number((await run(trial.gym, trial.channel, writing(trial.gym, row))).reward):
+            return
+    what = f"{reply.status}, without a JSON object," if reply.status == HTTPStatus.OK else str(reply.status)
+    raise Untestable(f"a score: /verify answers {what} to a plain message; see verify-scores-rows")
 
 
 async def _tools(trial: Trial) -> None:

@@ -11,10 +11,10 @@ from gym_conformance.calibration.moulds import GivenAnswer
 from gym_conformance.calibration.row_scores import AnswerScore, RowScores
 from gym_conformance.checks.ending import Untestable
 from gym_conformance.checks.trial import Trial
-from gym_conformance.checks.verify import is_number
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, response
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, reply_of

@@ -6,11 +6,10 @@ the clients read from the reply: Verifiers, verl and NeMo RL take reward, respon
 
 import contextlib
 import math
-import sys
 from collections.abc import Iterator
 from http import HTTPStatus
 from itertools import islice
-from typing import Any, TypeGuard
+from typing import Any
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
@@ -40,6 +39,7 @@ from gym_conformance.contract.policy_output import (
     response,
 )
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import NotSent
 from gym_conformance.session.contracts import post
@@ -90,11 +90,6 @@ def _refused_by_type(reply: Reply) -> bool:
     detail = body.get("detail") if isinstance(body, dict) else None
     places = [entry.get("loc") for entry in detail if isinstance(entry, dict)] if isinstance(detail, list) else []
     return bool(places) and all(isinstance(loc, list) and loc[:2] == ["body", "response"] for loc in places)
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a finite number that a float can hold; Python calls a bool a number too."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 async def _scored(trial: Trial, row: Row, output: dict[str, Any]) -> dict[str, Any]:

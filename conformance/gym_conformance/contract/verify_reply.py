@@ -1,6 +1,7 @@
 """The reply of `/verify`: what says that its reward measures no policy."""
 
-from typing import Any, Final
+import sys
+from typing import Any, Final, TypeGuard
 
 #: `_ng_failure_class` from 0.5.0 on, the others from 0.7.0 on (nemo_gym/base_resources_server.py).
 MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind", "failure_reason")
@@ -9,3 +10,8 @@ MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind", "failure_rea
 def is_masked(said: Any) -> bool:
     """Whether the reply says that its sample is not to be trained on, or names what failed."""
     return isinstance(said, dict) and any(said.get(key) for key in MASKS)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a finite number that a float can hold; Python calls a bool a number too."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

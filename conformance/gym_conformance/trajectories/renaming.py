@@ -34,6 +34,8 @@ FREE = frozenset({"type", "description", "title", "default", "minLength", "maxLe
 #: The row's own fields are renamed, and not what the policy or the collector reads.
 _NOT_OWN = frozenset({"responses_create_params", "agent_ref"})
 
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+
 _NAMED_LIKE_IDS = re.compile(r"(^|_)(id|ids|number|no|key|code|book|item)$|Id$", re.IGNORECASE)
 
 
@@ -174,6 +176,16 @@ def _other_numbers(value: Any, step: int, name: str = "") -> Any:
         return [_other_numbers(each, step, name) for each in value]
     plain = isinstance(value, int | float) and not isinstance(value, bool)
     return value + step if plain and not _NAMED_LIKE_IDS.search(name) else value
+
+
+def has_number(text: str) -> bool:
+    """Whether a number stands in the text, which may be written otherwise."""
+    return _NUMBER.search(text) is not None
+
+
+def with_more_zeros(text: str, zeros: int) -> str:
+    """The text with so many zeros behind its first number: the same, and written as nobody has written it."""
+    return _NUMBER.sub(lambda number: f"{number[0]}{'' if number[1] else '.'}{'0' * zeros}", text, count=1)
 
 
 def read_back(outcome: Outcome, names: Names) -> Outcome:
