@@ -5,7 +5,7 @@ from pathlib import Path
 _ROOT = Path(__file__).parents[2]
 _SET_UP = "python3 -m venv --without-pip .venv && python3 -m pip --python .venv install -q tox tox-uv"
 _DEMO = f"{_SET_UP} && .venv/bin/tox -q -e demo"
-_TESTS = f"{_SET_UP} && .venv/bin/tox"
+_TESTS = f"{_SET_UP} && .venv/bin/tox -p 2"
 
 
 def _lines(name: str) -> list[str]:
