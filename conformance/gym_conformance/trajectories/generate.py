@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -165,7 +166,7 @@ def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most
     if not tools:
         return Trajectory(row, tuple(calls), answer=answer)
     least = max(min_calls - len(calls), 0)
-    for name in draw(st.lists(_tool_names(list(tools)), min_size=least, max_size=max(least, most - len(calls)))):
+    for name in draw(_tool_names(tuple(tools), least, max(least, most - len(calls)))):
         if not known:
             calls.append(Call(name, draw(tools[name].fresh)))
             continue
@@ -179,7 +180,8 @@ def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most
     return Trajectory(row, tuple(calls), answer=answer)
 
 
-def _answers(known: Sequence[str]) -> st.SearchStrategy[str]:
+@lru_cache(1024)  # strategies are expensive to build
+def _answers(known: tuple[str, ...]) -> st.SearchStrategy[str]:
     """The policy's last words: plain ones, ones that are known to mean something, and any."""
     return st.one_of(st.just(PLAIN_ANSWER), *([st.sampled_from(known)] if known else []), st.text(max_size=20))
 
@@ -198,10 +200,11 @@ def _repeating(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call
     return repeated if admits(tool.parameters, repeated) else arguments
 
 
-def _tool_names(names: Sequence[str]) -> st.SearchStrategy[str]:
-    """Any tool, writes twice as often."""
+@lru_cache(1024)
+def _tool_names(names: tuple[str, ...], low: int, high: int) -> st.SearchStrategy[list[str]]:
+    """Between `low` and `high` tools, any, writes twice as often."""
     writes = [name for name in names if not is_read(name)]
-    return st.sampled_from([*names, *writes])
+    return st.lists(st.sampled_from([*names, *writes]), min_size=low, max_size=high)
 
 
 #: A property whose definition says no more than this takes any value of its type.
