@@ -307,6 +307,24 @@ class FillsLater(ReferenceServer):
         await super().seed(session_id, row)
 
 
+class WritesLater(ReferenceServer):
+    """What is added is there a moment after it was acknowledged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writing: set[asyncio.Task[Any]] = set()
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        if tool.name != "add_stock":
+            return await super().call(session_id, tool, arguments)
+        self.writing.add(asyncio.create_task(self._write(session_id, tool, arguments)))
+        return {"quantity": arguments["amount"].quantity}
+
+    async def _write(self, session_id: str, tool: FunctionTool, arguments: Json) -> None:
+        await asyncio.sleep(0.25)
+        await super().call(session_id, tool, arguments)
+
+
 class SaysStateless(ReferenceServer):
     def __init__(self) -> None:
         super().__init__()
@@ -344,6 +362,7 @@ TWINS = (
     PropertyTwin("a refused call leaves traces", RefusesLate, _words("calls-refused-harmless"), calls=3),
     PropertyTwin("a call refused in words takes back those before it", RollsBack, _words("calls-refused-harmless"), calls=8),
     PropertyTwin("a seed that goes on after its reply", FillsLater, _words("seed-complete"), calls=1, sessions=1),
+    PropertyTwin("a write that is acknowledged before it is done", WritesLater, _words("calls-complete"), calls=6, sessions=1),
     PropertyTwin("a random reward", RandomReward, _words("repeat-deterministic")),
     PropertyTwin("verify forgets what was done", VerifyConsumes, _words("repeat-verify"), calls=1),
     PropertyTwin("verify clears the state", VerifyEmpties, _words("repeat-verify-pure"), calls=2),

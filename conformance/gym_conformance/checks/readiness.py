@@ -1,8 +1,8 @@
-"""Whether a session is complete when its seed is answered, or is filled in the background."""
+"""Whether what a reply promises is there: a session that is complete, a call that has taken effect."""
 
 import asyncio
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress, cycle, islice
 from typing import Final
@@ -29,7 +29,7 @@ PAUSES: Final = (0.3, 0.6, 1.2, 2.0)
 _CONTROLS: Final = 8
 
 #: Rows that are read, different tools for each, and all reads; seconds that the early ones may take.
-_ROWS, _TOOLS, _READS, _SECONDS = 4, 3, 8, 2.0
+_ROWS, _FIRST, READS, SECONDS = 4, 3, 8, 2.0
 
 #: What is not the same in two sessions at once differs anyway.
 _EACH: Final = 2
@@ -51,59 +51,71 @@ async def seed_complete(trial: Trial, _: object) -> None:
     Our inference: `SimpleAgent.run` (0.4.0) waits for the seed's reply, and for nothing else, before the policy acts.
     """
     knowledge = await knowledge_of(trial)
-    reads = list(islice(_reads(knowledge), knowledge.sessions_in(_SECONDS, at_most=_READS)))
+    reads = list(islice(_reads(knowledge), knowledge.sessions_in(SECONDS, at_most=READS)))
     if not reads:
         raise NotApplicable("no read is known that tells anything")
-    many = reads * _EACH
-    late = asyncio.gather(*(_read(trial, Channel(trial.gym.endpoint), read, PAUSES[0]) for read in many))
+    await expect_each_complete(trial, reads, "the seed")
+
+
+@dataclass(frozen=True)
+class ReadLater:
+    """Reads in the end of a session, after so many of its steps, and maybe a pause."""
+
+    trajectory: Trajectory
+    begun: int = 1
+
+    async def made(self, trial: Trial, channel: Channel, pause: float = 0) -> Outcome:
+        """What they are answered; not the reward, which may fall with the time."""
+        rollout = TrajectoryRun(trial.gym, channel, self.trajectory)
+        for _step in range(self.begun):
+            await rollout.step()
+        await asyncio.sleep(pause)
+        outcome = await rollout.finish()
+        await rollout.session.close()
+        return Outcome(outcome.steps[self.begun : -1])
+
+
+async def expect_each_complete(trial: Trial, reads: Sequence[ReadLater], what: str) -> None:
+    """Hold reads at once to reads after pauses: of all of them those that differ at first."""
+    many = [*reads] * _EACH
+    late = asyncio.gather(*(read.made(trial, Channel(trial.gym.endpoint), PAUSES[0]) for read in many))
     try:
         # one after the other: beside others a read may come too late to meet what is not there yet
-        early = [await _read(trial, Channel(trial.gym.endpoint), read) for read in many]
+        early = [await read.made(trial, Channel(trial.gym.endpoint)) for read in many]
     finally:
         [settled] = await asyncio.gather(late, return_exceptions=True)
     if isinstance(settled, BaseException):
         raise settled
     suspected = (next(lasting(early[at :: len(reads)], settled[at :: len(reads)]), None) for at in range(len(reads)))
     for read in compress(reads, suspected):
-        await _expect_complete(trial, Schedule((read,)))
+        await _expect_complete(trial, read, what)
     trial.note = f"{len(reads)} reads, at once and {PAUSES[0]:g} s later"
 
 
-async def _expect_complete(trial: Trial, schedule: Schedule) -> None:
+async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
     """Hold a read at once to reads after pauses, chance excluded."""
-    [read] = schedule.trajectories
     pauses = cycle(PAUSES)
-    late = [partial(_read, trial, Channel(trial.gym.endpoint), read, next(pauses)) for _ in range(_CONTROLS)]
+    late = [partial(read.made, trial, Channel(trial.gym.endpoint), next(pauses)) for _ in range(_CONTROLS)]
     settled, *others = await beside(late, _CONTROLS)
     mask = frozenset[Place]().union(*(volatile(settled, other) for other in others))
 
     async def differs(channel: Channel, *, early: bool) -> Difference | None:
-        answered = await _read(trial, channel, read, 0 if early else next(pauses))
+        answered = await read.made(trial, channel, 0 if early else next(pauses))
         found = lasting([settled], [answered])
         return next((one for one in found if not masked(one.place, mask)), None)
 
     if await differs(Channel(trial.gym.endpoint), early=True) and (
-        found := await differ_each_time(trial, partial(differs, early=True), partial(differs, early=False), FEW)
+        found := await differ_each_time(trial, partial(differs, early=True), partial(differs, early=False), 2 * FEW)
     ):
-        trial.schedule = schedule
+        trial.schedule = Schedule((read.trajectory,))
         raise Violation(
-            f"{found.step} answers {found.expected!r} at once, as from {PAUSES[0]:g} s after the seed's reply on",
+            f"{found.step} answers {found.expected!r} at once, as from {PAUSES[0]:g} s after the reply to {what} on",
             f"{found.actual!r}",
-            "The seed goes on in the background after its reply, in a task or a thread: reply when the session is filled.",
+            f"What {what} begins goes on after its reply, in a task or a thread: reply when it is done.",
         )
 
 
-async def _read(trial: Trial, channel: Channel, read: Trajectory, pause: float = 0) -> Outcome:
-    """What a session is answered so many seconds after its seed; not its reward, which may fall with the time."""
-    rollout = TrajectoryRun(trial.gym, channel, read)
-    await rollout.step()
-    await asyncio.sleep(pause)
-    outcome = await rollout.finish()
-    await rollout.session.close()
-    return Outcome(outcome.steps[:-1])
-
-
-def _reads(knowledge: Knowledge) -> Iterator[Trajectory]:
+def _reads(knowledge: Knowledge) -> Iterator[ReadLater]:
     """Reads that need no earlier reply, each to be made first in a session: of a few rows the first of each tool."""
     rows: dict[int, Trajectory] = {}
     for trajectory in known(knowledge):
@@ -113,8 +125,16 @@ def _reads(knowledge: Knowledge) -> Iterator[Trajectory]:
             call for call in trajectory.calls if is_read(call.name) and resolve(call.arguments, []) == call.arguments
         )
         reads = {call.name: call for call in reversed([*own, *bare_reads(trajectory.row)])}
-        for call in islice(reversed(reads.values()), _TOOLS):
-            yield Trajectory(trajectory.row, (call,))
+        for call in islice(reversed(reads.values()), _FIRST):
+            yield ReadLater(Trajectory(trajectory.row, (call,)))
 
 
-seed_complete = replace(seed_complete, attempt=_expect_complete)
+async def once_more(trial: Trial, schedule: Schedule) -> None:
+    """What `--gym-replay` does: all that the reads in the end follow is made before the pause."""
+    [trajectory] = schedule.trajectories
+    reads = next((at for at, call in enumerate(reversed(trajectory.calls)) if not is_read(call.name)), None)
+    begun = len(trajectory.calls) - reads + 1 if reads is not None else 1
+    await _expect_complete(trial, ReadLater(trajectory, begun), "the call" if begun > 1 else "the seed")
+
+
+seed_complete = replace(seed_complete, attempt=once_more)

@@ -1,0 +1,53 @@
+"""Whether a call has taken effect when it is answered."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import NotApplicable
+from gym_conformance.checks.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
+from gym_conformance.checks.property import knowledge_of
+from gym_conformance.checks.readiness import READS, SECONDS, ReadLater, expect_each_complete, once_more
+from gym_conformance.checks.trial import Trial
+from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.generate import Knowledge, is_read
+
+#: Reads that follow a write.
+_AFTER = 3
+
+
+@check(
+    "calls-complete",
+    Level.SHOULD,
+    "A call SHOULD have taken effect when it is answered",
+    why="the policy looks at once and sees nothing of what it did, or does it again; a verify at once scores it too low.",
+    needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+)
+async def calls_complete(trial: Trial, _: object) -> None:
+    """Makes calls that mean something up to a write, and then reads, at once and 0.3, 0.6, 1.2 and 2 seconds later.
+
+    As `seed-complete` does, it leaves out what differs between the pauses, and times; chance is excluded.
+
+    Our inference: `SimpleAgent` (0.4.0) posts the next call as soon as the policy has seen the reply to the last one.
+    """
+    knowledge = await knowledge_of(trial)
+    writes = list(islice(_writes(knowledge), knowledge.sessions_in(SECONDS, at_most=READS)))
+    if not writes:
+        raise NotApplicable("no write and no read are known that mean something")
+    await expect_each_complete(trial, writes, "the call")
+
+
+def _writes(knowledge: Knowledge) -> Iterator[ReadLater]:
+    """What is known up to the first call of each tool that writes, and then its reads."""
+    seen = set[str]()
+    for trajectory in known(knowledge):
+        calls = trajectory.calls
+        reads = [at for at, call in enumerate(calls) if is_read(call.name)][-_AFTER:]
+        for at, call in enumerate(calls) if reads else ():
+            if not is_read(call.name) and call.name not in seen:
+                seen.add(call.name)
+                yield ReadLater(trajectory.chosen([*range(at + 1), *reads]), at + 2)
+
+
+calls_complete = replace(calls_complete, attempt=once_more)
