@@ -12,7 +12,7 @@ from itsdangerous import BadSignature, TimestampSigner
 from gym_mocks.reference import FunctionTool, ReferenceServer, SignedCookie, StoredSession
 from gym_mocks.reference.stockroom import Stock
 from gym_mocks.wire import App, HttpReply, HttpRequest
-from tests.twins.innocent import SingleTurn
+from tests.twins.innocent import RefusesStrangers, SingleTurn
 from tests.twins.seed import NAME
 from tests.twins.twin import Twin, dataset, twin
 
@@ -144,7 +144,23 @@ def cookie(kind: type[SignedCookie], **fields: str) -> Any:
     return lambda: ReferenceServer(cookie=kind(NAME, **fields))
 
 
+class NewCookieForAdding(RefusesStrangers):
+    """What was added to is answered with the cookie of a new session, and others are refused."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        if request.path != "/add_stock":
+            return reply
+        headers = [(name, value) for name, value in reply.headers if name != "set-cookie"]
+        return replace(reply, headers=(*headers, ("set-cookie", self.cookie.write(uuid4().hex))))
+
+
 TWINS: tuple[Twin, ...] = (
+    twin(
+        "one tool's reply sets the cookie of another session",
+        "cookie-replacing-client",
+        NewCookieForAdding,
+    ),
     twin("cookie on the first reply only", "cookie-sent-again cookie-replacing-client repeat-recorded", CookieOnce),
     twin("cookie on the first reply only, and no tools", "", GradesOnce, data=without_tools()),
     twin("cookie lost on errors", "cookie-sent-again", CookieLostOnErrors),

@@ -21,7 +21,6 @@ from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
-from gym_conformance.session.refusals import says_error
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known_disturbed, with_bounds, with_each_tool_spoilt
@@ -173,14 +172,12 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     """
     noisy = schedule.trajectories[0]
     disturbing = await _disturbed(trial, trial.channel, noisy)
-    if taken := [
-        at for at, step in zip(sorted(noisy.noise), disturbing.refusals, strict=True) if not _is_refused(step)
-    ]:
+    if taken := [at for at, step in zip(sorted(noisy.noise), disturbing.refusals, strict=True) if not step.is_refused]:
         noisy = noisy.without(taken)
         if not noisy.noise:
             raise NotApplicable("the call was not refused")
         disturbing = await _disturbed(trial, trial.channel, noisy)
-    if not all(map(_is_refused, disturbing.refusals)):
+    if not all(step.is_refused for step in disturbing.refusals):
         raise NotApplicable("the call was not refused")
     if any(is_crash(step.status) for step in disturbing.refusals):
         raise NotApplicable("the call crashed the server: the finding of calls-invalid")
@@ -198,10 +195,6 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
         f"{difference.actual!r}",
         _ROLLED_BACK if in_words else "The tool changes state before it has checked its arguments.",
     )
-
-
-def _is_refused(step: StepOutcome) -> bool:
-    return is_error(step.status) or (step.source is not None and says_error(step.source))
 
 
 async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> TrajectoryRun:

@@ -4,9 +4,10 @@ Source: `setup_session_middleware` in nemo_gym/server_utils.py (0.2.1 to 0.7.0),
 simple_agent/app.py replaces them after each reply, Verifiers takes them once, at the seed.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 
 import itsdangerous
 
@@ -18,6 +19,7 @@ from gym_conformance.checks.replay import Replayed, replay
 from gym_conformance.checks.trial import Trial, describe, expect_no_crash
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY, tool_path
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import Cookies, payload_of
 from gym_conformance.contract.statuses import is_crash
@@ -27,6 +29,14 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import Exchange, Reply, Request, reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL
+from gym_conformance.trajectories.execute import TrajectoryRun, beside
+from gym_conformance.trajectories.first import by_tools
+from gym_conformance.trajectories.followed import followed
+from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trajectories.trajectory import Trajectory
+
+#: Recorded rollouts that are run for a client that replaces its cookies.
+_ROLLOUTS = 8
 
 _LOST = "simple_agent replaces its cookies with those of each reply: after this one it has none and continues in a fresh session."
 
@@ -84,10 +94,15 @@ async def cookie_replacing_client(trial: Trial, _: object) -> None:
     """Runs a recorded rollout's calls and verify as the default agent would, and again keeping every cookie.
 
     If the session id is stable for a client that keeps each cookie until it is replaced, as browsers do, it must be
-    stable here; replies and reward must match too. Whatever differs between two identical runs is not compared.
+    stable here; replies and reward must match too. Whatever differs between two identical runs is not compared. Of more
+    recorded rollouts no call may be refused that is not where the seed's cookie is kept, chance excluded: some reply
+    on the way may set another cookie.
     Source: `SimpleAgent.responses` in responses_api_agents/simple_agent/app.py (0.4.0).
     """
     await _same_for_both_clients(trial, CookieHabit.REPLACING)
+    if trial.gym.kind is not ServerKind.SINGLE_TURN:
+        rollouts = [followed(row, several[0]) for row, several in trial.gym.recorded.items()]
+        await _expect_none_lost(trial, by_tools(rollouts)[:_ROLLOUTS])
 
 
 @check(
@@ -104,6 +119,35 @@ async def cookie_keeping_client(trial: Trial, _: object) -> None:
     Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) takes the cookie once, at the seed.
     """
     await _same_for_both_clients(trial, CookieHabit.KEEPING)
+
+
+async def _expect_none_lost(trial: Trial, rollouts: Sequence[Trajectory]) -> None:
+    """Hold the default agent to a client that keeps the seed's cookie."""
+
+    async def lost(channel: Channel, rollout: Trajectory, habit: CookieHabit) -> tuple[StepOutcome, StepOutcome] | None:
+        tried, kept = [
+            (await TrajectoryRun(trial.gym, channel, rollout, each).finish()).steps
+            for each in (habit, CookieHabit.KEEPING)
+        ]
+        pairs = zip(tried, kept, strict=True)
+        return next(((one, two) for one, two in pairs if one.is_refused and not two.is_refused), None)
+
+    async def suspected(rollout: Trajectory) -> bool:
+        return await lost(Channel(trial.gym.endpoint), rollout, CookieHabit.REPLACING) is not None
+
+    found = await beside([partial(suspected, rollout) for rollout in rollouts])
+    for rollout in compress(rollouts, found):
+        replacing, keeping = [
+            partial(lost, rollout=rollout, habit=habit) for habit in (CookieHabit.REPLACING, CookieHabit.KEEPING)
+        ]
+        if steps := await beyond_chance(trial, replacing, keeping, together=True):
+            came, kept = steps
+            raise Violation(
+                f"{came.name} answers {kept.status}, {kept.body!r}, as where the seed's cookie is kept",
+                f"it answers {came.status}, {came.body!r}",
+                "A reply before it, perhaps a refusal, sets the cookie of another session: set the one that was sent.",
+                Cause.LOST_SESSION,
+            )
 
 
 async def _same_for_both_clients(trial: Trial, habit: CookieHabit) -> None:

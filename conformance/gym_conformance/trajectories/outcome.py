@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY, tool_path
+from gym_conformance.contract.statuses import is_error
 from gym_conformance.session.exchange import Reply
+from gym_conformance.session.refusals import says_error
 from gym_schemas import differences as json_differences
 
 #: A place in an outcome: the number of the step, then keys and indices in its reply.
@@ -26,6 +28,11 @@ class StepOutcome:
     status: int
     body: Any
     source: Reply | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was refused: by its status, or in the form of an error that nothing else has."""
+        return is_error(self.status) or (self.source is not None and says_error(self.source))
 
     @classmethod
     def of_reply(cls, name: str, reply: Reply) -> "StepOutcome":
