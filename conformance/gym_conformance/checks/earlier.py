@@ -247,13 +247,26 @@ async def _expect_none(trial: Trial, suspicion: _Suspicion) -> None:
 _Twice = Callable[[Channel, Callable[[], Awaitable[object]]], Awaitable[tuple[Outcome, Outcome]]]
 
 
+class _Anyway:
+    """What differs between two looks of a probe with nothing but a pause in between; found out once for a probe."""
+
+    def __init__(self, trial: Trial, twice: _Twice) -> None:
+        self.twice = twice
+        self.mask: frozenset[Place] = frozenset()
+        self._trial, self._settled = trial, False
+
+    async def settle(self, pause: Callable[[], Awaitable[object]]) -> None:
+        for _ in range(0 if self._settled else _CONTROLS):
+            self.mask |= volatile(*await self.twice(Channel(self._trial.gym.endpoint), pause))
+        self._settled = True
+
+
 class _Between:
     """A probe just before another session and just after it, held to one before and after a pause that is as long."""
 
-    def __init__(self, trial: Trial, twice: _Twice, writes: Trajectory, told: _Told) -> None:
+    def __init__(self, trial: Trial, anyway: _Anyway, writes: Trajectory, told: _Told) -> None:
         self.told = told
-        self._trial, self._twice, self._writes = trial, twice, writes
-        self._mask: frozenset[Place] = frozenset()
+        self._trial, self._anyway, self._writes = trial, anyway, writes
         self._seconds = 0.0  # that the last session in between took
 
     async def tried(self, channel: Channel) -> Difference | None:
@@ -262,20 +275,19 @@ class _Between:
             await run(self._trial.gym, channel, _fresh(self._writes))
             self._seconds = time.monotonic() - began
 
-        return self._change(*await self._twice(channel, between))
+        return self._change(*await self._anyway.twice(channel, between))
 
     async def control(self, channel: Channel) -> Difference | None:
-        return self._change(*await self._twice(channel, self._pause))
+        return self._change(*await self._anyway.twice(channel, self._pause))
 
     async def settle(self) -> None:
-        for _ in range(_CONTROLS):
-            self._mask |= volatile(*await self._twice(Channel(self._trial.gym.endpoint), self._pause))
+        await self._anyway.settle(self._pause)
 
     async def _pause(self) -> None:
         await asyncio.sleep(self._seconds)
 
     def _change(self, before: Outcome, after: Outcome) -> Difference | None:
-        return next((one for one in lasting([before], [after]) if not masked(one.place, self._mask)), None)
+        return next((one for one in lasting([before], [after]) if not masked(one.place, self._anyway.mask)), None)
 
 
 def _around(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> Iterator[_Maker]:
@@ -286,15 +298,15 @@ def _around(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> Ite
         await between()
         return before, await run(trial.gym, channel, probe)
 
+    anyway = _Anyway(trial, in_two)
     for writes in found:
         told = _Told(
             Schedule((probe, writes, probe)),
             ", as before another session came and went",
             " in a fresh session after it",
         )
-        yield partial(_Between, trial, in_two, writes, told)
-    for writes in found[:_BETWEEN]:
-        yield _steady(trial, replace(probe, calls=()), probe.calls, writes)
+        yield partial(_Between, trial, anyway, writes, told)
+    yield from _steady(trial, replace(probe, calls=()), probe.calls, found[:_BETWEEN])
 
 
 def _where_it_ends(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
@@ -303,11 +315,13 @@ def _where_it_ends(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker
         asked = [call for call in lasting_one.calls if is_read(call.name)]
         asked += [call for call in bare_reads(lasting_one.row) if call not in asked]
         others = [] if lasting_one is found[0] else [found[0]]
-        for writes in [lasting_one, *others] if asked else ():
-            yield _steady(trial, lasting_one, asked[-_READS:], writes)
+        if asked:
+            yield from _steady(trial, lasting_one, asked[-_READS:], [lasting_one, *others])
 
 
-def _steady(trial: Trial, lasting_one: Trajectory, reads: Sequence[Call], writes: Trajectory) -> _Maker:
+def _steady(
+    trial: Trial, lasting_one: Trajectory, reads: Sequence[Call], between: Sequence[Trajectory]
+) -> Iterator[_Maker]:
     """A session that does something, and then reads twice, while another comes and goes in between.
 
     What is never the same in two sessions, such as a list that grows with each of them, is the same within one.
@@ -316,21 +330,23 @@ def _steady(trial: Trial, lasting_one: Trajectory, reads: Sequence[Call], writes
     whole = replace(lasting_one, calls=(*lasting_one.calls, *reads, *reads))
     before = (0,) * (1 + done + len(reads))
 
-    async def in_one(channel: Channel, between: Callable[[], Awaitable[object]]) -> tuple[Outcome, Outcome]:
+    async def in_one(channel: Channel, another: Callable[[], Awaitable[object]]) -> tuple[Outcome, Outcome]:
         rollout = TrajectoryRun(trial.gym, channel, whole)
         for _step in before:
             await rollout.step()
-        await between()
+        await another()
         calls = (await rollout.finish()).calls[done:]
         await rollout.session.close()
         return Outcome(calls[: len(reads)]), Outcome(calls[len(reads) :])
 
-    told = _Told(
-        Schedule((whole, writes), before + (1,) * writes.steps),
-        " again, as where no other session comes and goes in between",
-        " after another session",
-    )
-    return partial(_Between, trial, in_one, writes, told)
+    anyway = _Anyway(trial, in_one)
+    for writes in between:
+        told = _Told(
+            Schedule((whole, writes), before + (1,) * writes.steps),
+            " again, as where no other session comes and goes in between",
+            " after another session",
+        )
+        yield partial(_Between, trial, anyway, writes, told)
 
 
 def _fresh(trajectory: Trajectory) -> Trajectory:
@@ -476,7 +492,8 @@ async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
         begun = schedule.order.index(1) - 1
         reads = probe.calls[begun:]
         lasting_one = replace(probe, calls=probe.calls[: begun - len(reads)])
-        await _expect_none(trial, _steady(trial, lasting_one, reads, writes[0])())
+        for make in _steady(trial, lasting_one, reads, writes[:1]):
+            await _expect_none(trial, make())
         return
     if change := (await changed(trial.gym, (probe,), writes)).change:
         raise _violation(trial, change)

@@ -113,14 +113,18 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
     first = await run_schedule(trial.gym, trial.channel, schedule)
     if not (suspected := differing(first)):
         return
-    for solo in solos.values():
-        await solo.settle()
+    for at, _ in suspected:
+        await solos[id(watched[at])].settle()
     # As many runs alone are the control, for more runs differ more often by chance; so few are watched from here on:
     # those that still differ, now that it is known what differs alone, too.
-    suspects = [at for at, _ in differing(first) or suspected][:_WATCHED]
-    if await _comes_again(trial, together) and (
-        found := await beyond_chance(
-            trial, together, *(solos[id(watched[at])].alone for at in suspects), costly=schedule.passing
+    suspects = [at for at, _ in differing(first)][:_WATCHED]
+    if (
+        suspects
+        and await _comes_again(trial, together)
+        and (
+            found := await beyond_chance(
+                trial, together, *(solos[id(watched[at])].alone for at in suspects), costly=schedule.passing
+            )
         )
     ):
         raise await _leak(trial, schedule, solos.values(), *found[0])

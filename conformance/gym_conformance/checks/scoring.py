@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -25,9 +25,9 @@ from gym_conformance.trajectories.trajectory import resolve
 #: Rows at once.
 _AT_ONCE: Final = 8
 
-#: Runs more that a suspicion must survive: the first few many, for noise must not look like a rule, and others a few. Where
-#: time is up, the first few must survive so many.
-_AGAIN, _FEW, _AGAIN_OF_FEW, _AT_LEAST = 2, 3, 24, 8
+#: Runs more that a suspicion must survive, round by round: the first few suspicions all of them, for noise must not look
+#: like a rule, unless time is up before the last round; others the first.
+_AGAIN, _FEW = (2, 6, 16), 3
 
 _JUDGED: Final = "its reward is the opinion of a judge model, which is a mock here"
 _BOXED: Final = "its reward comes from a sandbox, which runs nothing here"
@@ -74,8 +74,7 @@ class Scoring:
         if score.reward is None or score.reaches(top):
             return RowScores(row, top, answer, score)
         async with self._suspecting:
-            for _again in self._again():
-                again = await self.score(row, answer)
+            async for again in self._again(row, answer):
                 self.noisy |= again.reward != score.reward
                 if again.reaches(top):
                     return RowScores(row, top, answer, again)
@@ -90,22 +89,21 @@ class Scoring:
         if not score.reaches(scores.bar):
             return score
         async with self._suspecting:
-            for _again in self._again():
-                if not (await self.score(scores.row, answer)).reaches(scores.bar):
+            async for again in self._again(scores.row, answer):
+                if not again.reaches(scores.bar):
                     self.noisy = True
                     return AnswerScore(None, _VARIES)
         return score
 
-    def _again(self) -> Iterator[int]:
+    async def _again(self, row: Row, answer: GivenAnswer) -> AsyncIterator[AnswerScore]:
         """The runs that a new suspicion must survive: many, too, where rewards were seen to vary."""
         self._suspicions += 1
         few = self._suspicions <= _FEW
-        for number in range(_AGAIN_OF_FEW):
-            if number >= _AGAIN and not few and not self.noisy:
+        for round_, count in enumerate(_AGAIN):
+            if (round_ and not few and not self.noisy) or (round_ > 1 and self.is_over):
                 return
-            if number >= _AT_LEAST and self.is_over:
-                return
-            yield number
+            for score in await asyncio.gather(*(self.score(row, answer) for _ in range(count))):
+                yield score
 
     async def score(self, row: Row, answer: GivenAnswer) -> AnswerScore:
         """What verify gives for an answer, with its calls made first where the server makes them."""
