@@ -124,8 +124,11 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
         asked = len(trial.channel.exchanges)
         look = trial.learned.first_look
         hold = look is None or look.change is None
+        known = (await knowledge_of(trial)).known_trajectories
         refused = (
-            None if unknown else await refused_value(trial.gym, trial.channel, definition, told=told, records_hold=hold)
+            None
+            if unknown
+            else await refused_value(trial.gym, trial.channel, definition, known, told=told, records_hold=hold)
         )
     except NoSession as none:
         raise Untestable(f"a session: {none}") from None

@@ -7,7 +7,7 @@ have other reasons, such as a state in which the call is not possible.
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import islice
@@ -25,7 +25,7 @@ from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.trajectory import resolve
+from gym_conformance.trajectories.trajectory import Trajectory, resolve
 from gym_schemas import Acceptance, Document, Schema, boundary_values, upgrade, walk, whole
 from gym_schemas.json_values import type_of
 
@@ -96,9 +96,17 @@ class _Place:
 
 
 async def refused_value(
-    gym: Gym, channel: Channel, definition: Definition, *, told: bool = False, records_hold: bool = True
+    gym: Gym,
+    channel: Channel,
+    definition: Definition,
+    known: Sequence[Trajectory] = (),
+    *,
+    told: bool = False,
+    records_hold: bool = True,
 ) -> RefusedCall | None:
     """A call that the definition allows and the server refuses for its arguments, None if none is found.
+
+    Arguments are varied in a recorded call, or else in one of a trajectory that is `known` to mean something.
 
     Where records do not hold, since sessions leave something to later ones, a recorded call that is refused shows nothing.
 
@@ -117,11 +125,13 @@ async def refused_value(
         found = await _refused_in_place(place, Acceptance(schema), nodes, told=told)
         if found is not None:
             return found
+    places += _known_places(gym, channel, definition, known)
     smallest = first_call(definition)
     if not places and smallest is not None:
         places.append(_Place(gym, channel, definition.name, gym.row_for(definition), smallest.value))
+    elsewhere = {place.row: place for place in reversed(places)}
     for name, node in nodes.items() if places and not told else ():
-        found = await _Argument(places[0], name, node).refused()
+        found = await _Argument(places[0], elsewhere, name, node).refused()
         if found is not None:
             return found
     return None
@@ -140,6 +150,18 @@ def _recorded_places(gym: Gym, channel: Channel, definition: Definition) -> list
                 place = _Place(gym, channel, definition.name, row, base, calls[:at], str(rollout), output)
                 found.setdefault(repr(played[at][0].arguments), place)
     return sorted(found.values(), key=lambda each: len(each.before))[:_PLACES]
+
+
+def _known_places(gym: Gym, channel: Channel, definition: Definition, known: Sequence[Trajectory]) -> list[_Place]:
+    """The first call of the tool in each trajectory that has one, the earliest first."""
+    found = []
+    for trajectory in known:
+        names = [call.name for call in trajectory.calls[:_BEFORE]]
+        if definition.name in names:
+            at = names.index(definition.name)
+            base = trajectory.calls[at].arguments
+            found.append(_Place(gym, channel, definition.name, trajectory.row, base, trajectory.calls[:at]))
+    return sorted(found, key=lambda each: len(each.before))
 
 
 async def _refused_in_place(
@@ -223,8 +245,8 @@ def _kind(value: Any) -> str:
 class _Argument:
     """One argument of the call, and the answers to wrong and to allowed values of it."""
 
-    def __init__(self, place: _Place, name: str, node: Schema) -> None:
-        self.place, self.name, self.node = place, name, node
+    def __init__(self, place: _Place, elsewhere: Mapping[Row, _Place], name: str, node: Schema) -> None:
+        self.place, self.elsewhere, self.name, self.node = place, elsewhere, name, node
         self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
         self.wrong: list[tuple[Any, Reply]] = []
         self.taken: list[tuple[Any, Reply]] = []
@@ -314,6 +336,8 @@ class _Argument:
             row for row in place.gym.rows if row is not place.row and any(one.name == place.tool for one in row.tools)
         ]
         for row in rows[:_ROWS]:
-            if not self._like(value, (await self._ask(value, row))[1]):
+            there = self.elsewhere.get(row)
+            asking = there.ask({**there.base, self.name: value}) if there else self._ask(value, row)
+            if not self._like(value, (await asking)[1]):
                 return False
         return bool(rows) or not any(_ABSENT.search(reply.text) for _, reply in self.wrong)
