@@ -7,7 +7,7 @@ from tests.twins.judging import judge, telling
 from tests.twins.unrecorded import grader, sums
 
 
-@pytest.mark.parametrize("fault", [{}, {"cached": True}, {"counted": True}], ids=str)
+@pytest.mark.parametrize("fault", [{}, {"cached": True}, {"counted": True}, {"by_task": True}], ids=str)
 def test_a_score_that_hangs_on_earlier_answers_is_told(fault: dict[str, bool]) -> None:
     with serve(grader(**fault)) as url:
         findings = judge(url, sums(), checks={"isolation-earlier"})

@@ -68,6 +68,7 @@ def _data() -> Dataset:
 class SumRow(TaskRow):
     """A row with its answer."""
 
+    task_id: str
     question: str
     expected_answer: int
 
@@ -84,17 +85,19 @@ def _right(boxed: str, row: SumRow) -> float:
         return 0.0
 
 
-def grader(*, cached: bool = False, counted: bool = False) -> ResourcesServer:
+def grader(*, cached: bool = False, counted: bool = False, by_task: bool = False) -> ResourcesServer:
     """One that grades sums.
 
     It keeps its scores under the number in the box alone, where it is `cached`, and an answer earns less from the seventh
-    time on, where it is `counted`.
+    time on, where it is `counted`. Where it goes `by_task`, it keeps the first row that it sees of each task.
     """
     scores: dict[str, float] = {}
+    rows: dict[str, SumRow] = {}
     given = Counter[tuple[str, str]]()
 
     def verify(row: SumRow, response: dict[str, Any]) -> float:
         boxed = _boxed(response)
+        row = rows.setdefault(row.task_id, row) if by_task else row
         given[row.question, boxed] += 1
         if counted and given[row.question, boxed] > 6:
             return _right(boxed, row) * 0.75
@@ -107,6 +110,7 @@ def sums() -> Dataset:
     rows = [
         {
             "responses_create_params": {"input": [{"role": "user", "content": f"What is {one} and 17? Box it."}]},
+            "task_id": f"sum-{one % 3}",
             "question": f"What is {one} and 17?",
             "expected_answer": one + 17,
         }

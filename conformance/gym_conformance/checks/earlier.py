@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
+from itertools import permutations
 from random import Random
 from typing import Any, Final, Protocol
 
@@ -37,7 +38,7 @@ from gym_conformance.trajectories.before_and_after import (
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside, run, run_each
 from gym_conformance.trajectories.first import bare_reads, known
-from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import (
     Difference,
     Outcome,
@@ -54,6 +55,7 @@ from gym_conformance.trajectories.renaming import (
     new_names,
     read_back,
     renamed,
+    shared_names,
     taking,
     with_more_zeros,
     with_other_numbers,
@@ -72,6 +74,9 @@ _READS = 6
 
 #: Seconds that it may take to give one answer again and again.
 _SECONDS = 5.0
+
+#: Fields of rows of which some are alike.
+_SHARED = 3
 
 #: Runs of the control that show what differs anyway.
 _CONTROLS = 5
@@ -95,16 +100,17 @@ _CACHED: Final = "The score is kept under the answer alone: what it is kept unde
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
-    """Looks for what a session leaves to later ones, in six ways.
+    """Looks for what a session leaves to later ones, in seven ways.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; they stay the
     same. So they do each time that another session writes between them. A session that reads twice reads the same
     where another one comes and goes in between, at once and where it has come to after a rollout's
     calls. And a trajectory comes to the same whether an earlier session has
     spoken of the same names and numbers, or of others; names and numbers that nobody has used are put into calls and
-    row for it, and read back from the replies. And an answer earns the same on a row whether or not it was given to
-    another row before, and the first time as the seventeenth. What differs anyway is not compared. A server that the suite launched is launched once more
-    beside it, with `--gym-profile ci` and longer ones, or where a difference may have been chance and it starts in five
+    row for it, and read back from the replies. It also does after a session on another row that has the same id, or
+    another field alike. And an answer earns the same on a row whether or not it was given to
+    another row before, and the first time as the seventeenth. What differs anyway is not compared. A server that the
+    suite launched is launched once more beside it, with `--gym-profile ci` and longer ones, or where a difference may have been chance and it starts in five
     seconds: there the first of these is repeated with whole trajectories.
 
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
@@ -121,6 +127,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         *(make for probe in (*probes, *_reads_of(found, probes)) for make in _around(trial, probe, found)),
         *_where_it_ends(trial, found),
         *(make for trajectory in found for make in _by_name(trial, trajectory, found)),
+        *_by_row(trial, knowledge),
         *_by_answer(trial, found),
     ]
     suspected = await _suspected(trial, makers, knowledge.beside(FEW))
@@ -412,6 +419,28 @@ def _by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) 
         )
         tried, control = [partial(after, names=names, other=other, same=same) for same in (True, False)]
         yield partial(_Likeness, trial, tried, control, told)
+
+
+def _by_row(trial: Trial, knowledge: Knowledge) -> Iterator[_Maker]:
+    """A trajectory after one on another row that shares a name or a number with its own, such as a task's id.
+
+    Both have a new one in its place, and in the control each another: rows of one task are served and scored by what
+    else they have.
+    """
+    draw = Random()  # noqa: S311 - names, no secrets
+    by_row = {one.row: one for one in reversed(known(knowledge))}
+
+    async def after(channel: Channel, *, one: Trajectory, other: Trajectory, value: Any, same: bool) -> Outcome:
+        mine = new_names(frozenset([value]), draw)
+        theirs = mine if same else new_names(frozenset([value]), draw)
+        await run(trial.gym, channel, renamed(other, theirs))
+        return read_back(await run(trial.gym, channel, renamed(one, mine)), mine)
+
+    for value, *rows in shared_names(trial.gym.rows)[:_SHARED]:
+        for one, other in permutations(by_row.get(row) or reads_on(trial.gym, row) for row in rows):
+            told = _Told(Schedule((other, one)), ", as after a session on a row that shares nothing with its own")
+            tried, control = [partial(after, one=one, other=other, value=value, same=same) for same in (True, False)]
+            yield partial(_Likeness, trial, tried, control, told)
 
 
 async def _by_number(trial: Trial, found: Sequence[Trajectory]) -> list[_Maker]:

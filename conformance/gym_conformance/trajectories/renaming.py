@@ -6,7 +6,7 @@ leaves something knows the names that it used, and no others.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -18,6 +18,9 @@ from gym_schemas import admits
 
 #: What stands for what: a text or a number of the trajectory, and the new one in its place.
 Names = Mapping[Any, Any]
+
+#: A field that holds a longer text names nothing.
+_SHORT = 80
 
 #: What is searched for is a word of a longer text, such as a title: of so many characters at least, and at most.
 _SPOKEN, _LONG = 3, 2000
@@ -42,6 +45,28 @@ _NAMED_LIKE_IDS = re.compile(r"(^|_)(id|ids|number|no|key|code|book|item)$|Id$",
 def own(row: Row) -> dict[str, Any]:
     """The row's own fields."""
     return {key: value for key, value in row.data.items() if key not in _NOT_OWN and not key.startswith("_ng_")}
+
+
+def shared_names(rows: Sequence[Row]) -> list[tuple[Any, Row, Row]]:
+    """What two rows that differ otherwise both have in a field of their own, ids first: a text or a number, and the rows."""
+    having: dict[tuple[str, Any], list[Row]] = {}
+    for row in rows:
+        for name, value in _fields(own(row)):
+            if type(value) is int or (isinstance(value, str) and _SPOKEN <= len(value) <= _SHORT):
+                having.setdefault((name, value), []).append(row)
+    found = [
+        (name, value, first, other)
+        for (name, value), (first, *others) in having.items()
+        for other in others[:1]
+        if own(first) != own(other)
+    ]
+    found.sort(key=lambda each: not _NAMED_LIKE_IDS.search(each[0]))
+    return list({name: (value, first, other) for name, value, first, other in reversed(found)}.values())[::-1]
+
+
+def _fields(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        yield from _fields(value) if isinstance(value, dict) else [(name, value)]
 
 
 def takes_any_word(schema: Any) -> bool:
