@@ -23,7 +23,7 @@ def test_a_hang_that_does_not_come_again_is_the_machine_s() -> None:
             return await super().score(session_id, row, response)
 
     with serve(Busy()) as url:
-        found = judge(url, dataset(), timeout=1.0, checks=["verify-scores-rows"])["verify-scores-rows"]
+        found = judge(url, dataset(), timeout=3.0, checks=["verify-scores-rows"])["verify-scores-rows"]
     assert {one.verdict for one in found} == {Verdict.PASS}
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
 from textwrap import dedent
 
 import httpx
@@ -38,12 +39,17 @@ def test_replies_wait_for_no_acknowledgement(tmp_path: Path) -> None:
     """Nagle's delay costs 40 ms a reply, on a socket whose protocol asyncio does not know."""
     with application(tmp_path, "") as server, httpx.Client() as client:
         client.get(server.url)
-        seconds = []
-        for _ in range(21):
-            start = time.perf_counter()
-            client.get(server.url)
-            seconds.append(time.perf_counter() - start)
-        assert sorted(seconds)[10] < 0.035
+
+        def usual() -> float:
+            seconds = []
+            for _ in range(21):
+                start = time.perf_counter()
+                client.get(server.url)
+                seconds.append(time.perf_counter() - start)
+            return median(seconds)
+
+        # the delay is there each time, and a busy machine is not
+        assert any(usual() < 0.035 for _again in range(10))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +107,7 @@ def test_it_never_binds(tmp_path: Path) -> None:
     start = time.monotonic()
     refused = _refused(tmp_path, "import time, os; print('I am', os.getpid()); time.sleep(600)", deadline=2.0)
     assert refused.needs == "to start within 2 s (--gym-launch-timeout)"
-    assert time.monotonic() - start < 12
+    assert time.monotonic() - start < 60
     [said] = [line for line in refused.log if line.startswith("I am")]
     assert not alive(int(said.split()[-1]))
 

@@ -267,14 +267,14 @@ def test_a_mix_is_the_same_for_a_seed_in_whatever_order_rollouts_come() -> None:
 
 
 def test_a_head_that_comes_up_late_refuses_until_then() -> None:
-    with MockGym(head_after=0.6) as gym:
-        gym.add_env(weather.server(), weather.ROWS)
+    with MockGym(head_after=1.5) as gym:
         with pytest.raises(httpx.ConnectError):
-            httpx.get(f"{gym.head_url}/health")
+            httpx.get(f"{gym.head_url}/health", verify=TLS)
+        gym.add_env(weather.server(), weather.ROWS)
         start = time.monotonic()
         while True:
             try:
-                config = json.dumps(httpx.get(f"{gym.head_url}/global_config_dict_yaml").json())
+                config = json.dumps(httpx.get(f"{gym.head_url}/global_config_dict_yaml", verify=TLS).json())
                 break
             except httpx.ConnectError:
                 assert time.monotonic() - start < 30

@@ -125,8 +125,8 @@ def test_ctrl_c_in_a_hang(pytester: pytest.Pytester, serving: Callable[[ASGIApp]
     time.sleep(0.2)
     sent = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
-    said = process.communicate(timeout=30)[0].decode()
-    assert time.monotonic() - sent < 15, (
+    said = process.communicate(timeout=60)[0].decode()
+    assert time.monotonic() - sent < 25, (
         said
     )  # alone a second or two, but xdist waits 5 for its workers; the request would hang for 30
     assert process.returncode == pytest.ExitCode.INTERRUPTED, said
