@@ -134,7 +134,7 @@ def _with_strange_names(trajectory: Trajectory) -> Iterator[Trajectory]:
     for at, call in reversed(list(enumerate(trajectory.calls))):
         for name, strange in () if is_read(call.name) else _saying(_NOBODY, call.arguments):
             if (call.name, name) not in seen and admits(tools.get(call.name, {}), resolve(strange, [])):
-                yield _reading_again(trajectory).with_noise(at + 1, Call(call.name, strange))
+                yield reading_again(trajectory).with_noise(at + 1, Call(call.name, strange))
             seen.add((call.name, name))
 
 
@@ -150,13 +150,14 @@ def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
                 if admits(tools.get(call.name, {}), resolve(arguments, [])):
                     said.setdefault(name, []).append(arguments)
         for several in said.values():
-            longer = _reading_again(trajectory)
+            longer = reading_again(trajectory)
             for arguments in reversed(several):
                 longer = longer.with_noise(at + 1, Call(call.name, arguments))
             yield longer
 
 
-def _reading_again(trajectory: Trajectory) -> Trajectory:
+def reading_again(trajectory: Trajectory) -> Trajectory:
+    """The trajectory that makes its last reads again in the end, when it has written."""
     reads = [call for call in trajectory.calls if is_read(call.name)]
     return replace(trajectory, calls=(*trajectory.calls, *reads[-_AGAIN:]))
 
