@@ -1,7 +1,9 @@
 """Noise, counters and what sessions may share are no violations: a false alarm is the worst fault of a gate."""
 
+import asyncio
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -21,6 +23,7 @@ from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.innocent import WrongMovesCount
 from tests.twins.judging import judge
+from tests.twins.properties import WritesLater
 from tests.twins.twin import dataset
 
 Json = dict[str, Any]
@@ -117,6 +120,21 @@ class Shares(ReferenceServer):
         }
 
 
+class Queues(WritesLater):
+    """What is added waits in a queue, as every reply of the session says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queued: dict[str, set[asyncio.Task[Any]]] = defaultdict(set)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        others = set(self.writing)
+        answer = await super().call(session_id, tool, arguments)
+        self.queued[session_id] |= self.writing - others
+        waits = any(not task.done() for task in self.queued[session_id])
+        return {"state": "queued" if waits else "done", "answer": answer}
+
+
 NOISY: dict[str, Callable[[], ASGIApp]] = {
     **{f"reward {chance}": partial(NoisyReward, chance) for chance in (0.1, 0.5)},
     "wrong moves count": WrongMovesCount,
@@ -128,6 +146,7 @@ NOISY: dict[str, Callable[[], ASGIApp]] = {
 #: Worlds that change between a seed and a later read, and are complete.
 LIVELY: dict[str, Callable[[], ASGIApp]] = {
     **{f"a step each {step} s": partial(GoesOn, step) for step in (0.2, 1.0)},
+    "a queue": Queues,
     **{name: NOISY[name] for name in ("replies 0.1", "a reward that falls with the time", "what sessions share")},
 }
 

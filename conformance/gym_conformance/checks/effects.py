@@ -27,7 +27,8 @@ _AFTER = 3
 async def calls_complete(trial: Trial, _: object) -> None:
     """Makes calls that mean something up to a write, and then reads, at once and 0.3, 0.6, 1.2 and 2 seconds later.
 
-    As `seed-complete` does, it leaves out what differs between the pauses, and times; chance is excluded.
+    As `seed-complete` does, it leaves out what differs between the pauses, times, and what says itself that it is under
+    way, such as a job in a queue; chance is excluded.
 
     Our inference: `SimpleAgent` (0.4.0) posts the next call as soon as the policy has seen the reply to the last one.
     """

@@ -1,6 +1,7 @@
 """Whether what a reply promises is there: a session that is complete, a call that has taken effect."""
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,6 +32,12 @@ _CONTROLS: Final = 8
 #: Rows that are read, different tools for each, and all reads; seconds that the early ones may take.
 _ROWS, _FIRST, READS, SECONDS = 4, 3, 8, 2.0
 
+#: What says so itself is under way by design: a job that is queued.
+_UNDER_WAY: Final = re.compile(
+    r"pending|queued|running|progress|processing|scheduled|submitted|loading|waiting|(start|build)ing|not.ready|under.way",
+    re.IGNORECASE,
+)
+
 #: What is not the same in two sessions at once differs anyway.
 _EACH: Final = 2
 
@@ -46,7 +53,8 @@ async def seed_complete(trial: Trial, _: object) -> None:
     """Makes a read in sessions of its own: at once after the seed's reply, and 0.3, 0.6, 1.2 and 2 seconds after it.
 
     What is answered alike after each pause must be answered at once, too, chance excluded. What differs between the
-    pauses, as where a world goes on by itself, is left out, and so are times, and the reward, which may fall with them.
+    pauses, as where a world goes on by itself, is left out, and so are times, the reward, which may fall with them, and
+    what says itself that it is under way.
 
     Our inference: `SimpleAgent.run` (0.4.0) waits for the seed's reply, and for nothing else, before the policy acts.
     """
@@ -101,6 +109,8 @@ async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
 
     async def differs(channel: Channel, *, early: bool) -> Difference | None:
         answered = await read.made(trial, channel, 0 if early else next(pauses))
+        if early and any(_UNDER_WAY.search(str(step.body)) for step in answered.steps):
+            return None
         found = lasting([settled], [answered])
         return next((one for one in found if not masked(one.place, mask)), None)
 
