@@ -14,7 +14,7 @@ from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import bare_reads, with_bounds
 from gym_conformance.trajectories.generate import Knowledge
-from gym_conformance.trajectories.scout import scouted
+from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_mocks.serving import serve
 
@@ -46,7 +46,8 @@ def _row(tools: list[dict[str, Any]]) -> Row:
 ROW = _row(TOOLS)
 
 
-def _stars() -> FastAPI:
+def _stars(*, fails: bool = False) -> FastAPI:
+    """A catalogue; where it `fails`, it crashes on a note that is no number."""
     app = FastAPI()
     notes: dict[str, str] = {}
 
@@ -73,6 +74,8 @@ def _stars() -> FastAPI:
     def annotate(call: dict[str, str]) -> dict[str, Any]:
         if call["star_id"] not in ("S-1", "S-2", "S-3"):
             return {"error": "there is no such star"}
+        if fails and not call["note"].isdigit():
+            raise HTTPException(500, "invalid literal for int()")
         notes[call["star_id"]] = call["note"]
         return {"done": True}
 
@@ -83,13 +86,29 @@ def _stars() -> FastAPI:
     return app
 
 
+def test_what_crashes_is_kept_and_words_of_other_tools_are_tried() -> None:
+    words = {"get_star": [{"star_id": "S-3"}], "annotate": [{"star_id": "near", "note": "near"}]}
+
+    async def find(url: str) -> Scouted:
+        transport = Transport(httpx.URL(url), deadline=10)
+        gym = await recognise(Endpoint(url, transport, 10), (ROW,), ())
+        found = await scouted(gym, ROW, ROW.tools, {**words, "star_of_night": [{"star_id": "S-3"}]})
+        await transport.aclose()
+        return found
+
+    with serve(_stars(fails=True)) as url:
+        found = asyncio.run(find(url))
+    assert [call.name for call in found.taken.calls] == ["list_stars", "get_star", "list_stars"]
+    assert {"star_id": "S-3", "note": "near"} in [each.calls[-1].arguments for each in found.crashing]
+
+
 def _found(row: Row = ROW) -> tuple[Trajectory, list[int], list[Any]]:
     """What is found, and the statuses and replies of running it again."""
 
     async def find(url: str) -> tuple[Trajectory, list[int], list[Any]]:
         transport = Transport(httpx.URL(url), deadline=10)
         gym = await recognise(Endpoint(url, transport, 10), (row,), ())
-        found = await scouted(gym, row, row.tools, {})
+        found = (await scouted(gym, row, row.tools, {})).taken
         outcome = await run(gym, Channel(gym.endpoint), found)
         await transport.aclose()
         return found, [step.status for step in outcome.calls], [step.body for step in outcome.calls]

@@ -85,7 +85,7 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
         said = tuple(islice((call for call in words if admits(tool.parameters, call.arguments)), _BOUNDS))
         found += [Trajectory(row, calls), Trajectory(row, said), *_varied(knowledge, tool)]
     whole_ones = known(knowledge)[:_WHOLE]
-    return [Schedule((trajectory,)) for trajectory in (*whole_ones, *found) if trajectory.calls]
+    return [Schedule((each,)) for each in (*knowledge.crashing, *whole_ones, *found) if each.calls]
 
 
 def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:

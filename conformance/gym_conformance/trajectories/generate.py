@@ -48,6 +48,7 @@ class Knowledge:
         answers: what a policy may say at the end, by row: what one said in a recorded rollout, and texts of the row.
         meaningful: arguments that recorded rollouts called a tool with, else ones with words of a row that it knows, by tool.
         known_trajectories: what recorded rollouts did, the longest first, and what the tools were found to take.
+        crashing: sessions whose last call, an allowed one, crashed the server when it was asked what tools take.
         session_seconds: how long a session takes in which nothing is done.
         returned: where in a tool's reply a string or an integer stands, by tool.
         mined: values seen in recorded arguments and in replies, by the name of the property they stood in: two calls
@@ -58,6 +59,7 @@ class Knowledge:
     answers: Mapping[Row, tuple[str, ...]] = field(default_factory=dict, repr=False)
     meaningful: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
     known_trajectories: tuple[Trajectory, ...] = field(default=(), repr=False)
+    crashing: tuple[Trajectory, ...] = field(default=(), repr=False)
     returned: Mapping[str, tuple[tuple[type, tuple[str | int, ...]], ...]] = field(default_factory=dict, repr=False)
     mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
 

@@ -17,7 +17,7 @@ from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, places
 from gym_conformance.trajectories.outcome import StepOutcome
-from gym_conformance.trajectories.scout import scouted
+from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.words import known_arguments
 
@@ -47,12 +47,14 @@ async def learn(gym: Gym) -> Knowledge:
     rows = tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,)
     played_rows = rows[:_MADE_UP] if gym.kind is not ServerKind.SINGLE_TURN else ()
     words = await known_arguments(gym, played_rows)
+    found = await _found(gym, played_rows, calls, words)
     knowledge = Knowledge(
         session_seconds=await _session_seconds(gym),
         rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
         meaningful={**words, **_arguments(calls)},
-        known_trajectories=(*_recorded(gym), *await _found(gym, played_rows, calls, words)),
+        known_trajectories=(*_recorded(gym), *(each.taken for each in found if each.taken.calls)),
+        crashing=tuple(one for each in found for one in each.crashing),
     )
     if gym.kind is ServerKind.SINGLE_TURN and not gym.recorded:
         paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
@@ -64,8 +66,8 @@ async def learn(gym: Gym) -> Knowledge:
     for step in await _played(gym, (*knowledge.known_trajectories[:_RUNS], *made)):
         returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
         seen += named_values(step.body)
-    found = {tool: tuple(each) for tool, each in returned.items()}
-    return replace(knowledge, returned=found, mined=_by_name(seen))
+    places_by_tool = {tool: tuple(each) for tool, each in returned.items()}
+    return replace(knowledge, returned=places_by_tool, mined=_by_name(seen))
 
 
 async def _session_seconds(gym: Gym) -> float:
@@ -97,12 +99,11 @@ def _recorded(gym: Gym) -> tuple[Trajectory, ...]:
 
 async def _found(
     gym: Gym, rows: Iterable[Row], recorded: Iterable[Call], words: Mapping[str, Sequence[Any]]
-) -> tuple[Trajectory, ...]:
-    """What is found to work on rows with tools that no recorded rollout calls."""
+) -> list[Scouted]:
+    """What is found on rows with tools that no recorded rollout calls."""
     called = {call.name for call in recorded}
     asked = [row for row in rows if not {tool.name for tool in row.tools} <= called]
-    found = await beside(partial(scouted, gym, row, row.tools, words) for row in asked)
-    return tuple(each for each in found if each.calls)
+    return await beside(partial(scouted, gym, row, row.tools, words) for row in asked)
 
 
 def _answers(gym: Gym, row: Row) -> tuple[str, ...]:

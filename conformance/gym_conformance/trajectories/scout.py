@@ -5,12 +5,14 @@ empty cursor. A session is asked as a careful policy would ask it: what may be n
 names from the row, reads come first. Of each tool the first call is kept that is not refused.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
-from gym_conformance.contract.statuses import is_success
+from gym_conformance.contract.statuses import is_crash, is_success
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
@@ -25,7 +27,7 @@ from gym_conformance.trajectories.trajectory import Reference, Trajectory, resol
 from gym_schemas import admits
 
 #: Tools that are asked about, calls that are tried of each, and values of a reply that may stand in later calls.
-_TOOLS, _TRIES, _SEEN = 16, 4, 200
+_TOOLS, _TRIES, _SEEN = 16, 5, 200
 
 #: Names that begin like this are assumed to end something, or to take it away.
 _ENDS: Final = ("cancel", "clear", "close", "delete", "drop", "end", "finish", "remove", "reset", "submit", "undo")
@@ -34,7 +36,15 @@ _ENDS: Final = ("cancel", "clear", "close", "delete", "drop", "end", "finish", "
 _TEXT: Final = "text"
 
 
-async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str, Sequence[Any]]) -> Trajectory:
+@dataclass(frozen=True)
+class Scouted:
+    """What was found in one session: calls that are taken, and sessions whose last call crashed the server."""
+
+    taken: Trajectory
+    crashing: tuple[Trajectory, ...] = ()
+
+
+async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str, Sequence[Any]]) -> Scouted:
     """A session's calls that the tools take, with references to what earlier ones return; `words` are known arguments.
 
     Raises:
@@ -53,7 +63,7 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
     since = next((at for at in reversed(range(len(scout.calls))) if not is_read(scout.calls[at].name)), -1) + 1
     known = [scout.taken[tool.name] for tool in reads if tool.name in scout.taken]
     again = [call for call in known if since and call not in scout.calls[since:]]
-    return Trajectory(row, (*scout.calls, *again))
+    return Scouted(Trajectory(row, (*scout.calls, *again)), tuple(scout.crashing))
 
 
 def _adds(tool: Tool) -> bool:
@@ -67,8 +77,16 @@ class _Scout:
     def __init__(self, session: Session, row: Row, words: Mapping[str, Sequence[Any]]) -> None:
         self.calls: list[Call] = []
         self.taken: dict[str, Call] = {}
+        self.crashing: list[Trajectory] = []
         self._session = session
+        self._row = row
         self._words = words
+        said = Counter(
+            (key, text) for known in words.values() for key, text in known[0].items() if isinstance(text, str)
+        )
+        self._usual = {
+            key: text for (key, text), _ in reversed(said.most_common())
+        }  # what most tools know by that name
         self._own = list(named_values(own(row)))
         self._replies: list[Any] = []
 
@@ -96,20 +114,24 @@ class _Scout:
         if not admits(tool.parameters, sent.arguments):
             return False
         reply = reply_of(await self._session.call(sent))
+        call = Call(tool.name, arguments)
+        if is_crash(reply.status):
+            self.crashing.append(Trajectory(self._row, (*self.calls, call)))
         if not is_success(reply.status) or says_no(reply):
             return False
-        call = Call(tool.name, arguments)
         self.calls.append(call)
         self.taken.setdefault(tool.name, call)
         self._replies.append(StepOutcome.of_call(sent, reply).body)
         return True
 
     def _candidates(self, tool: Tool) -> Iterator[Any]:
-        """With known words; with what earlier replies and the row say under the arguments' names; and the plainest."""
+        """With known words, of the row's own where one is named alike; with what earlier replies and the row say under the arguments' names; and the plainest."""
         plain = plain_arguments(tool)
         if plain is None:
             return
-        yield from islice(self._words.get(tool.name, ()), 1)
+        for known in islice(self._words.get(tool.name, ()), 1):
+            yield {key: self._of_row(key, self._usual.get(key, value), tool) for key, value in known.items()}
+            yield known
         returned = {key: self._filled(key, value, tool) for key, value in plain.items()}
         yield returned
         yield {key: self._of_row(key, value, tool) for key, value in returned.items()}
