@@ -7,7 +7,15 @@ from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.markers import markers, renewed, told_apart
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
-from gym_conformance.trajectories.renaming import names_in, new_names, read_back, renamed, taking, with_other_numbers
+from gym_conformance.trajectories.renaming import (
+    names_in,
+    new_names,
+    read_back,
+    renamed,
+    shared_names,
+    taking,
+    with_other_numbers,
+)
 from gym_conformance.trajectories.trajectory import Trajectory
 
 _ARGUMENTS = {
@@ -73,3 +81,12 @@ def test_a_name_is_new_within_the_texts_of_a_row_too_where_it_stands_as_a_word()
 
 def test_things_of_another_row_take_the_same_new_names() -> None:
     assert taking(frozenset({"hammer", "nail", 9}), {"saw": "zqa", 7: 100}) == {"hammer": "zqa", 9: 100}
+
+
+def test_rows_share_texts_and_no_numbers() -> None:
+    rows = [
+        Row({"seed": 7, "task": {"task_id": "t-1"}, "kind": "sums", "answer": at}, Source(Path("rows.jsonl"), at))
+        for at in (1, 2)
+    ]
+    assert shared_names(rows) == [("t-1", *rows), ("sums", *rows)]
+    assert shared_names([rows[0], rows[0]]) == []

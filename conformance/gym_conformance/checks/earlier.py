@@ -108,7 +108,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     calls. And a trajectory comes to the same whether an earlier session has
     spoken of the same names and numbers, or of others; names and numbers that nobody has used are put into calls and
     row for it, and read back from the replies. It also does after a session on another row that has the same id, or
-    another field alike. And an answer earns the same on a row whether or not it was given to
+    another text alike. And an answer earns the same on a row whether or not it was given to
     another row before, and the first time as the seventeenth. What differs anyway is not compared. A server that the
     suite launched is launched once more beside it, with `--gym-profile ci` and longer ones, or where a difference may have been chance and it starts in five
     seconds: there the first of these is repeated with whole trajectories.
@@ -422,7 +422,7 @@ def _by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) 
 
 
 def _by_row(trial: Trial, knowledge: Knowledge) -> Iterator[_Maker]:
-    """A trajectory after one on another row that shares a name or a number with its own, such as a task's id.
+    """A trajectory after one on another row that shares a text with its own, such as a task's id.
 
     Both have a new one in its place, and in the control each another: rows of one task are served and scored by what
     else they have.

@@ -47,12 +47,15 @@ def own(row: Row) -> dict[str, Any]:
     return {key: value for key, value in row.data.items() if key not in _NOT_OWN and not key.startswith("_ng_")}
 
 
-def shared_names(rows: Sequence[Row]) -> list[tuple[Any, Row, Row]]:
-    """What two rows that differ otherwise both have in a field of their own, ids first: a text or a number, and the rows."""
-    having: dict[tuple[str, Any], list[Row]] = {}
+def shared_names(rows: Sequence[Row]) -> list[tuple[str, Row, Row]]:
+    """What two rows that differ otherwise both have in a field of their own, ids first: a text, and the rows.
+
+    No number: another one in its place may be far too many of something.
+    """
+    having: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         for name, value in _fields(own(row)):
-            if type(value) is int or (isinstance(value, str) and _SPOKEN <= len(value) <= _SHORT):
+            if isinstance(value, str) and _SPOKEN <= len(value) <= _SHORT:
                 having.setdefault((name, value), []).append(row)
     found = [
         (name, value, first, other)
