@@ -90,3 +90,10 @@ def test_rows_share_texts_and_no_numbers() -> None:
     ]
     assert shared_names(rows) == [("t-1", *rows), ("sums", *rows)]
     assert shared_names([rows[0], rows[0]]) == []
+
+
+def test_a_number_that_says_how_many_stays() -> None:
+    row = Row({**ROW.data, "books_in_all": 7}, ROW.source)
+    names = {7: 123456}
+    assert renamed(Trajectory(row, LENDS.calls), names).row.data["books_in_all"] == 7
+    assert renamed(Trajectory(row, LENDS.calls), names).row.data["books"] == [{"id": 123456}]

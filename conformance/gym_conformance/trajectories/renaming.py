@@ -163,20 +163,26 @@ def renamed(trajectory: Trajectory, names: Names) -> Trajectory:
     """The trajectory, and its row's own fields, with the new names."""
     spoken = [name for name in names if isinstance(name, str) and len(name) >= _SPOKEN]
     within = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, spoken))})(?!\w)") if spoken else None
-    row = replace(trajectory.row, data={**trajectory.row.data, **_mapped(own(trajectory.row), names, within)})
+    kept = _mapped(own(trajectory.row), names, within, ids=True)
+    row = replace(trajectory.row, data={**trajectory.row.data, **kept})
     calls = (Call(call.name, _mapped(call.arguments, names)) for call in trajectory.calls)
     return replace(trajectory, row=row, calls=tuple(calls))
 
 
-def _mapped(value: Any, names: Names, within: re.Pattern[str] | None = None) -> Any:
+def _mapped(
+    value: Any, names: Names, within: re.Pattern[str] | None = None, *, ids: bool = False, name: str = ""
+) -> Any:
+    """The value with the new names; where `ids`, of numbers only those named like ids: others may say how many."""
     if isinstance(value, dict):
         return (
             {key: {**inner, "otherwise": _name(inner.get("otherwise"), names)} for key, inner in value.items()}
             if is_reference(value)
-            else {_name(key, names): _mapped(each, names, within) for key, each in value.items()}
+            else {_name(key, names): _mapped(each, names, within, ids=ids, name=key) for key, each in value.items()}
         )
     if isinstance(value, list):
-        return [_mapped(each, names, within) for each in value]
+        return [_mapped(each, names, within, ids=ids, name=name) for each in value]
+    if ids and type(value) is int and not _NAMED_LIKE_IDS.search(name):
+        return value
     if within and isinstance(value, str) and value not in names and len(value) <= _LONG:
         return within.sub(lambda found: str(names[found[0]]), value)
     return _name(value, names)
