@@ -84,9 +84,8 @@ class _Scout:
         said = Counter(
             (key, text) for known in words.values() for key, text in known[0].items() if isinstance(text, str)
         )
-        self._usual = {
-            key: text for (key, text), _ in reversed(said.most_common())
-        }  # what most tools know by that name
+        # what most tools know by that name
+        self._usual = {key: text for (key, text), _ in reversed(said.most_common())}
         self._own = list(named_values(own(row)))
         self._replies: list[Any] = []
 
@@ -125,7 +124,7 @@ class _Scout:
         return True
 
     def _candidates(self, tool: Tool) -> Iterator[Any]:
-        """With known words, of the row's own where one is named alike; with what earlier replies and the row say under the arguments' names; and the plainest."""
+        """With known words, or the row's own where one is named alike; with what earlier replies and the row say; the plainest."""
         plain = plain_arguments(tool)
         if plain is None:
             return
