@@ -13,8 +13,9 @@ from gym_schemas.making import Maker, Mined, possible
 from gym_schemas.near_misses import NearMiss, faults, near_miss
 from gym_schemas.schema_reading import Parameters, SchemaReading, read
 
-#: Characters of valid strings: control characters and lone surrogates are for hostile ones.
-_ALPHABET = st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"))
+#: Characters of valid strings: control characters and lone surrogates are for hostile ones. Not by a codec, such as
+#: `st.text` has by default: Hypothesis then encodes each character there is, for a second, once for each folder.
+_ALPHABET = st.characters(exclude_categories=("Cc", "Cs"))
 _NOTHING_MINED: Mined = {}
 
 _integers = lru_cache(4_096)(st.integers)
