@@ -58,12 +58,13 @@ def test_one_demo_server(pytester: pytest.Pytester, arguments: list[str]) -> Non
         """
         import os
         from pathlib import Path
-        import gym_mocks.serving as serving
-        original = serving.serve
-        def serve(*arguments, **keywords):
-            Path(f"served-{os.getpid()}").touch(exist_ok=False)
-            return original(*arguments, **keywords)
-        serving.serve = serve
+        from gym_conformance.plugin.demo import Demo
+        class Counted(Demo):
+            def __init__(self):
+                Path(f"served-{os.getpid()}").touch(exist_ok=False)
+                super().__init__()
+        import gym_conformance.plugin.demo as demo
+        demo.Demo = Counted
         """
     )
     sections = ("gym/live", "gym/seed", "gym/cookie", "gym/tool")

@@ -49,6 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
     for level, meaning in _LEVELS.items():
         config.addinivalue_line("markers", f"{level}: {meaning} (gym-conformance)")
     if any(_given(config, row) for row in TABLE.values() if row.chooses):
+        if config.option.gym_demo and not config.option.collectonly and not hasattr(config, "workerinput"):
+            from gym_conformance.plugin.demo import demo_of  # noqa: PLC0415 - it starts while we import the rest
+
+            demo_of(config)
         from gym_conformance.fleet.fleet_session import start  # noqa: PLC0415 - heavy, and only needed here
 
         start(config)

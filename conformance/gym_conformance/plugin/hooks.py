@@ -5,6 +5,7 @@ from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +19,13 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import FIXED_REQUESTS, LOCAL, Options, is_here
 from gym_conformance.plugin.check_items import CheckItem, collect_checks, is_chosen
+from gym_conformance.plugin.demo import NoDemo, demo_of
 from gym_conformance.plugin.gate import BASELINE, BEFORE, StaleItem, collect_unknown
 from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.junit_file import take_junit, write_junit
 from gym_conformance.plugin.keeping import Keeper
 from gym_conformance.plugin.locking import load_lock, write_lock
-from gym_conformance.plugin.mocks import MockPeers, demo_data, serve_demo
+from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.progress import progress_of, tell
 from gym_conformance.plugin.replays import Replay, collect_replays
 from gym_conformance.plugin.run_outputs import unwritten, write_outputs
@@ -121,6 +123,7 @@ class Suite:
         before = config.stash[BEFORE]
         self.tally = Tally(options, self.checks, before=before.file, earlier=before.of(server))
         self.url = options.url or ""
+        self.data = options.data
         self._started = ExitStack()
         if options.envs:
             self.target = launched_target("", options, MockPeers(self._started))
@@ -141,13 +144,14 @@ class Suite:
     def _running(self) -> Target:
         try:
             if self.worker is not None:
-                self.url = self.worker["gym_url"]
+                self.url, self.data = self.worker["gym_url"], tuple(map(Path, self.worker["gym_data"]))
             elif self.options.url is None:
-                self.url = serve_demo(self._started)
+                demo = demo_of(self.config)
+                self.url, self.data = demo.url, (demo.data,)
             else:
                 ensure_reachable(self.url, self.options)
-            dataset = load(demo_data() if self.options.url is None else self.options.data)
-        except (BadData, Unreachable) as bad:
+            dataset = load(self.data)
+        except (BadData, NoDemo, Unreachable) as bad:
             raise pytest.UsageError(str(bad)) from None
         return running_target(self.url, dataset, self.options)
 
@@ -166,8 +170,8 @@ class Suite:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell an xdist worker where the server is."""
-        node.workerinput["gym_url"] = self.url
+        """Tell an xdist worker where server and rows are."""
+        node.workerinput |= {"gym_url": self.url, "gym_data": [str(path) for path in self.data]}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, crashitem: str) -> None:

@@ -1,29 +1,12 @@
-"""Where the suite and the mocks are joined: the demo's server, and the head and the models that launched servers ask."""
+"""Where the suite and the mocks are joined: the head and the models that launched servers ask."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from gym_conformance.checks.launched import OtherHosts, SandboxTrouble, Saying
 from gym_conformance.launch.launched_server import PeerAddresses
-
-
-def serve_demo(started: ExitStack) -> str:
-    """Serve the reference server until `started` is closed; its URL."""
-    from gym_mocks.reference import reference_app  # noqa: PLC0415 - only the demo needs it
-    from gym_mocks.serving import serve  # noqa: PLC0415
-
-    return started.enter_context(serve(reference_app()))
-
-
-def demo_data() -> tuple[Path, ...]:
-    """The reference server's rows."""
-    from gym_mocks.reference import DATA  # noqa: PLC0415 - only the demo needs it
-
-    return (DATA,)
-
 
 #: The forms in which judges of nemo-gym's own envs look for a verdict; some take any A for a yes.
 _SAID = {

@@ -25,7 +25,7 @@ _BATCH_SECONDS: Final = 1.0
 _FORMED = 6
 
 #: What a policy may write: all that UTF-8 can say (`gym_schemas.strategies` says why it is not asked for as a codec).
-_WRITTEN: Final = st.characters(exclude_categories=("Cs",))
+_WRITTEN: Final = st.characters(exclude_categories=["Cs"])
 
 #: Words that are assumed to read, and words that do something: the first of them in a tool's name says which it is. This
 #: weights choices and never decides a verdict.
@@ -188,7 +188,9 @@ def trajectories(draw: st.DrawFn, knowledge: Knowledge, min_calls: int = 0, most
 @lru_cache(1024)  # strategies are expensive to build
 def _answers(known: tuple[str, ...]) -> st.SearchStrategy[str]:
     """The policy's last words: plain ones, ones that are known to mean something, and any."""
-    return st.one_of(st.just(PLAIN_ANSWER), *([st.sampled_from(known)] if known else []), st.text(_WRITTEN, max_size=20))
+    return st.one_of(
+        st.just(PLAIN_ANSWER), *([st.sampled_from(known)] if known else []), st.text(_WRITTEN, max_size=20)
+    )
 
 
 def _repeating(draw: st.DrawFn, arguments: Any, tool: Tool, calls: Sequence[Call]) -> Any:
