@@ -83,9 +83,10 @@ async def ours(gym: Gym, url: str, episode: Known, in_flight: int, tally: Tally)
     """The driver of `--gym-load`."""
     endpoint = gym.endpoint.at(url, in_flight)
     with measured(tally):
-        level = await Driver(replace(gym, endpoint=endpoint), [episode], in_flight, None).drive(_SECONDS)
+        driven = await Driver(replace(gym, endpoint=endpoint), [episode], in_flight).drive(_SECONDS)
         tally.memory = max(tally.memory, psutil.Process().memory_info().rss)
         await endpoint.transport.aclose()
+    level = driven.level(in_flight, 0, 0.0)
     if not level.held:
         raise SystemExit(f"not as alone: {level}")
     tally.episodes += level.episodes

@@ -99,6 +99,8 @@ class LoadLevel:
         memory: resident, of the server's process and its children, in bytes; 0 where it is not known.
         cores: that the server kept busy; 0 where it is not known.
         endpoints: how long replies took.
+        nodes: of a cluster from which they were driven; 0 where this machine drove them.
+        missing: nodes whose part is missing, and why.
     """
 
     in_flight: int
@@ -112,6 +114,8 @@ class LoadLevel:
     memory: int
     cores: float
     endpoints: tuple[EndpointLoad, ...] = ()
+    nodes: int = 0
+    missing: tuple[str, ...] = ()
 
     @property
     def rate(self) -> float:
@@ -126,7 +130,8 @@ class LoadLevel:
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> "LoadLevel":
         """From a JSON object, as `dataclasses.asdict` makes it."""
-        return cls(**dict(data) | {"endpoints": tuple(EndpointLoad(**each) for each in data["endpoints"])})
+        endpoints = tuple(EndpointLoad(**each) for each in data["endpoints"])
+        return cls(**dict(data) | {"endpoints": endpoints, "missing": tuple(data.get("missing", ()))})
 
 
 @dataclass(frozen=True)

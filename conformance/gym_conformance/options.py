@@ -244,8 +244,8 @@ class Options:
     )
     ray: str | None = _option(
         "--gym-ray ADDRESS",
-        "judge envs as tasks of this Ray cluster, such as 10.0.0.1:6379 or auto",
-        more="[how](docs/launching.md#on-a-cluster)",
+        "judge envs as tasks of this Ray cluster, such as 10.0.0.1:6379 or auto; with --gym-load, drive from its nodes",
+        more="how to [judge](docs/launching.md#on-a-cluster) and to [drive](docs/load.md#from-a-clusters-nodes)",
         ini=False,
     )
     resume: bool = _option(
@@ -461,8 +461,8 @@ _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
         "--gym-load: the server is not on this machine, and others may be using it; give --gym-load-anyway too",
     ),
     (
-        lambda it: bool(it.load and it.ray),
-        "--gym-load and --gym-ray: a load is driven from this machine, not from a cluster's nodes; leave out --gym-ray",
+        lambda it: it.load and it.ray and it.envs,
+        "--gym-load, --gym-ray and --gym-env: no other node reaches an env that is launched; start it, and give --gym-url",
     ),
     (lambda it: it.load_anyway and not it.load, "--gym-load-anyway: there is no load; give --gym-load too"),
     (lambda it: it.watch and not it.envs, "--gym-watch: there are no files to watch; give --gym-env DIR"),

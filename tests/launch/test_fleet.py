@@ -97,6 +97,7 @@ def test_what_is_about_one_server_is_refused(pytester: pytest.Pytester, argument
         (["--gym-env", "fine:app", "--gym-ray", ""], "--gym-ray: give a cluster's address, such as *"),
         (["--gym-env", "fine:app", "--gym-ray", "auto", "-n", "2"], "--gym-ray and -n: *; leave out -n, or give -n0"),
         (["--gym-env", "fine:app", "--gym-ray", "auto"], "--gym-ray auto: Ray is not installed here; *"),
+        (["--gym-demo", "--gym-load", "--gym-ray", "auto"], "--gym-ray auto: Ray is not installed here; *"),
     ],
 )
 def test_a_cluster_that_cannot_be_used_is_one_line(pytester: pytest.Pytester, arguments: list[str], said: str) -> None:

@@ -158,7 +158,7 @@ def _judge(server: ReferenceServer, timeout: float = 20.0, most: int = 16) -> di
 
 @pytest.mark.parametrize(
     "server",
-    [Racing, Evicts, *(pytest.param(one, marks=pytest.mark.load) for one in (CachesByContent, TimesOutAsZero, Sheds))],
+    [Racing, *(pytest.param(one, marks=pytest.mark.load) for one in (Evicts, CachesByContent, TimesOutAsZero, Sheds))],
 )
 def test_what_the_load_does_to_episodes_is_told(server: type[ReferenceServer]) -> None:
     found = _judge(server())["load-episode"]
@@ -282,8 +282,8 @@ def test_ids_are_the_committed_ones() -> None:
         (["--gym-demo", "--gym-load=99999"], "--gym-load '99999': more than 16,384; *"),
         (["--gym-demo", "--gym-load-anyway"], "--gym-load-anyway: there is no load; *"),
         (
-            ["--gym-url=http://127.0.0.1:1", "--gym-load", "--gym-ray=auto"],
-            "--gym-load and --gym-ray: a load is driven from this *",
+            ["--gym-env=fine:app", "--gym-load", "--gym-ray=auto"],
+            "--gym-load, --gym-ray and --gym-env: no other node reaches an env that is launched; start it, and *",
         ),
     ],
 )

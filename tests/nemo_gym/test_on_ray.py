@@ -1,5 +1,6 @@
 """`--gym-ray` on a real cluster of two workers; nemo-gym brings Ray."""
 
+import asyncio
 import json
 import signal
 import socket
@@ -7,13 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
 
+from gym_mocks.reference import DATA, ReferenceServer
+from gym_mocks.resources import Score, TaskRow
+from gym_mocks.serving import serve
 from tests.launch.drills import BAD, FINE, gone
+from tests.twins.twin import Json
 
 pytest_plugins = ["pytester"]
 
@@ -43,23 +49,29 @@ def cluster() -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    ray = Path(sys.executable).with_name("ray")
-    command = [str(ray), "start", "--head", "--block", f"--port={port}", "--num-cpus=2", "--include-dashboard=false"]
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="ray") as folder:
-        log = Path(folder, "log")
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        with log.open("wb") as file:
-            command += ["--disable-usage-stats", f"--temp-dir={folder}"]
-            head = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
-        try:
-            _wait(lambda: "Ray runtime started" in log.read_text(errors="replace"), log.read_text)
+        head = ["--head", f"--port={port}", "--num-cpus=2", "--include-dashboard=false", f"--temp-dir={folder}"]
+        with _node(Path(folder, "log"), *head):
             yield f"127.0.0.1:{port}"
-        finally:
-            family = [psutil.Process(head.pid), *psutil.Process(head.pid).children(recursive=True)]
-            for process in family:
-                process.kill()
-            head.wait()
+
+
+@contextmanager
+def _node(log: Path, *options: str) -> Iterator[psutil.Process]:
+    """A node of a cluster, on this machine."""
+    command = [str(Path(sys.executable).with_name("ray")), "start", "--block", "--disable-usage-stats", *options]
+    command += ["--include-log-monitor=false"]  # a process less
+    with log.open("wb") as file:
+        started = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
+    node = psutil.Process(started.pid)
+    try:
+        _wait(lambda: "Ray runtime started" in log.read_text(errors="replace"), log.read_text)
+        yield node
+    finally:
+        for process in [node, *node.children(recursive=True)]:
+            process.kill()
+        started.wait()
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +122,48 @@ def test_what_a_cluster_finds_is_what_is_found_without(pytester: pytest.Pytester
     run = pytester.runpytest_subprocess(*envs, *given, "--gym-ray", cluster, "--gym-resume", timeout=100)
     run.stdout.fnmatch_lines(["2 of them as an earlier run found them*"])
     assert servers == [len(list(pytester.path.glob(f"{name}-*"))) for name in ("fine", "bad")] == [2, 2]
+
+
+class EndsADriver(ReferenceServer):
+    """The first time that it scores more than two at once that are driven, it kills the second node's process."""
+
+    def __init__(self, second: psutil.Process) -> None:
+        super().__init__()
+        self.second = second
+        self.killed = False
+        self.scoring = 0
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        self.scoring += 1
+        if self.scoring > 2 and not self.killed:
+            for process in self.second.children(recursive=True):
+                if process.name().startswith("ray::NodeDriver"):
+                    process.kill()
+                    self.killed = True
+        await asyncio.sleep(0.05)
+        self.scoring -= 1
+        return await super().score(session_id, row, response)
+
+
+def test_a_load_is_driven_from_all_nodes(pytester: pytest.Pytester, cluster: str) -> None:
+    """What came of one whose process dies is missing, and no finding."""
+    with _node(pytester.path / "second.log", f"--address={cluster}", "--num-cpus=1") as second:
+        with serve(EndsADriver(second)) as url:
+            given = [
+                f"--gym-url={url}",
+                f"--gym-data={DATA}",
+                "--gym-profile=smoke",
+                "-k",
+                "load-episode or load-answers",
+            ]
+            load = ["--gym-load=2,8", "--gym-ray", cluster, "--gym-report", "r.json"]
+            run = pytester.runpytest_subprocess(*given, *load, timeout=100)
+        assert run.ret == pytest.ExitCode.OK
+        run.stdout.fnmatch_lines(
+            ["*load-episode passes, but nothing came from *", "Load (*; driven from 2 nodes of a *"]
+        )
+        [levels] = [one["load"] for one in json.loads(Path("r.json").read_text())["findings"] if "load" in one]
+        assert [(level["nodes"], len(level["missing"])) for level in levels] == [(2, 0), (1, 1)]
 
 
 def test_ctrl_c_ends_what_the_cluster_runs(pytester: pytest.Pytester, cluster: str) -> None:

@@ -11,7 +11,7 @@ from gym_conformance.mcp.offer import Offer
 from gym_conformance.oracle import Oracle
 from gym_conformance.trajectories.before_and_after import FirstLook
 from gym_conformance.trajectories.generate import Knowledge
-from gym_conformance.trajectories.in_flight import Load
+from gym_conformance.trajectories.in_flight import HERE, Drivers, Load
 from gym_conformance.trajectories.profiles import USUAL, Search
 from gym_conformance.trajectories.waiting import Waiting
 
@@ -27,6 +27,7 @@ class Settings:
         load: how many episodes at once are tried, one number after the other.
         oracle: what gives the right answers of rows; None where nobody said.
         rows: which rows of the whole dataset are asked; None for a few.
+        drivers: who runs the episodes of a load.
     """
 
     search: Search = USUAL
@@ -35,6 +36,7 @@ class Settings:
     load: tuple[int, ...] = ()
     oracle: Oracle | None = None
     rows: RowPlan | None = None
+    drivers: Drivers = HERE
 
 
 @dataclass

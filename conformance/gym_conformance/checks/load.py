@@ -20,13 +20,14 @@ from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Request
-from gym_conformance.session.process import allow_open_files
+from gym_conformance.session.process import allow_open_files, census, cpu_seconds
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.abandoning import abandon, half_sent
 from gym_conformance.trajectories.before_and_after import RUNS, lasting, run_times
+from gym_conformance.trajectories.driven import Strayed
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import known
-from gym_conformance.trajectories.in_flight import Driver, Known, Load, Strayed, known_alone
+from gym_conformance.trajectories.in_flight import HERE, Drivers, Known, Load, known_alone
 from gym_conformance.trajectories.trajectory import Trajectory
 
 #: Different episodes that are run beside each other.
@@ -83,8 +84,12 @@ async def load_episode(trial: Trial, _: object) -> None:
     trial.note = f"up to {load.levels[-1].in_flight:,} in flight, {sum(one.episodes for one in load.levels):,} episodes"
     strayed = load.strayed
     if strayed is None:
+        trial.caution = next((f"nothing came from {one.missing[0]}" for one in load.levels if one.missing), "")
         return
     trial.channel.exchanges[:] = strayed.exchanges
+    for exchange in strayed.exchanges:
+        if exchange.reply:
+            trial.gym.endpoint.heard(exchange.request, exchange.reply)  # others drove it
     level = next(one for one in load.levels if one.in_flight == strayed.in_flight)
     if await _is_of_the_load(trial, load.episodes, strayed):
         trial.channel.exchanges[:] = strayed.exchanges
@@ -166,13 +171,30 @@ async def _level(trial: Trial, load: Load, in_flight: int, seconds: float) -> No
     """Run one level, and add what came of it."""
     allow_open_files(in_flight)
     async with _connections(trial, in_flight) as gym:
-        driver = Driver(gym, load.episodes, in_flight, trial.settings.pid)
-        level = await driver.drive(seconds)
+        busy = _busy(trial)
+        driven = await _drivers(trial).drive(gym, load.episodes, in_flight, seconds)
+        level = driven.level(in_flight, _memory(trial), (_busy(trial) - busy) / driven.seconds if busy else 0.0)
         load.levels.append(level)
         if level.unanswered or level.broken:
             await _worked_off(Channel(gym.endpoint))
-    load.strayed = load.strayed or driver.strayed
-    load.unanswered = load.unanswered or driver.fault
+    load.strayed = load.strayed or driven.strayed
+    load.unanswered = load.unanswered or driven.fault
+
+
+def _drivers(trial: Trial) -> Drivers:
+    """Who runs episodes; where verify scores whole groups, one group at a time, no one can help."""
+    return trial.settings.drivers if trial.gym.endpoint.groups.size == 1 else HERE
+
+
+def _busy(trial: Trial) -> float:
+    return cpu_seconds(trial.settings.pid) if trial.settings.pid else 0.0
+
+
+def _memory(trial: Trial) -> int:
+    try:
+        return census(trial.settings.pid).memory if trial.settings.pid else 0
+    except ProcessLookupError:
+        return 0
 
 
 async def _worked_off(channel: Channel) -> None:
@@ -188,12 +210,12 @@ async def _worked_off(channel: Channel) -> None:
 
 async def _is_of_the_load(trial: Trial, episodes: Sequence[Known], strayed: Strayed) -> bool:
     """Whether an episode goes astray among others more often than alone, chance excluded: as many runs of it each time."""
-    count = min(_MOST, ceil(_EXPECTED / strayed.share))
+    count, watched = min(_MOST, ceil(_EXPECTED / strayed.share)), episodes[strayed.episode]
 
     async def one_by_one(channel: Channel) -> object:
         for _run in range(count):
             try:
-                if found := strayed.known.difference(await run(trial.gym, channel, strayed.known.trajectory)):
+                if found := watched.difference(await run(trial.gym, channel, watched.trajectory)):
                     return found
             except ServerFault as fault:
                 if fault.fault is not Fault.HANG:
@@ -204,7 +226,7 @@ async def _is_of_the_load(trial: Trial, episodes: Sequence[Known], strayed: Stra
     async with _connections(trial, strayed.in_flight) as gym:
 
         async def burst(_: Channel) -> Strayed | None:
-            return await Driver(gym, episodes, strayed.in_flight, trial.settings.pid).burst(strayed.known, count)
+            return await _drivers(trial).burst(gym, episodes, strayed.in_flight, strayed.episode, count)
 
         return await beyond_chance(trial, burst, one_by_one, costly=True) is not None
 

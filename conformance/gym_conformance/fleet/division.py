@@ -47,5 +47,7 @@ def ensure_several(options: Options) -> None:
     """
     if options.resume and options.rows is None and len(options.envs) < 2:  # noqa: PLR2004 - several
         raise BadOption("--gym-resume: this is for several servers; give several with --gym-env")
-    if options.ray is not None and not (options.ray and options.envs):
-        raise BadOption("--gym-ray: give a cluster's address, such as 10.0.0.1:6379, and envs to launch with --gym-env")
+    if options.ray is not None and not (options.ray and (options.envs or options.load)):
+        raise BadOption(
+            "--gym-ray: give a cluster's address, such as 10.0.0.1:6379, and envs to launch with --gym-env, or --gym-load"
+        )

@@ -11,6 +11,7 @@ from gym_conformance.checks.entry_points import BadCheck
 from gym_conformance.checks.registry import all_checks
 from gym_conformance.fleet.course import Course
 from gym_conformance.fleet.division import divide, ensure_several
+from gym_conformance.fleet.load_on_ray import LoadOnRay
 from gym_conformance.fleet.on_ray import OnRay
 from gym_conformance.fleet.resuming import Ledger, Resumed
 from gym_conformance.fleet.scheduling import allow_restarts, scheduler, target_of
@@ -48,7 +49,9 @@ def start(config: pytest.Config) -> None:
     ask_for_junit(config, options)
     config.pluginmanager.register(Checking(config), "gym-conformance-checks")
     config.pluginmanager.register(suite, "gym-conformance-suite")
-    if options.ray:
+    if options.ray and options.load:
+        config.pluginmanager.register(LoadOnRay(config, options), "gym-conformance-ray")
+    elif options.ray:
         take_output = suite.take_locks if isinstance(suite, Fleet) else _ignore
         config.pluginmanager.register(OnRay(config, options.ray, take_output), "gym-conformance-ray")
 

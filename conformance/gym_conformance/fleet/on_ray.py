@@ -4,8 +4,6 @@ The session that the user started judges nothing then: it hands the items out, a
 pytest gives them to any plugin, so that table, reports, exit status and `--gym-resume` are as without a cluster.
 """
 
-import socket
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,13 +12,11 @@ from typing import Any, Final
 import pytest
 
 from gym_conformance.findings import Verdict
+from gym_conformance.fleet.ray_cluster import RayCluster
 from gym_conformance.fleet.ray_worker import WorkerReport, judge
 from gym_conformance.fleet.resuming import Resumed
 from gym_conformance.plugin.check_items import CheckItem
 from gym_conformance.printable import printable
-
-#: Seconds within which a cluster's address must take a connection.
-_CONNECT: Final = 5.0
 
 #: Seconds between two looks, in which Ctrl-C is heard; and that cancelled tasks have to stop their servers.
 _LOOK: Final = 1.0
@@ -28,10 +24,6 @@ _STOP: Final = 20.0
 
 #: The exit statuses of a pytest run that finished: all passed, or some failed.
 _WELL: Final = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-
-
-class NoCluster(Exception):
-    """There is none to use; the message says why and how to fix it."""
 
 
 @dataclass(frozen=True)
@@ -47,42 +39,14 @@ class OnRay:
 
     def __init__(self, config: pytest.Config, address: str, take_output: Callable[[dict[str, Any]], None]) -> None:
         self._config = config
-        self._address = address
+        self._cluster = RayCluster(address)
         self._take_output = take_output
-        self._ray: Any = None
-        self._ours = False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         """Join the cluster, before anything is judged."""
-        if self._config.option.collectonly:
-            return
-        if getattr(self._config.option, "numprocesses", None):
-            raise pytest.UsageError(
-                "--gym-ray and -n: the cluster decides how many run at once; leave out -n, or give -n0"
-            )
-        try:
-            self._join()
-        except NoCluster as error:
-            raise pytest.UsageError(f"--gym-ray {self._address}: {printable(str(error))}") from None
-
-    def _join(self) -> None:
-        try:
-            import ray  # noqa: PLC0415 - only where it is asked for
-        except ImportError:
-            raise NoCluster("Ray is not installed here; python -m pip install ray, in the cluster's version") from None
-        self._ray = ray
-        if ray.is_initialized():
-            return
-        _ensure_there(self._address)
-        try:
-            with warnings.catch_warnings(action="ignore"):
-                ray.init(address=self._address, configure_logging=False, log_to_driver=False)
-        except Exception as error:  # noqa: BLE001 - Ray raises whatever its layers do: all mean that it is not joined
-            first = next(iter(str(error).splitlines()), type(error).__name__)
-            fix = "Ray's version must be the cluster's, and where that asks for a token, RAY_AUTH_MODE=token be set"
-            raise NoCluster(f"the cluster cannot be joined: {first}; {fix}") from None
-        self._ours = True
+        if not self._config.option.collectonly:
+            self._cluster.join(self._config)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -115,7 +79,7 @@ class OnRay:
     def _tasks(self, units: Sequence[Unit]) -> Iterator[dict[Any, Unit]]:
         """The tasks under way; what is not ended with the block is cancelled."""
         invocation = self._config.invocation_params
-        task = self._ray.remote(num_cpus=1, max_retries=1)(judge)
+        task = self._cluster.ray.remote(num_cpus=1, max_retries=1)(judge)
         arguments = [str(argument) for argument in invocation.args]
         tasks = {
             task.options(name=f"gym-conformance {unit.target}").remote(
@@ -127,17 +91,17 @@ class OnRay:
             yield tasks
         finally:
             for each in tasks:
-                self._ray.cancel(each)
+                self._cluster.ray.cancel(each)
             if tasks:
-                self._ray.wait(list(tasks), num_returns=len(tasks), timeout=_STOP)
+                self._cluster.ray.wait(list(tasks), num_returns=len(tasks), timeout=_STOP)
 
     def _ended(self, tasks: dict[Any, Unit]) -> Iterator[tuple[Unit, WorkerReport]]:
         while tasks:
-            ready, _ = self._ray.wait(list(tasks), timeout=_LOOK)
+            ready, _ = self._cluster.ray.wait(list(tasks), timeout=_LOOK)
             for each in ready:
                 try:
-                    said = self._ray.get(each)
-                except self._ray.exceptions.RayError as error:
+                    said = self._cluster.ray.get(each)
+                except self._cluster.ray.exceptions.RayError as error:
                     said = WorkerReport((), -1, str(error), "the cluster")
                 yield tasks.pop(each), said
 
@@ -173,9 +137,8 @@ class OnRay:
         self._config.hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def pytest_unconfigure(self) -> None:
-        """Leave the cluster, unless it was joined before us."""
-        if self._ours:
-            self._ray.shutdown()
+        """Leave the cluster."""
+        self._cluster.leave()
 
 
 def _read(data: dict[str, Any]) -> dict[str, Any]:
@@ -183,18 +146,3 @@ def _read(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(data["longrepr"], list):
         data["longrepr"] = tuple(data["longrepr"])
     return data
-
-
-def _ensure_there(address: str) -> None:
-    """Try an address that names a host, since Ray itself waits for a minute.
-
-    Raises:
-        NoCluster: nothing accepts the connection.
-    """
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if not colon:
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT).close()
-    except (OSError, ValueError) as error:
-        raise NoCluster(f"nothing answers there ({error}); `ray status` shows the cluster's address") from None

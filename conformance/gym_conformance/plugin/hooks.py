@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -32,6 +32,10 @@ from gym_conformance.plugin.run_outputs import unwritten, write_outputs
 from gym_conformance.plugin.summary import Tally, exit_status, status, write_summary
 from gym_conformance.plugin.target import Target, launched_target, running_target
 from gym_conformance.plugin.target_run import Unreachable, ensure_reachable
+from gym_conformance.trajectories.in_flight import HERE, Drivers
+
+#: Who runs the episodes of a load, where this process does not.
+DRIVERS: Final = pytest.StashKey[Drivers]()
 
 
 def checks_of(options: Options) -> tuple[Check, ...]:
@@ -46,11 +50,12 @@ def worker_of(config: pytest.Config) -> dict[str, Any] | None:
 
 
 def prepare(target: Target, config: pytest.Config) -> None:
-    """Give a target what this run of pytest provides: the lock to compare with, a progress line, a folder for findings.
+    """Give a target what this run of pytest provides: the lock to compare with, a progress line, a folder for findings, drivers.
 
     Raises:
         pytest.UsageError: the lock cannot be used.
     """
+    target.drivers = config.stash.get(DRIVERS, HERE)
     target.progress = None if worker_of(config) else progress_of(config)
     if target.interpreter:
         target.interpreter.say = partial(tell, config)

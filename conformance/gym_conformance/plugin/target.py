@@ -39,6 +39,7 @@ from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.reports.repo_paths import relative
 from gym_conformance.session.process import allow_open_files
+from gym_conformance.trajectories.in_flight import HERE, Drivers
 from gym_conformance.trajectories.trajectory import Schedule
 
 _NOTHING = Effort(0, 0.0)
@@ -108,6 +109,7 @@ class Target:
         keeper: keeps what belongs to findings as files.
         interpreter: what the env runs in.
         first_look: whether a check that was chosen asks what the untouched server answers.
+        drivers: who runs the episodes of a load.
     """
 
     name: str
@@ -121,6 +123,7 @@ class Target:
     keeper: Keeper | None = None
     interpreter: "Interpreter | None" = None
     first_look: bool = True
+    drivers: Drivers = HERE
     _stack: ExitStack = field(default_factory=ExitStack)
     _run: Run | None = None
     _refused: NotLaunched | None = None
@@ -182,6 +185,7 @@ class Target:
                 made_up=served.made_up,
                 sandboxes=served.sandboxes,
                 first_look=self.first_look,
+                drivers=self.drivers,
             )
             self._run.progress = self.progress
         return self._run

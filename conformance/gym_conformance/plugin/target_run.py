@@ -36,6 +36,7 @@ from gym_conformance.session.exchange import Request
 from gym_conformance.session.latencies import Latencies
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import Transport
+from gym_conformance.trajectories.in_flight import HERE, Drivers
 from gym_conformance.trajectories.trajectory import Schedule
 
 T = TypeVar("T")
@@ -74,6 +75,7 @@ class Run:
         made_up: tuple[str, ...] = (),
         sandboxes: FakeSandboxes | None = None,
         first_look: bool = True,
+        drivers: Drivers = HERE,
     ) -> None:
         self.url = url
         self.lock = lock
@@ -89,6 +91,7 @@ class Run:
         self._made_up = made_up
         self._sandboxes = sandboxes
         self._first_look = first_look
+        self._drivers = drivers
         self._judge: Judge | None = None
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
@@ -160,7 +163,9 @@ class Run:
             gym = await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known)
             given = self.options
             plan = given.row_plan(data.files)
-            settings = Settings(given.search, given.pid, self._first_look, given.load, given.oracle, plan)
+            settings = Settings(
+                given.search, given.pid, self._first_look, given.load, given.oracle, plan, self._drivers
+            )
             launched = Launched(
                 judge_models=self._judge_models,
                 workers=self.options.workers,

@@ -1,6 +1,7 @@
 """The curve of a load: its knee, and what a maintainer needs to know of it in a sentence or two."""
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Final
 
 from gym_conformance.findings import EndpointLoad, LoadLevel
@@ -20,12 +21,8 @@ _MIB: Final = 2**20
 
 def held(levels: Sequence[LoadLevel]) -> int:
     """The most episodes in flight up to which each was answered, and as alone; 0 for none."""
-    most = 0
-    for level in levels:
-        if not level.held:
-            break
-        most = level.in_flight
-    return most
+    until = takewhile(lambda level: level.held, levels)
+    return max((level.in_flight for level in until if not level.missing), default=0)
 
 
 def knee(levels: Sequence[LoadLevel]) -> LoadLevel:
@@ -37,9 +34,11 @@ def knee(levels: Sequence[LoadLevel]) -> LoadLevel:
 def sentence(levels: Sequence[LoadLevel]) -> str:
     """Up to where it holds, from where on it is no faster, and what the others then wait for."""
     most, turn, last = held(levels), knee(levels), levels[-1]
-    said = f"Holds to {most:,} in flight" if most else "Does not hold"
-    if most < last.in_flight:
-        first = next(level for level in levels if not level.held)
+    first = next((level for level in levels if not level.held), None)
+    said = "Does not hold" if first else "Not known to hold, since no level was driven whole"
+    if most:
+        said = f"Holds to {most:,} in flight"
+    if first:
         said += f"; {_failed(first)} with {first.in_flight:,}"
     if turn is last:
         return f"{said}; {turn.rate:,.0f} episodes a second, still rising."
@@ -78,7 +77,7 @@ def _slowest(first: LoadLevel, last: LoadLevel) -> tuple[EndpointLoad, EndpointL
 def text_lines(levels: Sequence[LoadLevel]) -> Iterator[str]:
     """The curve in plain characters: a line for each level, and the sentence."""
     fastest = max(level.rate for level in levels) or 1.0
-    yield "Load (episodes in flight; times are this machine's, which client and server share):"
+    yield f"Load (episodes in flight; {whose(levels)}):"
     yield f"  {'at once':>7} {'episodes/s':>10}  {'':{_BAR}} {'slowest p50':>11} {'p95':>8} {'p99':>8} {'memory':>9}  astray"
     for level in levels:
         bar = "#" * round(_BAR * level.rate / fastest)
@@ -89,7 +88,20 @@ def text_lines(levels: Sequence[LoadLevel]) -> Iterator[str]:
             f"  {level.in_flight:>7,} {level.rate:>10,.1f}  {bar:{_BAR}} {times[0]:>11} {times[1]:>8} {times[2]:>8} "
             f"{memory:>9}  {_failed(level) or '-'}"
         )
-    yield f"  {sentence(levels)}"
+    yield from (f"  {line}" for line in (*missing(levels), sentence(levels)))
+
+
+def whose(levels: Sequence[LoadLevel]) -> str:
+    """Which machines the times are of, in a phrase."""
+    if nodes := max(level.nodes for level in levels):
+        return f"driven from {nodes} node{'s'[: nodes - 1]} of a cluster, whose times these are"
+    return "times are this machine's, which client and server share"
+
+
+def missing(levels: Sequence[LoadLevel]) -> Iterator[str]:
+    """From which nodes nothing came, at which level."""
+    for level in levels:
+        yield from (f"With {level.in_flight:,}, nothing came from {node}" for node in level.missing)
 
 
 def _time(seconds: float) -> str:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-#: What was read last, of any connection: it is taken in before anything else is read.
-_READ: Final = bytearray(1 << 18)
+#: Bytes that are read at once.
+READ: Final = 1 << 18
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -27,9 +27,11 @@ class Connection(asyncio.BufferedProtocol):
     Args:
         limit: How many bytes a body may have, as sent.
         lost: Called once with this connection when its socket is gone.
+        read: Holds what was read last. Connections of one event loop may share it: it is taken in before more is read.
     """
 
-    def __init__(self, limit: int, lost: Callable[[Connection], None]) -> None:
+    def __init__(self, limit: int, lost: Callable[[Connection], None], read: bytearray) -> None:
+        self._read = read
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self._lost = lost
@@ -86,14 +88,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002 - asyncio's
         """Where to put bytes (asyncio)."""
-        return _READ
+        return self._read
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take in bytes (asyncio); unasked ones must not become the next request's answer, so they end it."""
         if self._outcome is None or self._outcome.done():
             self.abort()
         else:
-            self._settle(self._reader.feed(bytes(memoryview(_READ)[:nbytes])))
+            self._settle(self._reader.feed(bytes(memoryview(self._read)[:nbytes])))
 
     def eof_received(self) -> None:
         """Take in the end of the stream (asyncio)."""

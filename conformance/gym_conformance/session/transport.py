@@ -17,7 +17,7 @@ import httpx
 
 from gym_conformance.session.content_coding import decoded
 from gym_conformance.session.exchange import Reply
-from gym_conformance.session.http_connection import Connection
+from gym_conformance.session.http_connection import READ, Connection
 from gym_conformance.session.server_fault import PARTIAL_LIMIT, Fault, ServerFault
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Transport:
         if ssl_context is None and origin.scheme == "https":
             ssl_context = httpx.create_ssl_context()
         self._ssl = ssl_context if origin.scheme == "https" else None
+        self._read = bytearray(READ)
         self._open: set[Connection] = set()
         #: Since when each is idle. Last in, first out: the rest may time out, and few stay warm.
         self._idle: dict[Connection, float] = {}
@@ -144,7 +145,7 @@ class Transport:
         try:
             async with asyncio.timeout_at(until):
                 _, connection = await loop.create_connection(
-                    lambda: Connection(self._limit, self._forget),
+                    lambda: Connection(self._limit, self._forget, self._read),
                     self._host,
                     self._port,
                     ssl=self._ssl,

@@ -2,23 +2,22 @@
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import cycle
+from dataclasses import dataclass, field
+from itertools import cycle, islice
 from random import sample
-from typing import Final
+from typing import Final, Protocol
 
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_crash, is_error
-from gym_conformance.findings import EndpointLoad, LoadLevel
+from gym_conformance.findings import LoadLevel
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Exchange, Request, reply_of
-from gym_conformance.session.latencies import Samples
-from gym_conformance.session.process import census, cpu_seconds
 from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.trajectories.driven import Driven, Strayed
 from gym_conformance.trajectories.execute import TrajectoryRun, run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, volatile
 from gym_conformance.trajectories.trajectory import Trajectory
@@ -27,10 +26,10 @@ from gym_conformance.trajectories.trajectory import Trajectory
 _ALONE: Final = 6
 
 #: Episodes one after the other in each place of a burst.
-_ROUNDS: Final = 2
+ROUNDS: Final = 2
 
 #: Deadlines of a request within which episodes that were begun in time must end.
-_PATIENCE: Final = 2.0
+PATIENCE: Final = 2.0
 
 
 @dataclass(frozen=True)
@@ -52,20 +51,6 @@ class Known:
     def differences(self, came: Outcome) -> Iterator[Difference]:
         """All places where an outcome is not as it is alone."""
         return (one for one in differences(self.alone, came, self.mask) if not one.of_time)
-
-
-@dataclass(frozen=True)
-class Strayed:
-    """An episode that went otherwise than alone: where it differs, and what was sent and came.
-
-    `in_flight` is how many were at once, and `share` how many of these went astray, of all runs of the episode.
-    """
-
-    in_flight: int
-    known: Known
-    difference: Difference
-    exchanges: tuple[Exchange, ...]
-    share: float = 0.0
 
 
 @dataclass
@@ -136,67 +121,48 @@ async def _goes_as_alone(session: Session, exchanges: Sequence[Exchange]) -> boo
 
 
 class Driver:
-    """Runs episodes, so many at once, for a bounded time; what is under way then is waited for within bounds, too."""
+    """Runs episodes, so many at once, for a bounded time; what is under way then is waited for within bounds, too.
 
-    def __init__(self, gym: Gym, episodes: Sequence[Known], in_flight: int, pid: int | None) -> None:
+    The first episode is the one at `first`, counted on from the last as from the beginning.
+    """
+
+    def __init__(self, gym: Gym, episodes: Sequence[Known], in_flight: int, first: int = 0) -> None:
         self.gym = gym
         self.in_flight = in_flight
-        self.fault = ""
-        self._episodes: Iterator[Known] = cycle(episodes)
-        self._pid = pid
-        self._counts = Counter[str]()
-        self._ended, self._wrong = Counter[int](), Counter[int]()
-        self._astray: dict[int, Strayed] = {}
+        self._episodes = islice(cycle(enumerate(episodes)), first % len(episodes), None)
+        self._driven = Driven()
 
-    async def drive(self, seconds: float) -> LoadLevel:
+    async def drive(self, seconds: float) -> Driven:
         """Begin episodes for so many seconds, each as soon as another ends."""
-        busy = cpu_seconds(self._pid) if self._pid else 0.0
+        driven, endpoint = self._driven, self.gym.endpoint
         began = time.monotonic()
         end = began + seconds
         tasks = [asyncio.create_task(self._one_after_the_other(end)) for _ in range(self.in_flight)]
-        done, late = await asyncio.wait(tasks, timeout=seconds + _PATIENCE * self.gym.endpoint.timeout)
+        done, late = await asyncio.wait(tasks, timeout=seconds + PATIENCE * endpoint.timeout)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
         for task in done:
             task.result()  # what is no fault of the server's is raised
-        took, counts = time.monotonic() - began, self._counts
-        cores = (cpu_seconds(self._pid) - busy) / took if self._pid and busy else 0.0
-        return LoadLevel(
-            self.in_flight,
-            counts["ended"],
-            round(took, 3),
-            counts["wrong"],
-            counts["lost"],
-            counts["crashed"],
-            counts["unanswered"] + len(late),
-            counts["broken"],
-            self._memory(),
-            round(cores, 2),
-            tuple(_endpoint(name, samples) for name, samples in sorted(self.gym.endpoint.latencies.of.items())),
-        )
+        driven.seconds = time.monotonic() - began
+        driven.counts["unanswered"] += len(late)
+        driven.latencies, driven.requests, driven.under_way = endpoint.latencies, endpoint.requests, endpoint.seconds
+        return driven
 
-    @property
-    def strayed(self) -> Strayed | None:
-        """The first run that went astray of the episode that does so most often."""
-        shares = {each: self._wrong[each] / self._ended[each] for each in self._astray}
-        worst = max(shares, key=lambda each: shares[each], default=None)
-        return None if worst is None else replace(self._astray[worst], share=shares[worst])
-
-    async def burst(self, watched: Known, count: int) -> Strayed | None:
-        """Some episodes one after the other, in each of so many places at once.
+    async def burst(self, watched: int, count: int) -> Strayed | None:
+        """Some episodes one after the other in each of so many places at once.
 
         Returns:
             The first that went astray, among `count` runs of the watched one that were chosen before.
         """
-        turns = [next(self._episodes) for _ in range(_ROUNDS * self.in_flight)]
-        places = [place for place, known in enumerate(turns) if known is watched]
+        turns = [next(self._episodes) for _ in range(ROUNDS * self.in_flight)]
+        places = [place for place, (at, _) in enumerate(turns) if at == watched]
         chosen = set(sample(places, min(count, len(places))))
         found: list[Strayed] = []
 
         async def one_place(first: int) -> None:
             for place in range(first, len(turns), self.in_flight):
-                strayed = await self._episode(turns[place])
+                strayed = await self._episode(*turns[place])
                 if strayed and place in chosen:
                     found.append(strayed)
 
@@ -207,38 +173,53 @@ class Driver:
         first = True
         while first or time.monotonic() < end:
             first = False
-            await self._episode(next(self._episodes))
+            await self._episode(*next(self._episodes))
 
-    async def _episode(self, known: Known) -> Strayed | None:
-        channel = Channel(self.gym.endpoint)
+    async def _episode(self, at: int, known: Known) -> Strayed | None:
+        driven, channel = self._driven, Channel(self.gym.endpoint)
         try:
             came = await run_known(self.gym, channel, known)
         except ServerFault as fault:
-            self._counts["unanswered" if fault.fault is Fault.HANG else "broken"] += 1
-            self.fault = self.fault or str(fault)
+            driven.counts["unanswered" if fault.fault is Fault.HANG else "broken"] += 1
+            driven.fault = driven.fault or str(fault)
             return None
-        self._counts["ended"] += 1
-        self._ended[id(known)] += 1
+        driven.ended[at] += 1
         difference = known.difference(came)
         if difference is None:
             return None
-        self._counts["wrong"] += 1
-        self._wrong[id(known)] += 1
+        driven.wrong[at] += 1
         status = came.steps[int(difference.place[0])].status
         if is_error(status):
-            self._counts["crashed" if is_crash(status) else "lost"] += 1
-        strayed = Strayed(self.in_flight, known, difference, tuple(channel.exchanges))
-        self._astray.setdefault(id(known), strayed)
+            driven.counts["crashed" if is_crash(status) else "lost"] += 1
+        strayed = Strayed(self.in_flight, at, difference, tuple(channel.exchanges))
+        driven.astray.setdefault(at, strayed)
         return strayed
 
-    def _memory(self) -> int:
-        try:
-            return census(self._pid).memory if self._pid else 0
-        except ProcessLookupError:
-            return 0
+
+class Drivers(Protocol):
+    """Who runs the episodes of a load: this process, or several that take a part each; `gym` has connections of its own."""
+
+    async def drive(self, gym: Gym, episodes: Sequence[Known], in_flight: int, seconds: float) -> Driven:
+        """As `Driver.drive`."""
+
+    async def burst(
+        self, gym: Gym, episodes: Sequence[Known], in_flight: int, watched: int, count: int
+    ) -> Strayed | None:
+        """As `Driver.burst`."""
 
 
-def _endpoint(name: str, samples: Samples) -> EndpointLoad:
-    kept = sorted(samples.kept)
-    p50, p95, p99 = (kept[min(int(part * len(kept)), len(kept) - 1)] for part in (0.5, 0.95, 0.99))
-    return EndpointLoad(name, samples.count, p50, p95, p99)
+class ThisProcess:
+    """Runs all of them here."""
+
+    async def drive(self, gym: Gym, episodes: Sequence[Known], in_flight: int, seconds: float) -> Driven:
+        """As `Driver.drive`."""
+        return await Driver(gym, episodes, in_flight).drive(seconds)
+
+    async def burst(
+        self, gym: Gym, episodes: Sequence[Known], in_flight: int, watched: int, count: int
+    ) -> Strayed | None:
+        """As `Driver.burst`."""
+        return await Driver(gym, episodes, in_flight).burst(watched, count)
+
+
+HERE: Final[Drivers] = ThisProcess()

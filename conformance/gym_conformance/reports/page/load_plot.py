@@ -5,7 +5,7 @@ from math import log2
 from typing import Final
 
 from gym_conformance.findings import LoadLevel
-from gym_conformance.reports.load_curve import sentence
+from gym_conformance.reports.load_curve import missing, sentence, whose
 from gym_conformance.reports.page.markup import Markup, element
 
 _WIDTH: Final = 720
@@ -28,7 +28,7 @@ def load(levels: Sequence[LoadLevel]) -> Markup:
         "section",
         element("h2", "Load", id="load"),
         element("p", sentence(levels)),
-        element("p", "Times and rates are of the machine that ran this, which client and server shared."),
+        *(element("p", line) for line in (f"Rates and {whose(levels)}.", *missing(levels))),
         element(
             "div",
             _plot(levels),
