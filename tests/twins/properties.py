@@ -325,6 +325,20 @@ class WritesLater(ReferenceServer):
         await super().call(session_id, tool, arguments)
 
 
+class TwoCopies(ReferenceServer):
+    """Two workers answer, as it happens, each with a copy of the session that only its own writes change."""
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        await super().seed(f"{session_id} a", row)
+        return await super().seed(f"{session_id} b", row)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        return await super().call(f"{session_id} {random.choice('ab')}", tool, arguments)  # noqa: S311
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Score:
+        return await super().score(f"{session_id} {random.choice('ab')}", row, response)  # noqa: S311
+
+
 class SaysStateless(ReferenceServer):
     def __init__(self) -> None:
         super().__init__()
@@ -351,6 +365,7 @@ TWINS = (
     PropertyTwin("three calls in one order open a trap-door", OrderLeaks, _words("isolation-interleaved"), calls=9),
     PropertyTwin("one count for all", OneCountForAll, _words("isolation-interleaved")),
     PropertyTwin("state in the cookie", StateInCookie, _words("isolation-two-clients")),
+    PropertyTwin("a copy of the session in each of two workers", TwoCopies, _words("isolation-two-clients"), calls=40),
     PropertyTwin("no two replies equal", OrdersAnswers, _words("repeat-replies"), calls=1),
     PropertyTwin("the current session across an await", CurrentSession, _words("isolation-concurrent")),
     PropertyTwin("arguments in one place across an await", ArgumentsInOnePlace, _words("isolation-told"), calls=4, sessions=4),

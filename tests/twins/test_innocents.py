@@ -23,7 +23,7 @@ from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.innocent import WrongMovesCount
 from tests.twins.judging import judge
-from tests.twins.properties import WritesLater
+from tests.twins.properties import TwoCopies, WritesLater
 from tests.twins.twin import dataset
 
 Json = dict[str, Any]
@@ -75,6 +75,41 @@ class FallsWithTheTime(ReferenceServer):
         score = await super().score(session_id, row, response)
         late = time.monotonic() - self.seeded.get(session_id, 0.0) > 0.015
         return type(score)(score.reward - 0.25 * late, {})
+
+
+class Replicates(TwoCopies):
+    """Of two replicas either answers, and what is added comes to the other one a moment later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.copying: set[asyncio.Task[Any]] = set()
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        one, other = random.sample("ab", 2)
+        result = await ReferenceServer.call(self, f"{session_id} {one}", tool, arguments)
+        if tool.name not in {"list_stock", "count_stock"}:
+            self.copying.add(asyncio.create_task(self._copy(f"{session_id} {other}", tool, arguments)))
+        return result
+
+    async def _copy(self, session_id: str, tool: FunctionTool, arguments: Json) -> None:
+        await asyncio.sleep(0.05)
+        await ReferenceServer.call(self, session_id, tool, arguments)
+
+
+class Wakes(ReferenceServer):
+    """Nothing moves until something is added; then a cat comes and goes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.awake: set[str] = set()
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        if tool.name == "add_stock":
+            self.awake.add(session_id)
+        if tool.name != "list_stock":
+            return result
+        return {"cat": session_id in self.awake and random.random() < 0.5}  # noqa: S311
 
 
 class GoesOn(ReferenceServer):
@@ -143,6 +178,9 @@ NOISY: dict[str, Callable[[], ASGIApp]] = {
     "what sessions share": Shares,
 }
 
+#: Worlds in which a read may answer as before a write, and then as after it.
+RESTLESS: dict[str, Callable[[], ASGIApp]] = {"two replicas": Replicates, "a cat": Wakes}
+
 #: Worlds that change between a seed and a later read, and are complete.
 LIVELY: dict[str, Callable[[], ASGIApp]] = {
     **{f"a step each {step} s": partial(GoesOn, step) for step in (0.2, 1.0)},
@@ -161,6 +199,13 @@ def test_noise_is_no_violation(noise: str) -> None:
             run.close()
     failed = {finding.check: finding.actual for finding in findings if finding.verdict is Verdict.FAIL}
     assert {check: actual for check, actual in failed.items() if check not in TOLD} == {}
+
+
+@pytest.mark.parametrize("world", RESTLESS)
+def test_a_world_that_is_not_at_rest_keeps_what_was_written(world: str) -> None:
+    with serve(RESTLESS[world]()) as url:
+        [finding] = judge(url, dataset(), checks={"isolation-two-clients"})["isolation-two-clients"]
+    assert finding.verdict is Verdict.PASS, finding.actual
 
 
 @pytest.mark.parametrize("world", LIVELY)

@@ -8,26 +8,29 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import accumulate
 
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level
 from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.property import alone, property_check
+from gym_conformance.checks.property import alone, knowledge_of, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
+from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
-from gym_conformance.session.exchange import Request
-from gym_conformance.trajectories.execute import TrajectoryRun, run_schedule
+from gym_conformance.session.exchange import Request, reply_of
+from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside, run_schedule
 from gym_conformance.trajectories.first import around, at_once, side_by_side
 from gym_conformance.trajectories.generate import Knowledge, crowded, interleaved, trajectories
-from gym_conformance.trajectories.outcome import Difference, Outcome
+from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome
+from gym_conformance.trajectories.reading_back import ReadBack, reading_back
 from gym_conformance.trajectories.trajectory import Schedule
 
 _NEEDS = [RESOURCES_SERVER, SCORE]
@@ -49,6 +52,14 @@ _IN_COOKIE = (
     "The cookie holds the state itself, or the session's id changes along the way: keep the state on the server, under "
     "an id that stays."
 )
+
+_OWN_COPY = (
+    "What the call wrote is in the memory of one process or thread, and others answer from a copy of their own: keep it "
+    "where all of them find it, and no reading of it for longer than one request."
+)
+
+#: Seconds after a write in which it may still come to other replicas, and sessions that read around the same write.
+COPIED, _READ_BACKS = 1.0, 2
 
 #: Runs over one warm connection.
 _WARM = 3
@@ -243,7 +254,8 @@ async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
 async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory whose steps two clients take in turn, both with the seed's cookie.
 
-    Every reply and the reward must be as with one client.
+    Every reply and the reward must be as with one client. And of a few reads at once, a second after a write, none may
+    answer as before the write where another shows what was written; chance is excluded, with sessions that do not write.
 
     Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) takes the cookie at the seed, hands it to the
     program that calls the tools, and verifies with it.
@@ -261,6 +273,9 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
             await _among_others(trial.gym, rollout)
         return rollout.outcome
 
+    if read_back := ReadBack.of(trajectory):
+        await _expect_read_back(trial, read_back)
+        return
     solo = Solo(trial, trajectory)
     if any(is_crash(step.status) for step in (await solo.outcome()).steps):
         return  # a crash sends no cookie: section calls tells it, and clients differ after it
@@ -277,6 +292,64 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
             hint, cause = _IN_COOKIE, Cause.LOST_SESSION
         expected = f"{difference.step} answers {difference.expected!r}, as with one client"
         raise Violation(expected, f"{difference.actual!r}", hint, cause)
+
+
+async def _read_back(trial: Trial, channel: Channel, read_back: ReadBack, pause: float = 0) -> Difference | None:
+    """How one session's reads after its write do not agree, each over a connection of its own, several at once."""
+    apart = Channel(trial.gym.endpoint, fresh=True)
+    apart.exchanges = channel.exchanges
+    rollout = TrajectoryRun(trial.gym, apart, read_back.trajectory, CookieHabit.KEEPING)
+    for _step in range(read_back.prefix):
+        await rollout.step()
+
+    async def answers(calls: Sequence[Call]) -> list[StepOutcome]:
+        sent = [Call(call.name, rollout.arguments(call)) for call in calls]
+        came = await asyncio.gather(*map(rollout.session.call, sent))
+        steps = [StepOutcome.of_call(call, reply_of(each)) for call, each in zip(sent, came, strict=True)]
+        rollout.replies += [step.body for step in steps]
+        return steps
+
+    before = await answers(read_back.before)
+    write = read_back.trajectory.calls[read_back.write]
+    said = rollout.arguments(write)
+    if read_back.written:
+        await answers([write])
+    await asyncio.sleep(pause)
+    return read_back.torn(said, before, await answers(read_back.after))
+
+
+async def _expect_read_back(trial: Trial, read_back: ReadBack) -> None:
+    """Require that no read answers as before the write any more, once what was written must have arrived everywhere."""
+
+    async def tried(channel: Channel) -> Difference | None:
+        return await _read_back(trial, channel, read_back, COPIED)
+
+    async def control(channel: Channel) -> Difference | None:
+        return await _read_back(trial, channel, read_back.quiet, COPIED)
+
+    if await tried(trial.channel) and (found := await beyond_chance(trial, tried, control)):
+        trial.schedule = Schedule((read_back.trajectory,))
+        raise Violation(
+            f"{found.step} answers {found.actual!r} to every client after the call before it",
+            f"{found.actual!r} to some, and {found.expected!r} to others, as before that call",
+            _OWN_COPY,
+            Cause.SEPARATE_PROCESSES,
+        )
+
+
+async def _two_clients(trial: Trial, subject: object) -> None:
+    """What is read many times around a write, before any trajectory is searched that tells otherwise."""
+    knowledge = await knowledge_of(trial)
+    found = [each for each in map(ReadBack.of, reading_back(knowledge)) if each]
+    once = [partial(_read_back, trial, Channel(trial.gym.endpoint), each) for each in found * _READ_BACKS]
+    torn = await beside(once, knowledge.beside(FEW))
+    for at, each in enumerate(found):
+        if any(torn[at :: len(found)]):
+            await _expect_read_back(trial, each)
+    await _searched(trial, subject)
+
+
+_searched, isolation_two_clients = isolation_two_clients.body, replace(isolation_two_clients, body=_two_clients)
 
 
 async def _among_others(gym: Gym, rollout: TrajectoryRun) -> None:

@@ -1,0 +1,127 @@
+"""Reading many times around one write: where each worker keeps a state of its own, some replies are old and some new.
+
+Pure: which trajectories do so, and what their outcomes show.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.trajectories.first import bare_reads, known
+from gym_conformance.trajectories.followed import scalars
+from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, volatile
+from gym_conformance.trajectories.trajectory import Trajectory
+
+#: Reads, each so often before the write, and so often after it; writes, and calls that may come before one.
+_READS, _BEFORE, _AFTER, _WRITES, _CALLS = 2, 4, 6, 8, 12
+
+
+@dataclass(frozen=True)
+class ReadBack:
+    """A trajectory that makes the same reads just before and just after its last write.
+
+    Attributes:
+        trajectory: it.
+        first: the number of the first read.
+        write: the number of the write.
+        written: whether the write is made.
+    """
+
+    trajectory: Trajectory
+    first: int
+    write: int
+    written: bool = True
+
+    @classmethod
+    def of(cls, trajectory: Trajectory) -> "ReadBack | None":
+        """The trajectory as one that reads back; None where it does not, several times."""
+        calls = trajectory.calls
+        write = max((at for at, call in enumerate(calls) if not is_read(call.name)), default=0)
+        after = list(map(_asked, calls[write + 1 :]))
+        first = write
+        while first and _asked(calls[first - 1]) in after:
+            first -= 1
+        before = set(map(_asked, calls[first:write]))
+        again = before == set(after) and all(after.count(each) > 1 for each in before)
+        return cls(trajectory, first, write) if before and again and not trajectory.noise else None
+
+    @property
+    def quiet(self) -> "ReadBack":
+        """The same without the write."""
+        return replace(self, written=False)
+
+    @property
+    def prefix(self) -> int:
+        """How many steps come first, one at a time: the seed, and calls that are no reads around the write."""
+        return self.first + 1
+
+    @property
+    def before(self) -> Sequence[Call]:
+        """The reads before the write."""
+        return self.trajectory.calls[self.first : self.write]
+
+    @property
+    def after(self) -> Sequence[Call]:
+        """The reads after it."""
+        return self.trajectory.calls[self.write + 1 :]
+
+    def torn(self, arguments: Any, before: Sequence[StepOutcome], after: Sequence[StepOutcome]) -> Difference | None:
+        """How a read is answered otherwise after the write, in what that has said, and as before, too.
+
+        Args:
+            arguments: what the write has said.
+            before: what the reads before it were answered.
+            after: what those after it were.
+        """
+        words = frozenset(json.dumps(value) for value, _ in scalars(arguments) if value not in ("", None))
+        for read in dict.fromkeys(map(_asked, self.before)):
+            old = [step for call, step in zip(self.before, before, strict=True) if _asked(call) == read]
+            new = [step for call, step in zip(self.after, after, strict=True) if _asked(call) == read]
+            first = Outcome(tuple(old[:1]))
+            mask = frozenset[Place]().union(*(volatile(first, Outcome((each,))) for each in old))
+            changed = [[one for one in differences(first, Outcome((each,)), mask) if not one.of_time] for each in new]
+            said = (one for found in changed for one in found if _said(one, words))
+            if [] in changed and (difference := next(said, None)):
+                return difference
+        return None
+
+
+def _asked(call: Call) -> str:
+    return json.dumps([call.name, call.arguments], sort_keys=True)
+
+
+def _said(difference: Difference, words: frozenset[str]) -> bool:
+    """Whether the difference is in something that the write has said, or a number that moved by one that it has said."""
+    one, two = difference.expected, difference.actual
+    if all(isinstance(each, int | float) and not isinstance(each, bool) for each in (one, two)):
+        return not words.isdisjoint(map(json.dumps, (one, two, round(two - one, 6), round(one - two, 6))))
+    one, two = (json.dumps(each, default=str) for each in (one, two))  # one may be absent
+    return any((word.strip('"') in one) != (word.strip('"') in two) for word in words)
+
+
+def reading_back(knowledge: Knowledge) -> list[Trajectory]:
+    """Known trajectories up to the first call of a tool that writes, with reads around it; one for each tool."""
+    return list(islice(_reading_back(knowledge), _WRITES))
+
+
+def _reading_back(knowledge: Knowledge) -> Iterator[Trajectory]:
+    seen = set[str]()
+    for trajectory in known(knowledge):
+        bare = [call for call in bare_reads(trajectory.row) if is_read(call.name) and call not in trajectory.calls]
+        whole = replace(trajectory, calls=(*trajectory.calls, *bare))
+        reads = _telling(whole, len(trajectory.calls))
+        for at, call in enumerate(trajectory.calls[:_CALLS]) if reads else ():
+            if not is_read(call.name) and call.name not in seen:
+                seen.add(call.name)
+                yield whole.chosen([*range(at), *reads * _BEFORE, at, *reads * _AFTER])
+
+
+def _telling(whole: Trajectory, made: int) -> list[int]:
+    """Reads of different tools, those first that the trajectory makes last, and then those that it does not make."""
+    numbers = {whole.calls[at].name: at for at in range(made) if is_read(whole.calls[at].name)}
+    bare = {call.name: at for at, call in enumerate(whole.calls) if at >= made}
+    return list({**bare, **numbers}.values())[::-1][:_READS]
