@@ -54,12 +54,23 @@ def brief(state: Reading, limit: int = 3, cursor: str | None = None) -> dict[str
 
 
 def _server(tool: Callable[..., Any] = list_notes) -> ResourcesServer:
-    tool.__name__ = "list_notes"
+    tool.__name__ = "set_timer" if tool in {set_timer, hasty} else "list_notes"
     return ResourcesServer("notes", tools=[tool], verify=lambda state: float(state.pages > 0), state=Reading)
 
 
-def _data() -> Dataset:
-    tools = [tool | {"strict": False} for tool in _server().declarations]
+def set_timer(state: Reading, minutes: int = 5) -> dict[str, int]:
+    """Set the timer to so many minutes; 0 rings at once."""
+    state.pages = minutes
+    return {"minutes": minutes}
+
+
+def hasty(state: Reading, minutes: int = 5) -> dict[str, int]:
+    """Set the timer to so many minutes; 0 rings at once."""
+    return set_timer(state, minutes or 5)
+
+
+def _data(tool: Callable[..., Any] = list_notes) -> Dataset:
+    tools = [tool | {"strict": False} for tool in _server(tool).declarations]
     prompts = [[{"role": "user", "content": f"Which notes are of day {day}?"}] for day in (1, 2)]
     rows = [{"responses_create_params": {"input": prompt, "tools": tools}} for prompt in prompts]
     return Dataset(tuple(Row(row, Source(Path("notes.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
@@ -124,4 +135,6 @@ TWINS: tuple[Twin, ...] = (
     twin("pages that add up", "", _server, data=_data()),
     twin("a note between two pages is lost", "repeat-pages", lambda: _server(lossy), data=_data()),
     twin("a default of its own", "drift-default", lambda: _server(brief), data=_data()),
+    twin("a timer that is set to zero", "", lambda: _server(set_timer), data=_data(set_timer)),
+    twin("a zero taken for the default", "drift-default", lambda: _server(hasty), data=_data(set_timer)),
 )

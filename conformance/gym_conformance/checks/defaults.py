@@ -17,14 +17,17 @@ from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.execute import FEW, beside, run
+from gym_conformance.trajectories.execute import FEW, beside, run, run_each
 from gym_conformance.trajectories.first import known
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, said_at
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
 from gym_schemas import ABSENT, admits
 
 #: Arguments that are tried, calls of each, and calls that come after it and may show what it did.
 _ARGUMENTS, _CALLS, _AFTER = 12, 2, 4
+
+#: Arguments that are tried with a zero, and numbers of which two others are taken.
+_ZEROS, _NUMBERS = 6, (7, 4, 3, 2, 20)
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,42 @@ class _LeftOut:
         )
 
 
+@dataclass(frozen=True)
+class _Zero:
+    """A trajectory with a number left out in one call, the same with 0 there, and with each of two other numbers."""
+
+    tool: str
+    argument: str
+    at: int
+    without: Trajectory
+    zero: Trajectory
+    others: tuple[tuple[float, Trajectory], ...]
+
+    async def taken_for(self, trial: Trial) -> Any:
+        """What a reply says where the number is left out, and for 0, but not for others, which it repeats; None otherwise."""
+        trajectories = [self.without, self.zero, *(trajectory for _, trajectory in self.others)]
+        alone, zero, *others = [
+            Outcome(each.steps[self.at + 1 : -1]) for each in await run_each(trial.gym, trajectories)
+        ]
+        if not all(is_success(outcome.steps[0].status) for outcome in (alone, zero, *others)):
+            return None
+        for difference in differences(zero, others[0]):
+            values = [said_at(outcome, difference.place) for outcome in (alone, zero, *others)]
+            repeated = values[2:] == [(number,) for number, _ in self.others]
+            if repeated and values[0] == values[1] and values[0] and _is_large(values[0][0]):
+                return values[0][0]
+        return None
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) > 1
+
+
 @check(
     "drift-default",
     Level.SHOULD,
-    "An argument that is left out SHOULD be taken for the default that its definition names",
-    why="the policy leaves it out and counts on the default; the tool does something else, in every rollout.",
+    "A default SHOULD be what the definition names, and stand for what is left out alone",
+    why="the policy counts on the default, or says zero and means it; the tool does something else, in every rollout.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
 )
 async def drift_default(trial: Trial, _: object) -> None:
@@ -73,13 +107,16 @@ async def drift_default(trial: Trial, _: object) -> None:
     Replies, later reads and the reward must be the same, chance excluded. Where a call is refused in one of the two
     forms, or a reply only repeats what was given, nothing is said.
 
+    Where zero is allowed, it may not be taken for the default either: a reply that repeats two other numbers may not
+    repeat, for zero, what it says where the argument is left out. One, to which zero may be raised, does not count.
+
     Our inference: `default` is what JSON Schema has for "what is meant where this is left out"; no client fills it in.
     """
-    if not any(_defaults(tool.parameters) for row in trial.gym.rows for tool in row.tools):
-        raise NotApplicable("no definition names a default")
+    if not any(_defaults(tool.parameters) or _zeros(tool.parameters) for row in trial.gym.rows for tool in row.tools):
+        raise NotApplicable("no definition names a default, or a number that may be left out")
     knowledge = await knowledge_of(trial)
-    found = list(_left_out(known(knowledge)))
-    if not found:
+    found, zeros = list(_left_out(known(knowledge))), list(_with_zero(known(knowledge)))
+    if not found and not zeros:
         raise NotApplicable("no call that is known to mean something has an argument with a default")
 
     async def differs(one: _LeftOut) -> bool:
@@ -94,7 +131,16 @@ async def drift_default(trial: Trial, _: object) -> None:
                 f"{difference.expected!r}",
                 "The tool's own default is another one: change it there, or in the definition.",
             )
-    trial.note = f"{len(found)} calls with a default left out"
+    taken = await beside([partial(one.taken_for, trial) for one in zeros], knowledge.beside(FEW))
+    for each, value in zip(zeros, taken, strict=True):
+        if value is not None and await each.taken_for(trial) == value:
+            await run(trial.gym, trial.channel, each.zero)
+            raise Violation(
+                f"{each.tool} takes {each.argument} for 0 where it is 0",
+                f"it takes it for {value!r}, as where it is left out",
+                f"`{each.argument} or {value!r}` takes 0 for what is left out: ask whether it is None.",
+            )
+    trial.note = f"{len(found)} calls with a default left out, {len(zeros)} with a zero"
 
 
 async def _told(trial: Trial, one: _LeftOut) -> Difference | None:
@@ -121,6 +167,36 @@ def _left_out(found: Sequence[Trajectory]) -> Iterator[_LeftOut]:
                     tried[key] += 1
                     forms = (_with(trajectory, at, each) for each in (without, explicit))
                     yield _LeftOut(call.name, name, default, at, *forms)
+
+
+def _with_zero(found: Sequence[Trajectory]) -> Iterator[_Zero]:
+    """What is tried with a zero: each number that may be left out, in the first call that it may stand in."""
+    tried = set[tuple[str, str]]()
+    for trajectory in found:
+        definitions = {tool.name: tool.parameters for tool in trajectory.row.tools}
+        for at, call in enumerate(trajectory.calls):
+            zeros = _zeros(definitions.get(call.name, {})) if isinstance(call.arguments, dict) else {}
+            for name, others in zeros.items():
+                if (call.name, name) not in tried and len(tried) < _ZEROS:
+                    tried.add((call.name, name))
+                    bare = {key: value for key, value in call.arguments.items() if key != name}
+                    without, zero, *more = (
+                        _with(trajectory, at, each) for each in (bare, *({**bare, name: n} for n in (0, *others)))
+                    )
+                    yield _Zero(call.name, name, at, without, zero, tuple(zip(others, more, strict=True)))
+
+
+def _zeros(parameters: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The numbers that may be left out and may be zero, each with two others that it may be."""
+    properties, required = parameters.get("properties"), parameters.get("required")
+    needed = required if isinstance(required, list) else []
+    found = {}
+    for name, schema in properties.items() if isinstance(properties, dict) else ():
+        numeric = isinstance(schema, dict) and schema.get("type") in ("integer", "number")
+        if numeric and name not in needed and schema.get("default") != 0 and admits(schema, 0):
+            others = [each for each in _NUMBERS if admits(schema, each) and each != schema.get("default")]
+            found.update({name: tuple(others[:2])} if len(others) > 1 else {})
+    return found
 
 
 def _with(trajectory: Trajectory, at: int, arguments: Any) -> Trajectory:
