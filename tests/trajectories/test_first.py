@@ -10,6 +10,8 @@ from gym_conformance.contract.policy_output import function_call, function_call_
 from gym_conformance.trajectories.first import around, at_once, known, known_disturbed, side_by_side, with_bounds
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trajectories.reading_back import ReadBack, reading_back
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference
 
 _TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -111,3 +113,44 @@ def test_without_tools_there_are_none() -> None:
     bare = Row({"responses_create_params": {"input": "x"}}, Source(Path("rows.jsonl"), 1))
     assert not known(Knowledge((bare,)))
     assert not side_by_side(Knowledge((bare,)))
+
+
+def _seated(*places: tuple[str, str]) -> Trajectory:
+    """A rollout that seats people."""
+    tool = {"type": "object", "properties": {"person": {"type": "string"}, "table": {"type": "string"}}}
+    tools = [{"type": "function", "name": name, "parameters": tool} for name in ("seat_person", "move_person")]
+    where = Row({"responses_create_params": {"input": "x", "tools": tools}}, Source(Path("rows.jsonl"), 1))
+    return Trajectory(where, tuple(Call("seat_person", {"person": who, "table": table}) for who, table in places))
+
+
+def test_what_a_rollout_never_put_together_is_combined() -> None:
+    """So that somebody is seated where all seats are taken."""
+    seated = _seated(("Ann", "one"), ("Bob", "two"), ("Cem", "two"))
+    tried = [
+        schedule.trajectories[0] for schedule in with_bounds(Knowledge((seated.row,), known_trajectories=(seated,)))
+    ]
+    said = [[tuple(call.arguments.values()) for call in one.calls] for one in tried]
+    assert [("Ann", "one"), ("Bob", "one"), ("Cem", "one"), ("Ann", "two")] in said
+
+
+def test_reads_are_made_around_each_write() -> None:
+    write, read = Call("put_note", {"text": "a"}), Call("get_note", {"text": "a"})
+    [found] = reading_back(Knowledge(ROWS[:1], known_trajectories=(Trajectory(ROWS[0], (write, read)),)))
+    assert found.calls == (*(read,) * 4, write, *(read,) * 6)
+    read_back = ReadBack.of(found)
+    assert read_back is not None
+    assert (read_back.first, read_back.write) == (0, 4)
+    assert ReadBack.of(Trajectory(ROWS[0], (write, read))) is None
+
+
+@pytest.mark.parametrize(
+    ("after", "torn"), [("a a", ""), ("b b", ""), ("b a", "b"), ("c a", "")], ids=["old", "new", "both", "another"]
+)
+def test_replies_are_torn_where_they_are_old_and_new(after: str, torn: str) -> None:
+    read, write = Call("get_note", {}), Call("put_note", {})
+    said = [{"text": text, "clock": at} for at, text in enumerate(["a", "a", *after.split()])]
+    answers = [StepOutcome("get_note", 200, each) for each in said]
+    found = ReadBack(Trajectory(ROWS[0], (read, read, write, read, read)), 0, 2).torn(
+        {"text": "b"}, answers[:2], answers[2:]
+    )
+    assert (found.actual if found else "") == torn

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.trajectories.crossing import crossed, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory, is_reference, resolve
@@ -23,6 +24,9 @@ _MADE_UP = 5
 
 #: Arguments at the bounds of a tool's definition, and tools of which they are tried.
 _BOUNDS, _BOUND_TOOLS = 8, 12
+
+#: Trajectories whose values are combined.
+_MIXED = 2
 
 #: Values of one argument of a known call, and calls that may come before it.
 _VARIED, _BEFORE = 4, 12
@@ -71,7 +75,8 @@ def known_alone(knowledge: Knowledge) -> list[Schedule]:
 def with_bounds(knowledge: Knowledge) -> list[Schedule]:
     """Those of many rows, and then each tool's arguments at their bounds, and all that it is known to take, in a session each.
 
-    A call that is known to mean something is varied in one argument at a time, in its place; others as a whole.
+    A call that is known to mean something is varied in one argument at a time, in its place; others as a whole. And all
+    values that a rollout says are combined: what it has never put together meets what is full, or taken.
     """
     tools: dict[str, tuple[Row, Tool]] = {}
     for row in knowledge.rows:
@@ -85,7 +90,8 @@ def with_bounds(knowledge: Knowledge) -> list[Schedule]:
         said = tuple(islice((call for call in words if admits(tool.parameters, call.arguments)), _BOUNDS))
         found += [Trajectory(row, calls), Trajectory(row, said), *_varied(knowledge, tool)]
     whole_ones = known(knowledge)[:_WHOLE]
-    return [Schedule((each,)) for each in (*knowledge.crashing, *whole_ones, *found) if each.calls]
+    mixed = (each for one in whole_ones[:_MIXED] for each in with_crossed(one))
+    return [Schedule((each,)) for each in (*knowledge.crashing, *whole_ones, *mixed, *found) if each.calls]
 
 
 def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:
@@ -110,7 +116,8 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     """A few of them, each with a call of each kind in its midst that lacks all its arguments, or has a wrong one more.
 
     Then calls that are as they were, but speak of something that is not there: what is checked last may come too late.
-    And calls whose texts cannot be read any more, such as a formula that lacks its end.
+    And calls whose texts cannot be read any more, such as a formula that lacks its end, and calls with values of each other,
+    such as a transfer to what is full by then.
     """
     found = []
     for trajectory in filter(lambda each: each.calls, known(knowledge)[:_KNOWN]):
@@ -121,7 +128,17 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
     writing = [one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls)][:_STRANGE_ONES]
     strange = islice((each for one in writing for each in _with_strange_names(one)), _STRANGE_CALLS)
     damaged = islice((each for one in writing for each in _with_damaged_texts(one)), _STRANGE_CALLS)
-    return [*found, *(Schedule((trajectory,)) for trajectory in (*strange, *damaged))]
+    mixed = islice((each for one in writing for each in _with_crossed(one)), _STRANGE_CALLS)
+    return [*found, *(Schedule((trajectory,)) for trajectory in (*strange, *damaged, *mixed))]
+
+
+def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """The trajectory, and then calls of a tool with values that others of it had, for each; what it has read it reads again."""
+    for _, calls in crossed(trajectory):
+        longer = reading_again(trajectory)
+        for call in reversed(calls):
+            longer = longer.with_noise(len(trajectory.calls), call)
+        yield longer
 
 
 def _with_strange_names(trajectory: Trajectory) -> Iterator[Trajectory]:

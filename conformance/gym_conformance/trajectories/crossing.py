@@ -1,0 +1,55 @@
+"""Known calls with the values of each other: what a rollout has never put together meets what is full, taken or over. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice, product
+from typing import Any
+
+from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.trajectories.generate import is_read, named_alike
+from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
+from gym_schemas import admits
+
+#: Values of an argument, and calls of a tool.
+_VALUES, _CALLS = 4, 12
+
+
+def crossed(trajectory: Trajectory) -> Iterator[tuple[str, list[Call]]]:
+    """For each tool that writes, its calls with all values that the trajectory says under such names."""
+    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
+    for name in dict.fromkeys(call.name for call in trajectory.calls if not is_read(call.name)):
+        known = [call for call in trajectory.calls if call.name == name]
+        calls = [call for call in _combined(trajectory, known[0]) if call not in known]
+        taken = [call for call in calls if admits(tools.get(name, {}), resolve(call.arguments, []))]
+        if taken:
+            yield name, taken[:_CALLS]
+
+
+def with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """The trajectory without the calls of a tool, and then all of these, for each."""
+    for name, calls in crossed(trajectory):
+        known = [at for at, call in enumerate(trajectory.calls) if call.name == name]
+        yield replace(trajectory, calls=(*trajectory.calls, trajectory.calls[known[0]], *calls)).without(known)
+
+
+def _combined(trajectory: Trajectory, call: Call) -> Iterator[Call]:
+    """The call with each combination of values, those of the argument with the fewest in turn last."""
+    said = {key: _said(trajectory, key, value) for key, value in call.arguments.items()} if _named(call) else {}
+    several = sorted((key for key in said if len(said[key]) > 1), key=lambda key: len(said[key]))
+    for values in islice(product(*(said[key] for key in several)), 2 * _CALLS) if several else ():
+        yield Call(call.name, {**call.arguments, **dict(zip(several, values, strict=True))})
+
+
+def _named(call: Call) -> bool:
+    return isinstance(call.arguments, dict)
+
+
+def _said(trajectory: Trajectory, key: str, value: Any) -> list[Any]:
+    """The texts, numbers and returned values that stand under such a name, the call's own first."""
+    found = [value]
+    for call in trajectory.calls:
+        for name, other in call.arguments.items() if _named(call) else ():
+            alike = type(other) is type(value) and (isinstance(other, str | int) or is_reference(other))
+            if named_alike(key, name) and alike and other not in found:
+                found.append(other)
+    return found[:_VALUES]
