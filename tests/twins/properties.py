@@ -84,6 +84,21 @@ class CountsForThoseWhoAdded(ReferenceServer):
         )
 
 
+class RunsOut(ReferenceServer):
+    """Of each item so many may be added, by all sessions together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.added: Counter[str] = Counter()
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        if tool.name == "add_stock":
+            self.added[arguments["amount"].item] += 1
+            if self.added[arguments["amount"].item] > 4:
+                raise HttpRefusal(409, "no more of it is to be had")
+        return await super().call(session_id, tool, arguments)
+
+
 class CachesByItem(ReferenceServer):
     """What was counted of an item first is what everybody is told of it, whatever is in stock there."""
 
@@ -360,6 +375,7 @@ TWINS = (
     PropertyTwin("a count of all sessions that only reads show", CountsForAll, _words("isolation-earlier"), calls=40),
     PropertyTwin("a count that shows where a session has come to", CountsForThoseWhoAdded, _words("isolation-earlier"), calls=60),
     PropertyTwin("a score kept under the answer alone", ScoresByAnswer, _words("isolation-earlier"), calls=40),
+    PropertyTwin("a stock that all sessions use up", RunsOut, _words("isolation-earlier"), calls=200, sessions=16),
     PropertyTwin("a cache keyed by an item's name", CachesByItem, _words("isolation-earlier"), calls=40),
     PropertyTwin("a row that waits in one place", PendingRow, _words("isolation-interleaved")),
     PropertyTwin("three calls in one order open a trap-door", OrderLeaks, _words("isolation-interleaved"), calls=9),

@@ -20,7 +20,7 @@ from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.fresh_process import fresh_process
 from gym_conformance.checks.needs import FIRST_LOOK, RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.same_answer import TIMES, expect_earns_the_same
+from gym_conformance.checks.same_answer import expect_the_same_each_time
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY
@@ -72,9 +72,6 @@ _BETWEEN = 2
 #: What a session reads where it has come to.
 _READS = 6
 
-#: Seconds that it may take to give one answer again and again.
-_SECONDS = 5.0
-
 #: Fields of rows of which some are alike.
 _SHARED = 3
 
@@ -109,7 +106,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     spoken of the same names and numbers, or of others; names and numbers that nobody has used are put into calls and
     row for it, and read back from the replies. It also does after a session on another row that has the same id, or
     another text alike. And an answer earns the same on a row whether or not it was given to
-    another row before, and the first time as the seventeenth. What differs anyway is not compared. A server that the
+    another row before, and the first time as the seventeenth, and so do calls with names that nobody has used. What differs anyway is not compared. A server that the
     suite launched is launched once more beside it, with `--gym-profile ci` and longer ones, or where a difference may have been chance and it starts in five
     seconds: there the first of these is repeated with whole trajectories.
 
@@ -134,8 +131,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     alone = await _by_number(trial, found)  # beside others no sum moves by the same twice
     for make in (*suspected, *alone):
         await _expect_none(trial, make())
-    if knowledge.sessions_in(_SECONDS, at_most=TIMES) == TIMES:
-        await expect_earns_the_same(trial, found)
+    await expect_the_same_each_time(trial, found)
     looked = await _expect_unchanged_afresh(trial, found)
     trial.note = f"{len(makers) + len(alone)} pairs of sessions" + (
         f", and {looked} more on a process started for it" if looked else ""

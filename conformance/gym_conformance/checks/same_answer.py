@@ -1,54 +1,92 @@
-"""What one and the same answer earns, again and again: a count of answers that all sessions share shows in that alone."""
+"""What one and the same session comes to, again and again: what all sessions count, or use up, shows in that alone."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import comb, prod
+from random import Random
 from typing import Final
 
 from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.trial import Trial
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
+from gym_conformance.trajectories.before_and_after import by_design
 from gym_conformance.trajectories.evidence import allowed
 from gym_conformance.trajectories.execute import run
-from gym_conformance.trajectories.renaming import has_number, with_more_zeros
+from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.outcome import Difference, Outcome, differences, volatile
+from gym_conformance.trajectories.renaming import has_number, names_in, new_names, renamed, with_more_zeros
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
 
-#: So often an answer is given, and so many answers are, none of which was given before.
-TIMES: Final = 17
+#: So often an answer is given, and so many answers are, none of which was given before; trajectories whose calls are made.
+_TIMES: Final = 17
 _ANSWERS: Final = 8
+_MADE: Final = 2
+
+#: Seconds that it may take to do so.
+_SECONDS: Final = 8.0
 
 _COUNTED: Final = (
     "Answers are counted or remembered over all sessions, such as for a bonus for new ones: a score must depend on the row "
     "and the response alone."
 )
 
+_USED_UP: Final = (
+    "All sessions use up one and the same thing, such as seats or beds kept under a name of the row, or an iterator: keep "
+    "it by the session's id, and make it anew with each seed."
+)
 
-async def expect_earns_the_same(trial: Trial, found: Sequence[Trajectory]) -> None:
-    """Give the same answer 17 times, each time in a fresh session.
 
-    Where it earns one thing so many times, and then another for good, so must other answers after as many times, until
-    no order of noise explains it.
+async def expect_the_same_each_time(trial: Trial, found: Sequence[Trajectory]) -> None:
+    """Give the same answer 17 times, and make the same calls 17 times, each time in a fresh session.
+
+    Where they come to one thing so many times, and then to another for good, so must other answers, or calls with other
+    names, after as many times, until no order of noise explains it.
 
     Raises:
         Violation: they do.
     """
+    await _expect_no_turn(trial, _never_given(found), _COUNTED)
+    for one in [one for one in found if names_in(one) and not all(is_read(call.name) for call in one.calls)][:_MADE]:
+        await _expect_no_turn(trial, _never_made(one), _USED_UP)
+
+
+async def _expect_no_turn(trial: Trial, tried: Iterable[Trajectory], hint: str) -> None:
     trial.tried.comparisons += 1
-    changes: list[int] = []
-    for answered in _never_given(found):
-        rewards = [(await run(trial.gym, Channel(trial.gym.endpoint), answered)).reward for _ in range(TIMES)]
-        same = next((at for at, reward in enumerate(rewards) if reward != rewards[0]), TIMES)
-        if same == TIMES or len(set(map(str, rewards[same:]))) > 1 or changes not in ([], [same] * len(changes)):
+    turns: list[int] = []
+    for one in tried:
+        began = time.monotonic()
+        channels = [Channel(trial.gym.endpoint) for _ in range(_TIMES)]
+        outcomes = [await run(trial.gym, channels[0], one)]
+        if (time.monotonic() - began) * _TIMES > _SECONDS and not turns:
+            return  # the tools are slow
+        outcomes += [await run(trial.gym, channel, one) for channel in channels[1:]]
+        turn, difference = _turn(outcomes)
+        if difference is None or turns not in ([], [turn] * len(turns)):
             return
-        changes.append(same)
-        if prod(1 / comb(TIMES, each) for each in changes) <= allowed(trial.tried.comparisons):
-            trial.schedule = Schedule((answered,) * (same + 1))
+        turns.append(turn)
+        if prod(1 / comb(_TIMES, each) for each in turns) <= allowed(trial.tried.comparisons):
+            trial.schedule = Schedule((one,) * (turn + 1))
+            trial.channel.exchanges[:] = [each for channel in channels[: turn + 1] for each in channel.exchanges]
             raise Violation(
-                f"a reward of {rewards[0]}, as the first {same} times that the answer was given, each in a fresh session",
-                f"{rewards[-1]} from then on, for {len(changes)} answers alike",
-                _COUNTED,
+                f"{difference.step} answers {difference.expected!r}, as the first {turn} times, each in a fresh session",
+                f"{difference.actual!r} from then on, and likewise for {len(turns) - 1} others",
+                hint,
                 Cause.OUTLIVING_STATE,
             )
+
+
+def _turn(outcomes: Sequence[Outcome]) -> tuple[int, Difference | None]:
+    """After how many it was otherwise, and how, where it was so for good; None where it was not."""
+    first = outcomes[0]
+    mask = volatile(first, outcomes[1])
+    told = [
+        next((one for one in differences(first, other, mask) if not one.of_time and not by_design(one.place)), None)
+        for other in outcomes
+    ]
+    turn = next((at for at, difference in enumerate(told) if difference), _TIMES)
+    return turn, told[-1] if all(told[turn:]) and turn < _TIMES else None
 
 
 def _never_given(found: Sequence[Trajectory]) -> Iterator[Trajectory]:
@@ -56,3 +94,10 @@ def _never_given(found: Sequence[Trajectory]) -> Iterator[Trajectory]:
     graded = [one for one in found if one.answer != PLAIN_ANSWER and not one.calls and has_number(one.answer)]
     for at, one in zip(range(_ANSWERS), graded * _ANSWERS, strict=False):
         yield replace(one, answer=with_more_zeros(one.answer, at + 2))
+
+
+def _never_made(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """The trajectory with names that nobody has used yet, in its calls and its row."""
+    draw = Random()  # noqa: S311 - names, no secrets
+    for _ in range(_ANSWERS):
+        yield renamed(trajectory, new_names(names_in(trajectory)[0], draw))
