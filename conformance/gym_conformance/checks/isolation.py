@@ -9,7 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, compress
 
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level
@@ -58,8 +58,8 @@ _OWN_COPY = (
     "where all of them find it, and no reading of it for longer than one request."
 )
 
-#: Seconds after a write in which it may still come to other replicas, and sessions that read around the same write.
-COPIED, _READ_BACKS = 1.0, 2
+#: Seconds after a write in which it may still come to other replicas.
+COPIED = 1.0
 
 #: Runs over one warm connection.
 _WARM = 3
@@ -274,7 +274,8 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
         return rollout.outcome
 
     if read_back := ReadBack.of(trajectory):
-        await _expect_read_back(trial, read_back)
+        for fresh in (True, False):
+            await _expect_read_back(trial, read_back, fresh=fresh)
         return
     solo = Solo(trial, trajectory)
     if any(is_crash(step.status) for step in (await solo.outcome()).steps):
@@ -294,9 +295,14 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
         raise Violation(expected, f"{difference.actual!r}", hint, cause)
 
 
-async def _read_back(trial: Trial, channel: Channel, read_back: ReadBack, pause: float = 0) -> Difference | None:
-    """How one session's reads after its write do not agree, each over a connection of its own, several at once."""
-    apart = Channel(trial.gym.endpoint, fresh=True)
+async def _read_back(
+    trial: Trial, channel: Channel, read_back: ReadBack, *, fresh: bool, pause: float = 0
+) -> Difference | None:
+    """How one session's reads after its write do not agree, several at once.
+
+    Each is made over a connection of its own, or else over those that were read over before the write, too.
+    """
+    apart = Channel(trial.gym.endpoint, fresh=fresh)
     apart.exchanges = channel.exchanges
     rollout = TrajectoryRun(trial.gym, apart, read_back.trajectory, CookieHabit.KEEPING)
     for _step in range(read_back.prefix):
@@ -318,14 +324,14 @@ async def _read_back(trial: Trial, channel: Channel, read_back: ReadBack, pause:
     return read_back.torn(said, before, await answers(read_back.after))
 
 
-async def _expect_read_back(trial: Trial, read_back: ReadBack) -> None:
+async def _expect_read_back(trial: Trial, read_back: ReadBack, *, fresh: bool) -> None:
     """Require that no read answers as before the write any more, once what was written must have arrived everywhere."""
 
     async def tried(channel: Channel) -> Difference | None:
-        return await _read_back(trial, channel, read_back, COPIED)
+        return await _read_back(trial, channel, read_back, fresh=fresh, pause=COPIED)
 
     async def control(channel: Channel) -> Difference | None:
-        return await _read_back(trial, channel, read_back.quiet, COPIED)
+        return await _read_back(trial, channel, read_back.quiet, fresh=fresh, pause=COPIED)
 
     if await tried(trial.channel) and (found := await beyond_chance(trial, tried, control)):
         trial.schedule = Schedule((read_back.trajectory,))
@@ -341,11 +347,10 @@ async def _two_clients(trial: Trial, subject: object) -> None:
     """What is read many times around a write, before any trajectory is searched that tells otherwise."""
     knowledge = await knowledge_of(trial)
     found = [each for each in map(ReadBack.of, reading_back(knowledge)) if each]
-    once = [partial(_read_back, trial, Channel(trial.gym.endpoint), each) for each in found * _READ_BACKS]
-    torn = await beside(once, knowledge.beside(FEW))
-    for at, each in enumerate(found):
-        if any(torn[at :: len(found)]):
-            await _expect_read_back(trial, each)
+    for fresh in (True, False):
+        once = [partial(_read_back, trial, Channel(trial.gym.endpoint), each, fresh=fresh) for each in found]
+        for each in compress(found, await beside(once, knowledge.beside(FEW))):
+            await _expect_read_back(trial, each, fresh=fresh)
     await _searched(trial, subject)
 
 
