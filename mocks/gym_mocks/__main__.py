@@ -4,25 +4,27 @@ import argparse
 import importlib
 import signal
 import sys
-import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 EXAMPLES = ("weather", "game", "sandbox", "robot")
+STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until Ctrl-C or SIGTERM; the exit code: 0, or 2 for what cannot be served."""
     parser = _parser()
     given = parser.parse_args(arguments)
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    for number in STOPS:
+        signal.signal(number, _stop)
     try:
         if given.command is None:
-            _serve_reference(stop)
+            _serve_reference()
         else:
-            _serve_gym(given, stop)
+            _serve_gym(given)
+    except KeyboardInterrupt:
+        return 0
     except (OSError, ValueError, OverflowError) as error:
         print(f"gym-mocks: {error}", file=sys.stderr)  # noqa: T201 - a command line prints
         return 2
@@ -30,7 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("gym-mocks", description="An in-process NeMo Gym on loopback.")
+    parser = argparse.ArgumentParser(
+        "gym-mocks",
+        description="An in-process NeMo Gym on loopback. Without a command: its reference resources server alone.",
+    )
     commands = parser.add_subparsers(dest="command", metavar="command")
     serve = commands.add_parser("serve", help="serve a head, environments with their agents, and a policy")
     serve.add_argument(
@@ -53,16 +58,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _serve_reference(stop: threading.Event) -> None:
+def _serve_reference() -> None:
     from gym_mocks.reference import DATA, reference_app  # noqa: PLC0415 - each command loads what it needs
     from gym_mocks.serving import serve  # noqa: PLC0415
 
     with serve(reference_app()) as url:
         _say(f"reference server: {url}", f"its rows:         {DATA}", "Ctrl-C stops it.")
-        _wait(stop)
+        _wait()
 
 
-def _serve_gym(given: argparse.Namespace, stop: threading.Event) -> None:
+def _serve_gym(given: argparse.Namespace) -> None:
     from gym_mocks.gym import MockGym  # noqa: PLC0415 - likewise
     from gym_mocks.policy import echo, generated, scripted_rows  # noqa: PLC0415
 
@@ -80,13 +85,20 @@ def _serve_gym(given: argparse.Namespace, stop: threading.Event) -> None:
             gym.write_config(given.write_config)
         servers = [f"{name}: {gym.url(name)}" for name in gym.names]
         _say(f"head: {gym.head_url}", *servers, "Ctrl-C stops it.")
-        _wait(stop)
+        _wait()
 
 
-def _wait(stop: threading.Event) -> None:
+def _stop(*_: object) -> None:
+    """End whatever is under way, also a start that waits for a file; another signal ends what hangs as it closes."""
+    for number in STOPS:
+        signal.signal(number, signal.SIG_DFL)
+    raise KeyboardInterrupt
+
+
+def _wait() -> None:
     """Wait in short turns: on Windows Ctrl-C does not end a wait that has no limit."""
-    while not stop.wait(0.5):
-        pass
+    while True:
+        time.sleep(0.5)
 
 
 def _say(*lines: str) -> None:

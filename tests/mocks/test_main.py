@@ -9,7 +9,9 @@ import httpx
 import pytest
 import yaml
 
+from gym_mocks.__main__ import STOPS, main
 from gym_mocks.examples import robot
+from gym_mocks.gym import MockGym
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -50,3 +52,15 @@ def test_what_cannot_be_served_is_one_line(arguments: list[str]) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("gym-mocks: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_a_start_that_waits_for_a_file_can_be_stopped(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {each: signal.getsignal(each) for each in STOPS}
+    monkeypatch.setattr(MockGym, "add_config", lambda *_: signal.raise_signal(number))
+    try:
+        assert main(["serve", "--config", "gym.yaml"]) == 0
+        assert {signal.getsignal(each) for each in STOPS} == {signal.SIG_DFL}  # a second one would end it
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
