@@ -31,6 +31,16 @@ _VALUES, _CONTAINERS = 500_000, 50_000
 #: Of a value and its place in what holds it, and of an object with one key beside that.
 _VALUE_BYTES, _CONTAINER_BYTES = 56, 200
 
+#: How files begin that hold text in another form; named, since what their bytes come to as text says nothing.
+_NO_TEXT: Final = {
+    b"\x1f\x8b": "compressed with gzip",
+    b"BZh": "compressed with bzip2",
+    b"\xfd7zXZ": "compressed with xz",
+    b"\x28\xb5\x2f\xfd": "compressed with Zstandard",
+    b"PK\x03\x04": "a ZIP archive",
+    b"PAR1": "a Parquet file",
+}
+
 #: Of an integer: more have no double, and Python itself refuses to write 4,301.
 _BITS: Final = 1024
 
@@ -214,10 +224,17 @@ def _open_here(path: str, flags: int) -> int:
 
 
 def _open_regular(path: str, flags: int) -> int:
-    """Open without blocking on a FIFO that has no writer."""
+    """Open a file of text without blocking on a FIFO that has no writer."""
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if why := _unreadable(descriptor):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, why)
+    return descriptor
+
+
+def _unreadable(descriptor: int) -> str:
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "a folder" if stat.S_ISDIR(mode) else "not a regular file")
-    return descriptor
+        return "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+    begins = os.pread(descriptor, 8, 0)
+    return next((what for sign, what in _NO_TEXT.items() if begins.startswith(sign)), "")

@@ -530,7 +530,7 @@ def ensure_lock(options: Options) -> None:
         return
     if options.lock_update:
         ensure_writable("--gym-lock", options.lock)
-    elif not options.lock.is_file():
+    elif not options.lock.exists():
         raise BadOption(f"--gym-lock {str(options.lock)!r}: there is no such file; write it with --gym-lock-update")
 
 

@@ -1,5 +1,6 @@
 """Files that were made to break whoever reads them: one clear line, and never a traceback, a wait or much memory."""
 
+import gzip
 import json
 import os
 from collections.abc import Callable
@@ -75,6 +76,7 @@ ANY: dict[str, Callable[[Path], None]] = {
     "missing": lambda _path: None,
     "not UTF-8": holds(b"\xff\xfe\x00"),
     "zeros": holds(bytes(1000)),
+    "gzip": holds(gzip.compress(b"{}")),
     "escape sequences": holds("\x1b]0;pwned\x07\n::error::x"),
 }
 JSON: dict[str, Callable[[Path], None]] = {
@@ -189,6 +191,16 @@ def test_a_bad_file_is_one_clear_line(
     message = str(refused.value)
     assert 20 < len(message) < 1_100
     assert message == printable(message, None)
+
+
+@pytest.mark.parametrize("read", [read_rows, load_lock, read_replays, read_baseline, read_config])
+@pytest.mark.parametrize(("write", "named"), [(ANY["fifo"], "not a regular file"), (ANY["gzip"], "compressed with gzip")])
+def test_what_holds_no_text_is_named(
+    read: Callable[[Path], object], write: Callable[[Path], None], named: str, tmp_path: Path
+) -> None:
+    write(path := tmp_path / "given")
+    with pytest.raises(Refusal, match=named):
+        read(path)
 
 
 def test_a_row_at_every_limit_is_read(tmp_path: Path) -> None:
