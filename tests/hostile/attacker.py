@@ -117,7 +117,9 @@ async def pieces(mode: str, path: bytes, head: bytes, body: bytes) -> AsyncItera
     elif mode == "slow":
         await asyncio.sleep(1.8)
         yield framed(b'{"reward": 1}')
-    elif mode == "endless":
+    elif mode == "endless verify" and path != b"/verify":
+        yield framed(b"{}", COOKIE)
+    elif mode in {"endless", "endless verify"}:
         yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         while True:
             yield b"10000\r\n%s\r\n" % bytes(1 << 16)

@@ -194,7 +194,9 @@ def test_a_bad_file_is_one_clear_line(
 
 
 @pytest.mark.parametrize("read", [read_rows, load_lock, read_replays, read_baseline, read_config])
-@pytest.mark.parametrize(("write", "named"), [(ANY["fifo"], "not a regular file"), (ANY["gzip"], "compressed with gzip")])
+@pytest.mark.parametrize(
+    ("write", "named"), [(ANY["fifo"], "not a regular file"), (ANY["gzip"], "compressed with gzip")]
+)
 def test_what_holds_no_text_is_named(
     read: Callable[[Path], object], write: Callable[[Path], None], named: str, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """How many requests an endpoint has under way."""
 
 import asyncio
+from traceback import walk_tb
 
 import pytest
 
@@ -33,10 +34,34 @@ def test_large_replies_are_asked_for_a_few_at_a_time(size: int, asked: int, most
     async def test() -> None:
         transport = Counting(size)
         endpoint = Endpoint("http://127.0.0.1:1", transport, 5.0, in_flight=30)
-        await Channel(endpoint).send(Request("GET", "/"))
-        await asyncio.gather(*(Channel(endpoint).send(Request("GET", "/")) for _ in range(asked)))
+
+        async def ask() -> None:  # and hold nothing
+            await Channel(endpoint).send(Request("GET", "/"))
+
+        await ask()
+        await asyncio.gather(*(ask() for _ in range(asked)))
         assert transport.most == most
         assert endpoint.requests == asked + 1
+
+    asyncio.run(test())
+
+
+def test_a_fault_holds_nothing_of_what_was_read_and_large_replies_are_expected_after_it() -> None:
+    class Oversized(Counting):
+        async def send(self, method: str, message: bytes, *, fresh: bool = False) -> Reply:
+            read = await super().send(method, message, fresh=fresh)
+            raise ServerFault(Fault.OVERSIZED, f"over {len(read.body)} bytes")
+
+    async def test() -> None:
+        endpoint = Endpoint("http://127.0.0.1:1", transport := Oversized(10), 5.0)
+        asked = (Channel(endpoint).send(Request("GET", "/")) for _ in range(9))
+        faults = await asyncio.gather(next(asked), return_exceptions=True)
+        faults += await asyncio.gather(*asked, return_exceptions=True)
+        for fault in faults:
+            assert isinstance(fault, ServerFault)
+            held = [value for frame, _ in walk_tb(fault.__traceback__) for value in frame.f_locals.values()]
+            assert not any(isinstance(value, Reply) for value in held)
+        assert transport.most == 2
 
     asyncio.run(test())
 

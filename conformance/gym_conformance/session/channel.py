@@ -23,7 +23,7 @@ from gym_conformance.session.latencies import Latencies
 from gym_conformance.session.request_bytes import NotWritable, RequestBytes
 from gym_conformance.session.seeds import Seeds
 from gym_conformance.session.server_fault import Fault, ServerFault
-from gym_conformance.session.transport import IDLE_LIMIT, Transport
+from gym_conformance.session.transport import BODY_LIMIT, IDLE_LIMIT, Transport
 
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
 _HANGS = 2
@@ -36,7 +36,7 @@ _TOKENS = 200
 #: Requests that are kept to be named where a server is gone.
 _UNANSWERED = 4
 
-#: Bytes that replies under way may come to, each as large as the largest so far.
+#: Bytes that exchanges under way may come to, each reply as large as the largest so far.
 _AT_ONCE = 32 << 20
 
 #: Bytes of replies that a channel keeps whole; of older ones it keeps the beginning, for a reproduction needs requests.
@@ -162,14 +162,16 @@ class Endpoint:
     async def carry(self, request: Request, *, fresh: bool) -> Reply:
         """Send a request as soon as fewer than `in_flight` others are under way, and count it.
 
-        Of a server whose replies are large, only so many at once as fit in memory.
+        Where requests or the server's replies are large, only so many at once as fit in memory.
 
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline.
             NotWritable: a line of the request would not be one.
+            NotSent: what is held leaves no room for the reply.
         """
         while under_way := self._under_way:
-            if under_way < self.in_flight and (under_way + 1) * self._largest <= _AT_ONCE:
+            size = max(self._largest, 2 * len(request.body or b""))  # it is written, and buffered for the socket
+            if under_way < self.in_flight and (under_way + 1) * size <= _AT_ONCE:
                 break
             self._done.clear()
             await self._done.wait()
@@ -178,13 +180,19 @@ class Endpoint:
         self._under_way += 1
         try:
             reply = await self.transport.send(request.method, self._bytes.written(request), fresh=fresh)
-            self._largest = max(self._largest, len(reply.body))
-            return reply
+        except ServerFault as fault:
+            if fault.fault is Fault.OVERSIZED:
+                self._largest = BODY_LIMIT
+            raise fault.with_traceback(None) from None  # its frames hold what was read, for as long as it is kept
         finally:
             self._under_way -= 1
             self._done.set()
             if not self._under_way:
                 self.seconds += time.monotonic() - self._since
+        self._largest = max(self._largest, len(reply.body))
+        self.held.add(reply)
+        self.ensure_room()  # where many were asked before any was known to be large, some are let go
+        return reply
 
     def took(self, request: Request, reply: Reply) -> None:
         """Remember how long a good reply took, and which seeds were taken."""
@@ -300,11 +308,11 @@ class Channel:
     def record(self, request: Request, reply: Reply) -> Exchange:
         """Record a request that was not sent over this channel, and its reply."""
         self.sent += 1
+        self.endpoint.held.add(reply)
         return self._record(Exchange(self.sent, request, reply), reply)
 
     def _record(self, exchange: Exchange, reply: Reply) -> Exchange:
         self.exchanges.append(exchange)
-        self.endpoint.held.add(reply)
         self._replies += len(reply.body)
         if self._replies > _REPLIES:
             self._lighten()

@@ -16,6 +16,7 @@ from gym_conformance.session.server_fault import Fault, ServerFault
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gym_conformance.session.intake import Intake
 
 #: Bytes that are read at once.
 READ: Final = 1 << 18
@@ -26,16 +27,20 @@ class Connection(asyncio.BufferedProtocol):
 
     Args:
         limit: How many bytes a body may have, as sent.
+        intake: What this one and others hold.
         lost: Called once with this connection when its socket is gone.
         read: Holds what was read last. Connections of one event loop may share it: it is taken in before more is read.
     """
 
-    def __init__(self, limit: int, lost: Callable[[Connection], None], read: bytearray) -> None:
+    def __init__(self, limit: int, intake: Intake, lost: Callable[[Connection], None], read: bytearray) -> None:
         self._read = read
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self._lost = lost
         self._reader = Reader(limit)
+        self._intake = intake
+        self._taken = 0
+        self._waits_since = 0.0
         self._readable = select.poll()
         self._outcome: asyncio.Future[ParsedReply | Flaw] | None = None
         self._until = 0.0
@@ -65,6 +70,9 @@ class Connection(asyncio.BufferedProtocol):
             raise
         finally:
             self._outcome = None
+            self._reader.let_go()
+            self._intake.release(self, self._taken)
+            self._taken = 0
         if isinstance(outcome, Flaw):
             self.abort()
             raise ServerFault(*outcome, partial=self._reader.seen or None)
@@ -94,8 +102,22 @@ class Connection(asyncio.BufferedProtocol):
         """Take in bytes (asyncio); unasked ones must not become the next request's answer, so they end it."""
         if self._outcome is None or self._outcome.done():
             self.abort()
-        else:
-            self._settle(self._reader.feed(bytes(memoryview(self._read)[:nbytes])))
+            return
+        self._settle(self._reader.feed(bytes(memoryview(self._read)[:nbytes])))
+        if not self._outcome.done():
+            self._taken += nbytes
+            self._intake.take(self, nbytes)
+
+    def wait(self) -> None:
+        """Read nothing for now; the deadline waits, too, since that is not the server's doing."""
+        self._waits_since = self._loop.time()
+        self._transport.pause_reading()
+
+    def read_on(self) -> None:
+        """Read again."""
+        self._until += self._loop.time() - self._waits_since
+        self._waits_since = 0.0
+        self._transport.resume_reading()
 
     def eof_received(self) -> None:
         """Take in the end of the stream (asyncio)."""
@@ -114,7 +136,9 @@ class Connection(asyncio.BufferedProtocol):
         self._timer = None
         if self._outcome is None:
             return
-        if self._loop.time() < self._until:
+        if self._waits_since:
+            self._timer = self._loop.call_later(1.0, self._expire)
+        elif self._loop.time() < self._until:
             self._timer = self._loop.call_at(self._until, self._expire)
         else:
             self._settle(Flaw(Fault.HANG, self._reader.progress()))

@@ -90,6 +90,10 @@ class Reader:
             return answer
         return Flaw(Fault.BROKEN, f"closed, {self.progress()}")
 
+    def let_go(self) -> None:
+        """Hold no answer any longer: an idle connection would keep its body."""
+        self._answer = ParsedReply()
+
     def progress(self) -> str:
         """How far the answer has come."""
         if not self.seen:

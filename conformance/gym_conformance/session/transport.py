@@ -18,6 +18,7 @@ import httpx
 from gym_conformance.session.content_coding import decoded
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.http_connection import READ, Connection
+from gym_conformance.session.intake import Intake
 from gym_conformance.session.server_fault import PARTIAL_LIMIT, Fault, ServerFault
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from gym_conformance.session.reply_reader import ParsedReply
 
+BODY_LIMIT = 16 << 20  # bytes of a reply's body
+_UNDER_WAY = 32 << 20  # bytes of all bodies that are being read; beyond, one connection at a time goes on
 IDLE_LIMIT = 256  # connections kept open for reuse: as many sessions as are ever driven at once
 
 #: Seconds after which one is not used again. Uvicorn closes it after 5, or 30 in nemo-gym's servers; and where a process that
@@ -49,7 +52,7 @@ class Transport:
         origin: httpx.URL,
         *,
         deadline: float,
-        limit: int = 16 * 1024 * 1024,
+        limit: int = BODY_LIMIT,
         ssl_context: ssl.SSLContext | None = None,
         idle: int = IDLE_LIMIT,
     ) -> None:
@@ -59,6 +62,7 @@ class Transport:
         self._port = origin.port or {"http": 80, "https": 443}[origin.scheme]
         self._deadline = deadline
         self._limit = limit
+        self._intake = Intake(_UNDER_WAY)
         self._most_idle = idle
         if ssl_context is None and origin.scheme == "https":
             ssl_context = httpx.create_ssl_context()
@@ -145,7 +149,7 @@ class Transport:
         try:
             async with asyncio.timeout_at(until):
                 _, connection = await loop.create_connection(
-                    lambda: Connection(self._limit, self._forget, self._read),
+                    lambda: Connection(self._limit, self._intake, self._forget, self._read),
                     self._host,
                     self._port,
                     ssl=self._ssl,
