@@ -55,8 +55,10 @@ def test_a_fault_holds_nothing_of_what_was_read_and_large_replies_are_expected_a
     async def test() -> None:
         endpoint = Endpoint("http://127.0.0.1:1", transport := Oversized(10), 5.0)
         asked = (Channel(endpoint).send(Request("GET", "/")) for _ in range(9))
-        faults = await asyncio.gather(next(asked), return_exceptions=True)
-        faults += await asyncio.gather(*asked, return_exceptions=True)
+        faults = [
+            *await asyncio.gather(next(asked), return_exceptions=True),
+            *await asyncio.gather(*asked, return_exceptions=True),
+        ]
         for fault in faults:
             assert isinstance(fault, ServerFault)
             held = [value for frame, _ in walk_tb(fault.__traceback__) for value in frame.f_locals.values()]
