@@ -1,16 +1,18 @@
 """A server that has so many places and no more is told with their number; one that has enough is not."""
 
 import asyncio
+import math
 import time
 from collections import defaultdict
 from typing import Any
 
 import pytest
 
+from gym_conformance.checks import recorded
 from gym_conformance.checks.pauses import resources_session_kept
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.checks.wearing_out import resources_seeds
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.session import seeds
@@ -154,3 +156,31 @@ def test_a_record_that_held_on_the_untouched_server_alone_is_not_called_stale() 
         found = judging.judge(url, dataset(), checks=["repeat-recorded"])["repeat-recorded"]
     (told,) = [finding for finding in found if finding.verdict is Verdict.FAIL]
     assert "The record is not stale, but earlier sessions have left something behind" in told.hint
+
+
+class Counts(ReferenceServer):
+    """The stock of a session is being counted at first: who asks at once is told so."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.seeded: dict[str, float] = {}
+
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        self.seeded[session_id] = time.monotonic()
+        return await super().seed(session_id, row)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        ready = time.monotonic() - self.seeded.get(session_id, 0.0) >= self.seconds
+        return result if ready or tool.name != "list_stock" else {"state": "counting"}
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(0.2, Verdict.PASS), (math.inf, Verdict.FAIL)], ids=["soon", "never"])
+def test_a_record_of_what_is_ready_after_a_while_holds(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, verdict: Verdict
+) -> None:
+    monkeypatch.setattr(recorded, "PAUSES", (0.25,))
+    with serve(Counts(seconds)) as url:
+        found = judging.judge(url, dataset(), checks=["repeat-recorded"])["repeat-recorded"]
+    assert worst(found) is verdict, found

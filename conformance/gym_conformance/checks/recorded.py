@@ -34,6 +34,9 @@ _LEFT = (
 #: What was recorded is one run: it differs where it never comes again in so many, and so many run at once.
 _RUNS, _AT_ONCE = 40, 8
 
+#: Seconds before the call that differs, as a policy takes to think: what was not ready at once may be by then.
+PAUSES = (0.3, 1.0, 3.0)
+
 
 async def differs_from_record(trial: Trial, row: Row) -> None:
     """Hold a row's first recorded rollout to what the server answers now.
@@ -59,6 +62,7 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
             return
         runs = (_run(trial, row, rollout, Channel(trial.gym.endpoint)) for _ in range(_AT_ONCE))
         mask = mask.union(*(volatile(now, other) for other in await asyncio.gather(*runs)))
+    mask = await _but_for_time(trial, row, rollout, (recorded, now), mask)
     if difference := _first(recorded, now, mask):
         leaks, hint = _leaks(trial, row, difference), _HINT
         if not leaks:
@@ -69,6 +73,21 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
             _LEFT if leaks else hint,
             Cause.OUTLIVING_STATE if leaks else None,
         )
+
+
+async def _but_for_time(
+    trial: Trial, row: Row, rollout: Rollout, was_and_is: tuple[Outcome, Outcome], mask: frozenset[Place]
+) -> frozenset[Place]:
+    """The mask, and the places where what differs from the record changes while a session waits, such as a job's state."""
+    recorded, now = was_and_is
+    while difference := _first(recorded, now, mask):
+        step = int(difference.place[0])
+        waits = (_run(trial, row, rollout, Channel(trial.gym.endpoint), (step, pause)) for pause in PAUSES)
+        in_time = mask.union(*(volatile(now, other) for other in await asyncio.gather(*waits)))
+        if in_time == mask:
+            break
+        mask = in_time
+    return mask
 
 
 def _not_recorded(recorded: Outcome, now: Outcome, row: Row) -> frozenset[Place]:
@@ -127,16 +146,23 @@ def _recorded(rollout: Rollout) -> Outcome:
     return Outcome((*steps, StepOutcome(VERIFY, HTTPStatus.OK.value, rollout.reward)))
 
 
-async def _run(trial: Trial, row: Row, rollout: Rollout, channel: Channel | None = None) -> Outcome:
+async def _run(
+    trial: Trial, row: Row, rollout: Rollout, channel: Channel | None = None, wait: tuple[int, float] = (0, 0.0)
+) -> Outcome:
+    """Make the recorded calls, and verify; `wait` is a step's number, and the seconds to wait before it."""
     session = await trial.open(row, channel=channel)
-    steps, replies = [], list[Any]()
+    steps, replies = list[StepOutcome](), list[Any]()
     linked = followed(row, rollout).calls
     calls = [*linked, *(call for call, _ in rollout.played[len(linked) :])]
     for call, (_, output) in zip(calls, rollout.played, strict=True):
         made = Call(call.name, resolve(call.arguments, replies))
+        if len(steps) == wait[0]:
+            await asyncio.sleep(wait[1])
         step = StepOutcome.of_call(made, reply_of(await session.call(made)))
         replies.append(step.body)
         steps += [step] if output is not None else []
+    if len(steps) == wait[0]:
+        await asyncio.sleep(wait[1])
     verified = await session.verify(response(rollout.output))
     return Outcome((*steps, StepOutcome.of_verify(reply_of(verified))))
 

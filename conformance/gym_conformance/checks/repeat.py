@@ -258,7 +258,8 @@ async def repeat_recorded(trial: Trial, row: Row) -> None:
     """Repeats a recorded rollout's calls and verifies its output; tool outputs and reward must be as recorded.
 
     Parsed JSON is compared, not text. Whatever differs between two runs now is left out, and so are outputs of tools
-    that are not served.
+    that are not served, and what changes while a session waits for up to 3 s, such as the state of a job: policies think
+    between calls, and a replay does not.
 
     Our inference: `example_rollouts.jsonl` is part of every environment (nemo-gym's contribution rules).
     """
