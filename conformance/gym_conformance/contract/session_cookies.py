@@ -47,7 +47,7 @@ class Cookies:
     @property
     def header(self) -> str:
         """The `Cookie` request header, '' when there is nothing to send."""
-        return "; ".join(f"{name}={value}" for name, value in self.pairs)
+        return "; ".join([f"{name}={value}" for name, value in self.pairs])
 
     @property
     def session_id(self) -> str | None:
@@ -91,7 +91,7 @@ def parse_set_cookie(header: str) -> SetCookie:
 
 def received(headers: Iterable[str], origin: int | None = None) -> Cookies:
     """The cookies that a client holds after a reply with these `Set-Cookie` headers, and no others."""
-    kept = dict[str, str]()
+    kept: dict[str, str] = {}
     for header in headers:
         pair, _, attributes = header.partition(";")
         name, _, value = pair.partition("=")

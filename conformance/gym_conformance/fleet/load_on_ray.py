@@ -104,7 +104,8 @@ class LoadOnRay:
         """The nodes, their processes, which are started the first time, and the part of each."""
         if self._processes is None:
             self._processes = self._started(gym, episodes)
-            await self._said(gym, {node: each.reach.remote() for node, each in self._processes.items()}, _START)
+            asked = {node: process.reach.remote() for node, process in self._processes.items()}
+            await self._said(gym, asked, _START, late="no CPU free, or no process started,")
         driving = list(self._processes.items())[:in_flight]
         if not driving:
             raise self._nobody()
@@ -118,7 +119,7 @@ class LoadOnRay:
         driver = self._cluster.ray.remote(num_cpus=1)(NodeDriver)
         return {node: driver.options(scheduling_strategy=self._cluster.on(node)).remote(order) for node in self._nodes}
 
-    async def _said(self, gym: Gym, asked: Mapping[Node, Any], seconds: float) -> list[Any]:
+    async def _said(self, gym: Gym, asked: Mapping[Node, Any], seconds: float, late: str = "no answer") -> list[Any]:
         """What the nodes answer; one that is late, or gone, is asked no more."""
         futures = {node: asyncio.wrap_future(one.future()) for node, one in asked.items()}
         try:
@@ -126,7 +127,7 @@ class LoadOnRay:
             said = []
             for node, future in futures.items():
                 if not future.done():
-                    self._lose(gym, node, f"no answer within {seconds + _SAY:.0f} s")
+                    self._lose(gym, node, f"{late} within {seconds + _SAY:.0f} s")
                 elif error := future.exception():
                     self._lose(gym, node, next(line for line in reversed(f"{error}".splitlines()) if line.strip()))
                 else:

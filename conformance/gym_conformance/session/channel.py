@@ -271,19 +271,21 @@ class Channel:
         return False
 
     async def _send(self, request: Request) -> Exchange:
-        self.endpoint.ensure_time()
-        self.endpoint.ensure_room()
-        if (hung := self.endpoint.hangs.get(request.path, 0)) >= self.endpoint.most_hangs:
+        endpoint = self.endpoint
+        endpoint.ensure_time()
+        endpoint.ensure_room()
+        if (hung := endpoint.hangs.get(request.path, 0)) >= endpoint.most_hangs:
             raise PathHangs(f"{request.method} {request.path} hung {hung} times before in this run")
-        if refusal := self.endpoint.seeds.wait(request):
+        if refusal := endpoint.seeds.wait(request):
             raise NoMoreSessions(
-                f"a session: {SEED_SESSION} has opened {self.endpoint.seeds.taken}, and answers {refusal.status} after "
+                f"a session: {SEED_SESSION} has opened {endpoint.seeds.taken}, and answers {refusal.status} after "
                 f"{refusal.elapsed:.0f} s to a row that it took before; see resources-seeds"
             )
-        self.endpoint.held.add(request)
+        endpoint.held.add(request)
         self.sent += 1
         number = self.sent
-        groups, others = self.endpoint.groups, tuple[Request, ...]()
+        groups = endpoint.groups
+        others: tuple[Request, ...] = ()
         if groups.size > 1 and groups.concern(request):
             request, *rest = groups.members(request)
             others = tuple(rest)
@@ -294,16 +296,16 @@ class Channel:
         except ServerFault as fault:
             if fault.fault is Fault.OVERSIZED and (size := len(request.body or b"")) > _ECHOED:
                 raise NotSent(f"smaller rows: a request has {size >> 20} MB, and {fault.detail}") from fault
-            self.endpoint.hangs[request.path] += fault.fault is Fault.HANG
+            endpoint.hangs[request.path] += fault.fault is Fault.HANG
             fault.exchange = Exchange(number, request, fault=f"{fault.fault}: {fault.detail}", group=others)
             if fault.fault in (Fault.BROKEN, Fault.UNREACHABLE):
-                self.endpoint.unanswered += [fault.exchange][: _UNANSWERED - len(self.endpoint.unanswered)]
+                endpoint.unanswered += [fault.exchange][: _UNANSWERED - len(endpoint.unanswered)]
             self.exchanges.append(fault.exchange)
             raise
-        self.endpoint.took(request, reply)
-        self.endpoint.heard(request, reply)
-        self.endpoint.answered = self._record(Exchange(number, request, reply, group=others), reply)
-        return self.endpoint.answered
+        endpoint.took(request, reply)
+        endpoint.heard(request, reply)
+        endpoint.answered = self._record(Exchange(number, request, reply, group=others), reply)
+        return endpoint.answered
 
     def record(self, request: Request, reply: Reply) -> Exchange:
         """Record a request that was not sent over this channel, and its reply."""

@@ -53,7 +53,7 @@ class Reply:
     @property
     def set_cookies(self) -> tuple[str, ...]:
         """The raw `Set-Cookie` headers, in order."""
-        return tuple(value for key, value in self.headers if key == "set-cookie")
+        return tuple([value for key, value in self.headers if key == "set-cookie"])
 
     @property
     def text(self) -> str:

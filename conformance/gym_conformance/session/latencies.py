@@ -29,7 +29,7 @@ class Samples:
         self.slowest = max(self.slowest, seconds)
         if len(self.kept) < KEPT:
             self.kept.append(round(seconds, 6))
-        elif (place := _PICK.randrange(self.count)) < KEPT:
+        elif (place := int(_PICK.random() * self.count)) < KEPT:
             self.kept[place] = round(seconds, 6)
 
     def merge(self, other: "Samples") -> None:

@@ -22,17 +22,18 @@ class ParsedReply:
     """A response as it came off the wire.
 
     Attributes:
-        headers: Names, in lower case, and values, in the order sent; trailers are left out.
+        headers: Names, in lower case, and values, in the order sent, as Latin-1, which any bytes are: a guess may not be
+            sent back as it came. Trailers are left out.
         body: Free of its transfer coding, still in its content coding.
         reusable: Whether the connection may carry another exchange.
     """
 
     status: int = 0
-    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    headers: list[tuple[str, str]] = field(default_factory=list)
     body: bytearray = field(default_factory=bytearray)
     reusable: bool = False
 
-    def values(self, name: bytes) -> list[bytes]:
+    def values(self, name: str) -> list[str]:
         """All values of a header; `name` in lower case."""
         return [value for key, value in self.headers if key == name]
 
@@ -86,7 +87,7 @@ class Reader:
     def end(self) -> ParsedReply | Flaw:
         """Take in the end of the stream, which is also the end of an answer of no stated length."""
         answer = self._answer
-        if self._headed and not answer.values(b"content-length") and not self._chunked():
+        if self._headed and not answer.values("content-length") and not self._chunked():
             return answer
         return Flaw(Fault.BROKEN, f"closed, {self.progress()}")
 
@@ -100,12 +101,12 @@ class Reader:
             return "no byte of an answer had arrived"
         if not self._headed:
             return "the headers were unfinished"
-        length = self._answer.values(b"content-length")
+        length = self._answer.values("content-length")
         of = f" of {int(length[0])}" if length else ""
         return f"the body was unfinished at {len(self._answer.body)}{of} bytes"
 
     def _chunked(self) -> bool:
-        return any(b"chunked" in value.lower() for value in self._answer.values(b"transfer-encoding"))
+        return any("chunked" in value.lower() for value in self._answer.values("transfer-encoding"))
 
     def _refuse(self, fault: Fault, detail: str) -> None:
         self._flaw = self._flaw or Flaw(fault, detail)
@@ -124,7 +125,7 @@ class Reader:
         if self._weight > HEAD_LIMIT:
             self._refuse(Fault.OVERSIZED, f"over {HEAD_LIMIT} bytes of headers")
         elif not self._headed:
-            self._answer.headers.append((name.lower(), value))
+            self._answer.headers.append((name.lower().decode("latin-1"), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         """Close the head, and know by it how much is to come."""
@@ -136,7 +137,7 @@ class Reader:
         answer.reusable = parser.should_keep_alive()
         if self._method == "HEAD" and answer.status >= 200:  # noqa: PLR2004 - the first final status
             self._whole, answer.reusable = True, False  # llhttp cannot be told, and waits for the body
-        elif any(int(length) > self._limit for length in answer.values(b"content-length")):
+        elif any(int(length) > self._limit for length in answer.values("content-length")):
             self._refuse(Fault.OVERSIZED, f"content-length is over the limit of {self._limit} bytes")
 
     def on_body(self, data: bytes) -> None:

@@ -201,15 +201,14 @@ def as_reply(answer: ParsedReply, limit: int, elapsed: float) -> Reply:
         ServerFault: OVERSIZED; or INVALID for a body that is not what its Content-Encoding says, or whose
             coding was never asked for.
     """
-    # As Latin-1, which any bytes are: a guess may not be sent back as it came
-    headers = tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers])
-    body, coding = bytes(answer.body), b",".join(answer.values(b"content-encoding")).strip().lower()
+    headers, body = tuple(answer.headers), bytes(answer.body)
+    coding = ",".join(answer.values("content-encoding")).strip().lower()
     if not coding:
         return Reply(answer.status, headers, body, elapsed)
     try:
-        return Reply(answer.status, headers, decoded(body, coding, limit), elapsed)
+        return Reply(answer.status, headers, decoded(body, coding.encode("latin-1"), limit), elapsed)
     except OverflowError:
         fault, detail = Fault.OVERSIZED, f"{len(body)} bytes decode to more than the limit of {limit}"
     except ValueError as error:
-        fault, detail = Fault.INVALID, f"content-encoding {coding.decode('latin-1')!r}{error}"
+        fault, detail = Fault.INVALID, f"content-encoding {coding!r}{error}"
     raise ServerFault(fault, detail, partial=body[:PARTIAL_LIMIT])
