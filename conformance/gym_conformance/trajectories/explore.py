@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity, settings
+from hypothesis import strategies as st
 from hypothesis.database import ExampleDatabase
 from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.statistics import collector, describe_statistics
@@ -116,6 +117,10 @@ async def _await(work: Awaitable[None]) -> None:
 
 
 def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None], search: Search) -> str:
+    @st.composite
+    def example(draw: st.DrawFn) -> E:  # Hypothesis writes out the outermost strategy where a draw fails, rows and all
+        return draw(examples)
+
     def holds(example: E) -> None:
         try_one(example)
 
@@ -131,7 +136,7 @@ def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None]
         print_blob=False,
         verbosity=Verbosity.quiet,  # the finding shows what was found
         phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-    )(hypothesis.given(examples)(holds))
+    )(hypothesis.given(example())(holds))
     if search.seed is not None:
         test = hypothesis.seed(search.seed)(test)
     statistics: list[Any] = []
