@@ -84,6 +84,21 @@ class CountsForThoseWhoAdded(ReferenceServer):
         )
 
 
+class LastListed(ReferenceServer):
+    """What somebody listed last may be counted by everybody, whatever is in stock there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed: dict[str, int] = {}
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        if tool.name == "list_stock":
+            self.listed = {line["item"]: line["quantity"] for line in result["lines"]}
+        found = tool.name == "count_stock" and not result["quantity"] and self.listed.get(arguments["item"])
+        return {"quantity": found} if found else result
+
+
 class RunsOut(ReferenceServer):
     """Of each item so many may be added, by all sessions together."""
 
@@ -375,6 +390,7 @@ TWINS = (
     PropertyTwin("a count of all sessions that only reads show", CountsForAll, _words("isolation-earlier"), calls=40),
     PropertyTwin("a count that shows where a session has come to", CountsForThoseWhoAdded, _words("isolation-earlier"), calls=60),
     PropertyTwin("a score kept under the answer alone", ScoresByAnswer, _words("isolation-earlier"), calls=40),
+    PropertyTwin("a list that everybody may count from", LastListed, _words("isolation-earlier"), calls=40),
     PropertyTwin("a stock that all sessions use up", RunsOut, _words("isolation-earlier"), calls=200, sessions=16),
     PropertyTwin("a cache keyed by an item's name", CachesByItem, _words("isolation-earlier"), calls=40),
     PropertyTwin("a row that waits in one place", PendingRow, _words("isolation-interleaved")),

@@ -5,12 +5,13 @@ all sessions share, and that no seed resets, is the commonest leak that shipped.
 """
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from itertools import permutations
+from itertools import islice, permutations
 from random import Random
 from typing import Any, Final, Protocol
 
@@ -38,6 +39,7 @@ from gym_conformance.trajectories.before_and_after import (
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside, run, run_each
 from gym_conformance.trajectories.first import bare_reads, known
+from gym_conformance.trajectories.followed import scalars
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import (
     Difference,
@@ -60,8 +62,9 @@ from gym_conformance.trajectories.renaming import (
     with_more_zeros,
     with_other_numbers,
     word,
+    words_of_answer,
 )
-from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory, resolve
 
 #: Trajectories that are tried under other names, and sets of names of each.
 _TRAJECTORIES, _SETS = 3, 2
@@ -71,6 +74,9 @@ _BETWEEN = 2
 
 #: What a session reads where it has come to.
 _READS = 6
+
+#: Pairs of sessions of which one asks for what the other was given.
+_PAIRS = 4
 
 #: Fields of rows of which some are alike.
 _SHARED = 3
@@ -128,7 +134,8 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         *_by_answer(trial, found),
     ]
     suspected = await _suspected(trial, makers, knowledge.beside(FEW))
-    alone = await _by_number(trial, found)  # beside others no sum moves by the same twice
+    # beside others no sum moves by the same twice, and what was made last is somebody else's
+    alone = [*_asking_for_others(trial, found), *await _by_number(trial, found)]
     for make in (*suspected, *alone):
         await _expect_none(trial, make())
     await expect_the_same_each_time(trial, found)
@@ -267,7 +274,7 @@ class _Anyway:
 class _Between:
     """A probe just before another session and just after it, held to one before and after a pause that is as long."""
 
-    def __init__(self, trial: Trial, anyway: _Anyway, writes: Trajectory, told: _Told) -> None:
+    def __init__(self, trial: Trial, anyway: _Anyway, writes: Callable[[], Trajectory], told: _Told) -> None:
         self.told = told
         self._trial, self._anyway, self._writes = trial, anyway, writes
         self._seconds = 0.0  # that the last session in between took
@@ -275,7 +282,7 @@ class _Between:
     async def tried(self, channel: Channel) -> Difference | None:
         async def between() -> None:
             began = time.monotonic()
-            await run(self._trial.gym, channel, _fresh(self._writes))
+            await run(self._trial.gym, channel, self._writes())
             self._seconds = time.monotonic() - began
 
         return self._change(*await self._anyway.twice(channel, between))
@@ -295,21 +302,39 @@ class _Between:
 
 def _around(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> Iterator[_Maker]:
     """A probe in sessions before and after others, and in one that lasts while others come and go."""
+    anyway = _in_two(trial, probe)
+    for writes in found:
+        yield partial(_Between, trial, anyway, partial(_fresh, writes), _told_of(probe, writes))
+    yield from _steady(trial, replace(probe, calls=()), probe.calls, found[:_BETWEEN])
+
+
+def _in_two(trial: Trial, probe: Trajectory) -> _Anyway:
+    """A probe in two sessions, one after the other."""
 
     async def in_two(channel: Channel, between: Callable[[], Awaitable[object]]) -> tuple[Outcome, Outcome]:
         before = await run(trial.gym, channel, probe)
         await between()
         return before, await run(trial.gym, channel, probe)
 
-    anyway = _Anyway(trial, in_two)
-    for writes in found:
-        told = _Told(
-            Schedule((probe, writes, probe)),
-            ", as before another session came and went",
-            " in a fresh session after it",
-        )
-        yield partial(_Between, trial, anyway, writes, told)
-    yield from _steady(trial, replace(probe, calls=()), probe.calls, found[:_BETWEEN])
+    return _Anyway(trial, in_two)
+
+
+def _told_of(probe: Trajectory, writes: Trajectory) -> _Told:
+    return _Told(
+        Schedule((probe, writes, probe)), ", as before another session came and went", " in a fresh session after it"
+    )
+
+
+def _asking_for_others(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
+    """What a session on one row is answered where it asks for what another row's session was given, around that one."""
+    for one, other in islice(permutations(found, 2), _PAIRS):
+        asked = {call.name: call for call in other.calls}
+        words = json.dumps(one.row.data, ensure_ascii=False)
+        strange = [Call(call.name, resolve(call.arguments, [])) for call in reversed(asked.values())]
+        told = [call for call in strange if any(str(value) not in words for value, _ in scalars(call.arguments))]
+        if told and one.row is not other.row:
+            probe = Trajectory(one.row, tuple(told[:_READS]))  # last first: they lead to less
+            yield partial(_Between, trial, _in_two(trial, probe), partial(replace, other), _told_of(probe, other))
 
 
 def _where_it_ends(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
@@ -349,7 +374,7 @@ def _steady(
             " again, as where no other session comes and goes in between",
             " after another session",
         )
-        yield partial(_Between, trial, anyway, writes, told)
+        yield partial(_Between, trial, anyway, partial(_fresh, writes), told)
 
 
 def _fresh(trajectory: Trajectory) -> Trajectory:
@@ -504,6 +529,19 @@ def _by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
     )
     for new in (after_a_word, *([with_zeros] if has_number(own.answer) else ())):
         tried, control = [partial(scored, new=new, before=before) for before in (True, False)]
+        yield partial(_Likeness, trial, tried, control, told)
+
+    async def scored_in_new_words(channel: Channel, *, one: Trajectory, old: str, before: bool) -> Outcome:
+        names = new_names(frozenset([old]), draw)
+        answer = one.answer.replace(old, names[old])
+        if before:
+            await run(trial.gym, channel, replace(renamed(one, names), answer=answer))
+        reward = (await run(trial.gym, channel, replace(other, answer=answer))).reward
+        return Outcome((StepOutcome(VERIFY, HTTPStatus.OK.value, reward),))
+
+    right = ((one, old) for one in found if one.row is not other.row for old in words_of_answer(one))
+    for one, old in islice(right, 1):
+        tried, control = [partial(scored_in_new_words, one=one, old=old, before=before) for before in (True, False)]
         yield partial(_Likeness, trial, tried, control, told)
 
 

@@ -212,6 +212,13 @@ def _other_numbers(value: Any, step: int, name: str = "") -> Any:
     return value + step if plain and not _NAMED_LIKE_IDS.search(name) else value
 
 
+def words_of_answer(trajectory: Trajectory) -> Iterator[str]:
+    """Texts of the row's own fields that its answer says, as the right one does, the longest first."""
+    texts = {value for _, value in _fields(own(trajectory.row)) if isinstance(value, str)}
+    said = (text for text in texts if _SPOKEN <= len(text) <= _SHORT and text in trajectory.answer)
+    yield from sorted(said, key=len, reverse=True)
+
+
 def has_number(text: str) -> bool:
     """Whether a number stands in the text, which may be written otherwise."""
     return _NUMBER.search(text) is not None
