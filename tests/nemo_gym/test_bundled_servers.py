@@ -38,7 +38,7 @@ KINDS = {row[0]: row[1] for row in _table("Servers")}
 FINDINGS = [(row[0], row[1], row[2]) for row in _table("Findings")]
 
 
-def _listed(name: str, kind: str) -> set[tuple[str, str]]:
+def listed(name: str, kind: str) -> set[tuple[str, str]]:
     """The checks that may fail on this server: its own, and those of every server that the contract is asked of."""
     everywhere = set() if kind == "gymnasium-style server" else {"every server"}
     return {(check, verdict) for server, check, verdict in FINDINGS if server in {name, *everywhere}}
@@ -56,6 +56,6 @@ def test_findings_are_those_that_were_read(name: str, real_server: Callable[[str
         run.close()
     found = {(f.check, f.verdict.value) for f in findings if f.told}
     assert kind == KINDS[name]
-    assert found <= _listed(name, kind)
-    missed = {check for check, _ in _listed(name, kind) - found}
+    assert found <= listed(name, kind)
+    missed = {check for check, _ in listed(name, kind) - found}
     assert missed <= PROPERTIES, "a handful of trajectories may miss what a property found; all else is found each time"

@@ -5,7 +5,7 @@ from typing import Any
 
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
-from gym_mocks.resources.function_tool import FunctionTool
+from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.twin import Twin, twin
 
 
@@ -19,12 +19,15 @@ class ScoresOnTheLoop(ReferenceServer):
 
 
 class MovesOnTheLoop(ReferenceServer):
-    """A tool takes most of a second, on the event loop, for one item."""
+    """A tool takes most of a second, on the event loop, but only just after a light request: all others cost no time here."""
 
-    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
-        if tool.name == "move_stock" and arguments["amount"].item == "atlas":
+    before = ""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        before, self.before = self.before, request.path
+        if request.path == "/move_stock" and before == "/":
             time.sleep(0.6)  # noqa: ASYNC251 - the fault
-        return await super().call(session_id, tool, arguments)
+        return await super().dispatch(request)
 
 
 TWINS: tuple[Twin, ...] = (

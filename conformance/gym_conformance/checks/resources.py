@@ -39,6 +39,8 @@ _BUDGET = 60.0
 
 #: More than this for each session, all along, is kept for ever: a cookie session needs a few hundred bytes.
 _KEPT_BYTES = 32 * 1024
+#: Seconds between light requests; there is one in any case, for what goes on after the reply.
+_BETWEEN = 0.02
 
 
 async def _latency(trial: Trial) -> float:
@@ -82,8 +84,9 @@ async def _expect_free(trial: Trial, idle: float, what: str, work: Iterable[Call
         heavy = asyncio.ensure_future(begin())
         worst = 0.0
         try:
-            while not heavy.done():
-                await asyncio.sleep(0.02)
+            ended = False
+            while not ended:
+                ended = bool((await asyncio.wait({heavy}, timeout=_BETWEEN))[0])
                 worst = max(worst, await _latency(trial))
             await heavy
         finally:

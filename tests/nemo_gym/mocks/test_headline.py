@@ -14,10 +14,11 @@ from gym_mocks.wire.client import LocalClient
 
 pytestmark = pytest.mark.nemo_gym
 
-FOLDERS = ["example_single_tool_call", "example_session_state_mgmt"]
+#: Many at once on the one that keeps state; of the other, which keeps none, as many as in the headline.
+STATELESS, STATEFUL = "example_single_tool_call", "example_session_state_mgmt"
 
 
-@pytest.fixture(params=FOLDERS)
+@pytest.fixture
 def gym(request: pytest.FixtureRequest) -> Iterator[tuple[MockGym, list[bytes]]]:
     with stock(request.param) as (gym, rows, rollouts):
         policy = replayed(rollouts)
@@ -30,7 +31,9 @@ def gym(request: pytest.FixtureRequest) -> Iterator[tuple[MockGym, list[bytes]]]
         yield gym, bodies
 
 
-@pytest.mark.parametrize(("count", "parallel"), [(100, 20), (1000, 256)])
+@pytest.mark.parametrize(
+    ("gym", "count", "parallel"), [(STATELESS, 100, 20), (STATEFUL, 100, 20), (STATEFUL, 1000, 256)], indirect=["gym"]
+)
 def test_every_rollout_earns_one(gym: tuple[MockGym, list[bytes]], count: int, parallel: int) -> None:
     mocks, bodies = gym
     replies = asyncio.run(run_all(f"{mocks.url('agent')}/run", bodies[:count], parallel))
