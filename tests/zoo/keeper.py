@@ -18,6 +18,8 @@ from typing import Any
 
 import httpx
 
+from tests.nested.warm_pytest import WarmPytest
+
 _ROOT = Path(__file__).parents[2]
 #: Seconds: for a server to answer, for one run of the suite in the profile.
 _STARTS = 60
@@ -143,21 +145,16 @@ def data(name: str, folder: Path) -> Path:
     return rows
 
 
-def judged(name: str, fault: str, rows: Path, folder: Path, profile: str = "quick") -> Judged:
+def judged(name: str, fault: str, rows: Path, folder: Path, pytest: WarmPytest, *, profile: str) -> Judged:
     """One run of the suite on it, in `folder`, with no settings of anybody's."""
     (folder / "pytest.ini").write_text("[pytest]\n")
     report = folder / "report.json"
     options = [f"--gym-data={rows}", f"--gym-profile={profile}", f"--gym-report={report}", "-p", "no:cacheprovider"]
-    with served(name, fault) as url, (folder / "output.txt").open("w+") as output:
-        command = [sys.executable, "-m", "pytest", f"--gym-url={url}", *options]
+    with served(name, fault) as url:
         env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
         began = time.monotonic()
-        process = subprocess.Popen(command, cwd=folder, env=env, stdout=output, stderr=output, start_new_session=True)
-        with _ended(process):
-            status = process.wait(_RUNS[profile])
+        run = pytest.completed([f"--gym-url={url}", *options], folder, env, _RUNS[profile])
         seconds = time.monotonic() - began
-        output.seek(0)
-        text = output.read()
     findings = json.loads(report.read_text())["findings"] if report.exists() else []
     by_check = {each["check"]: each for each in sorted(findings, key=lambda each: each["verdict"] == "fail")}
-    return Judged(status, seconds, by_check, text)
+    return Judged(run.returncode, seconds, by_check, run.stdout + run.stderr)

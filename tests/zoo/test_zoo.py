@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.nested.warm_pytest import WarmPytest
 from tests.zoo.expected import ACCEPTED, ZOO, Planted
 from tests.zoo.keeper import Judged, data, judged
 
@@ -15,12 +16,12 @@ _SERVERS = Path(__file__).parent / "servers"
 
 
 @pytest.fixture
-def judge(request: pytest.FixtureRequest, zoo_data: Path, tmp_path: Path) -> Any:
+def judge(request: pytest.FixtureRequest, zoo_data: Path, tmp_path: Path, warm_pytest: WarmPytest) -> Any:
     """Judges the server with that name and fault; `--zoo-figures` says what came of it."""
 
     def run(name: str, fault: str) -> Judged:
         option = request.config.option
-        came = judged(name, fault, data(name, zoo_data), tmp_path, option.zoo_profile)
+        came = judged(name, fault, data(name, zoo_data), tmp_path, warm_pytest, profile=option.zoo_profile)
         if option.zoo_figures:
             told = {check: each["level"] for check, each in came.findings.items() if each["verdict"] == "fail"}
             line = {
