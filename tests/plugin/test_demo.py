@@ -15,7 +15,7 @@ def test_it_is_stopped() -> None:
     demo = Demo()
     assert demo.url.startswith("http://127.0.0.1:")
     assert demo.data.name == "example.jsonl"
-    [process] = psutil.Process().children()
+    [process] = (each for each in psutil.Process().children() if "gym_mocks.reference" in each.cmdline())
     demo.close()
     assert not process.is_running()
 
