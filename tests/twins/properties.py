@@ -17,7 +17,7 @@ from gym_mocks.wire.client import ASGIApp
 from tests.twins.cookies import StateInCookie
 from tests.twins.innocent import OrdersAnswers, refused_in_words
 from tests.twins.repeat import StateOfTheLastSeed
-from tests.twins.typed import KeyedByTask, SeedsEmpty
+from tests.twins.typed import ClosesItsTask, KeyedByTask, SeedsEmpty
 
 Json = dict[str, Any]
 
@@ -415,5 +415,6 @@ TWINS = (
     PropertyTwin("verify clears the state", VerifyEmpties, _words("repeat-verify-pure"), calls=2),
     PropertyTwin("a stateless verify that reads the session", SaysStateless, _words("repeat-stateless")),
     PropertyTwin("typed sessions of one task share a state", KeyedByTask, _words("typed-isolation")),
+    PropertyTwin("a close that ends all sessions of its task", ClosesItsTask, _words("typed-isolation"), calls=8),
     PropertyTwin("a typed seed that does not read the row", SeedsEmpty, _words("typed-like-cookie"), calls=1),
 )  # fmt: skip

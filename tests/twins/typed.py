@@ -200,6 +200,16 @@ class KeyedByTask(TypedReference):
         return await super().close_typed(asked)
 
 
+class ClosesItsTask(TypedReference):
+    """A close ends all sessions of its task."""
+
+    async def close_typed(self, asked: ResourcesCloseSessionRequest) -> Json:
+        task = self.owners.get(asked.resources_session_id, (None, None))[1]
+        for name in [name for name, (_, other) in self.owners.items() if other == task]:
+            self.sessions.drop(name)
+        return await super().close_typed(asked)
+
+
 class SeedsEmpty(TypedReference):
     """The typed seed does not read the row's data."""
 

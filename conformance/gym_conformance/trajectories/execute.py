@@ -168,17 +168,26 @@ def opened(gym: Gym, channel: Channel, schedule: Schedule) -> list[TrajectoryRun
 
 
 async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[Outcome, ...]:
-    """Run all trajectories of a schedule, each in a fresh session, and return an outcome for each."""
+    """Run all trajectories of a schedule, each in a fresh session, and return an outcome for each.
+
+    Of sessions that take turns each is closed after its last step; those of a crowd stay open, as those do that run at once.
+    """
     rollouts = opened(gym, channel, schedule)
+    ended = list[TrajectoryRun]()
     if schedule.concurrent:
         await asyncio.gather(*(rollout.finish() for rollout in rollouts))
     else:
         for turns in schedule.groups():
             if len(turns) == 1:
-                await rollouts[turns[0]].step()
+                rollout = rollouts[turns[0]]
+                await rollout.step()
+                if len(rollout.steps) == rollout.trajectory.steps and not schedule.passing:
+                    ended.append(rollout)
+                    await rollout.session.close()
                 continue
             free = asyncio.Semaphore(_AT_ONCE)
             await asyncio.gather(*(_finish(rollouts[turn], free) for turn in turns))
     for rollout in rollouts:
-        await rollout.session.close()
+        if rollout not in ended:
+            await rollout.session.close()
     return tuple(rollout.outcome for rollout in rollouts)

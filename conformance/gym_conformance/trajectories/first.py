@@ -202,15 +202,16 @@ def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
 
 
 def side_by_side(knowledge: Knowledge) -> list[Schedule]:
-    """Two different ones side by side, a step of each in turn; one twice; one within the other; one beside a busy one."""
+    """Two different ones side by side, a step of each in turn; one twice; one within the other, or itself; one beside a busy one."""
     found = known(knowledge)
     if not found:
         return []
     one, two = found[0], found[1 % len(found)]
-    within = (0,) * (1 + len(one.calls) // 2) + (1,) * two.steps
+    begun = (0,) * (1 + len(one.calls) // 2)
+    within = [Schedule((one, other), begun + (1,) * other.steps) for other in (two, one)]
     pairs = [Schedule((one, two), tuple(in_turn((one, two)))), Schedule((one, one), tuple(in_turn((one, one))))]
     busy = _busy(two)
-    return [*pairs, Schedule((one, two), within), Schedule((busy, one), (0,) * (busy.steps - 1) + (1,) * one.steps)]
+    return [*pairs, *within, Schedule((busy, one), (0,) * (busy.steps - 1) + (1,) * one.steps)]
 
 
 def _busy(trajectory: Trajectory) -> Trajectory:
