@@ -18,7 +18,7 @@ _RUNS, _SHORTENING = 6, 2
 class Solo:
     """Runs of one trajectory alone, as many as are needed; they are no part of the trial's record.
 
-    `mask` names what is known to differ among them; `seconds` is how long the last one took.
+    `mask` names what is known to differ among them; `seconds` is how long the last one took, without pauses.
     """
 
     def __init__(self, trial: Trial, trajectory: Trajectory) -> None:
@@ -47,8 +47,8 @@ class Solo:
         await self.settle()
         return self.told_from(tried)
 
-    async def settle(self) -> None:
-        """Run it alone as often as it takes to know what differs alone.
+    async def settle(self, seconds: float = 0.0) -> None:
+        """Run it alone as often as it takes to know what differs alone, once with pauses until it has taken so long.
 
         Raises:
             NotApplicable: nothing is left to compare.
@@ -56,6 +56,8 @@ class Solo:
         outcome = await self.outcome()
         while self._runs < (_SHORTENING if self._trial.shrinking else _RUNS):
             await self._run()
+        if seconds > self.seconds:
+            await self._run(pause=(seconds - self.seconds) / self.trajectory.steps)
         self._trial.volatile |= named(self.mask, outcome)
         left, values = compared(outcome, self.mask), compared(outcome, frozenset())
         self._trial.hidden = (self._trial.hidden[0] + values - left, self._trial.hidden[1] + values)
@@ -88,10 +90,10 @@ class Solo:
 
         return await beyond_chance(self._trial, tried, self.alone, together=together)
 
-    async def _run(self) -> Outcome:
+    async def _run(self, pause: float = 0.0) -> Outcome:
         began = time.monotonic()
-        again = await run(self._trial.gym, Channel(self._trial.gym.endpoint), self.trajectory)
-        self.seconds = time.monotonic() - began
+        again = await run(self._trial.gym, Channel(self._trial.gym.endpoint, pause=pause), self.trajectory)
+        self.seconds = time.monotonic() - began - pause * self.trajectory.steps
         self._outcome = self._outcome or again
         self.mask |= volatile(self._outcome, again)
         self._runs += 1
