@@ -14,7 +14,7 @@ import pytest
 
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES, NotLaunched
-from gym_conformance.launch.reasons import raised, reason
+from gym_conformance.launch.reasons import raised, reason, unfinished
 from tests.launch.drills import ANSWERING, alive, application, descriptors, gone, written
 
 
@@ -110,6 +110,23 @@ def test_it_never_binds(tmp_path: Path) -> None:
     assert time.monotonic() - start < 60
     [said] = [line for line in refused.log if line.startswith("I am")]
     assert not alive(int(said.split()[-1]))
+
+
+def test_a_start_up_that_does_not_end_is_told_with_what_it_is_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It listens by then, and answers nobody: some load much, or wait for another service."""
+    said = ("INFO:     Waiting for application startup.", "loading the index")
+    with application(tmp_path, "") as server:
+        monkeypatch.setattr(server, "log", lambda *_: said)
+        needs = server.refused("no answer").needs
+    limit = "within 20 s, or longer with --gym-launch-timeout"
+    assert needs == f"a start-up that ends {limit}: it is still at 'loading the index'"
+
+
+def test_a_start_up_that_is_over_is_not_blamed() -> None:
+    said = ["INFO:     Waiting for application startup.", "loading", "INFO:     Application startup complete."]
+    assert (unfinished(said), unfinished(said[:2]), unfinished(["loading"])) == ("", "loading", "")
 
 
 def test_what_it_prints_is_bounded_and_safe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

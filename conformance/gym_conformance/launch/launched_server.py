@@ -23,12 +23,15 @@ import psutil
 
 from gym_conformance.documents import parse_json
 from gym_conformance.launch.env import BadConfig, Env, chained, find_server
-from gym_conformance.launch.reasons import missing_credentials, raised, reason
+from gym_conformance.launch.reasons import missing_credentials, raised, reason, unfinished
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets, named_values
 
 #: Bytes of a server's output that are kept, and lines of it that are shown.
 LOG_LIMIT, LOG_LINES = 1 << 20, 12
+
+#: Lines of it that are searched for what uvicorn says of the start.
+_SEARCHED = 400
 
 #: Seconds within which the guard and the server are gone: the guard's own limit and a margin.
 _STOP = 12.0
@@ -249,6 +252,9 @@ class LaunchedServer:
     def refused(self, why: str) -> NotLaunched:
         """What to raise if it announced itself but does not answer."""
         ended = self._ended()
+        if not ended and (said := unfinished(self.log(_SEARCHED))):
+            limit = f"{self.launch.deadline:g} s, or longer with --gym-launch-timeout"
+            return self._refusal(f"a start-up that ends within {limit}: it is still at {said!r}")
         return self._refusal(f"to answer: {ended or why}")
 
     @property

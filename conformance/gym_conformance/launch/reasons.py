@@ -29,6 +29,9 @@ _RAISED = re.compile(
     r"^(?:\([^)]*\) )?(?P<kind>(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|NotFound\w*)): (?P<message>.*)$"
 )
 
+#: What uvicorn prints before an application's own start-up, and after it.
+_BEGUN, _OVER = "Waiting for application startup.", "Application startup complete."
+
 #: What is shown of an error that is not known.
 _CUT = 300
 
@@ -72,6 +75,16 @@ def raised(log: Sequence[str]) -> Mapping[str, Any] | None:
             name = named[1] if named else ""
             return {"type": kind, "bases": [kind], "message": message, "name": name, "file": name}
     return None
+
+
+def unfinished(log: Sequence[str]) -> str:
+    """The last that a process said in its own start-up, before which uvicorn answers nothing; '' where it is over."""
+    for line in reversed(log):
+        if _OVER in line:
+            return ""
+        if _BEGUN in line:
+            return log[-1]
+    return ""
 
 
 def _config(kind: str, message: str, first: str) -> str:
