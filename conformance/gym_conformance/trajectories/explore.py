@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import math
 import time
-import warnings
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -17,7 +16,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis import strategies as st
 from hypothesis.database import ExampleDatabase
-from hypothesis.errors import Flaky, HypothesisWarning, Unsatisfiable
+from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.statistics import collector, describe_statistics
 from hypothesis.strategies import SearchStrategy
 
@@ -142,8 +141,7 @@ def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None]
         test = hypothesis.seed(search.seed)(test)
     statistics: list[Any] = []
     note = collector.with_value(statistics.append)  # type: ignore[arg-type]  # typed as what it is at first, None
-    with note, warnings.catch_warnings(), contextlib.suppress(_Enough, Flaky, Unsatisfiable):
-        warnings.simplefilter("ignore", HypothesisWarning)  # of strategies that are large, as rows are
+    with note, contextlib.suppress(_Enough, Flaky, Unsatisfiable):
         test()
     return "".join(describe_statistics(one | {"nodeid": name}) for one in statistics)
 
