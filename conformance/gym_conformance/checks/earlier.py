@@ -4,52 +4,54 @@ Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session
 all sessions share, and that no seed resets, is the commonest leak that shipped.
 """
 
-import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from itertools import islice, permutations
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.fresh_process import fresh_process
 from gym_conformance.checks.needs import FIRST_LOOK, RESOURCES_SERVER, SCORE
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.same_answer import expect_the_same_each_time
+from gym_conformance.checks.suspicions import (
+    STORE,
+    Anyway,
+    Between,
+    Likeness,
+    Maker,
+    Suspicion,
+    Told,
+    expect_none,
+    suspected,
+)
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.findings import Cause
-from gym_conformance.session.channel import Channel, PathHangs
-from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import (
     ChangedAnswer,
     by_design,
     changed,
     changed_since,
-    lasting,
     reads_on,
 )
 from gym_conformance.trajectories.evidence import LOOKS, Look, allowed, chance_of
-from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside, run, run_each
+from gym_conformance.trajectories.execute import FEW, TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.followed import scalars
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import (
-    Difference,
     Outcome,
-    Place,
     StepOutcome,
     differences,
-    masked,
     moved,
-    volatile,
 )
 from gym_conformance.trajectories.renaming import (
     has_number,
@@ -80,14 +82,6 @@ _PAIRS = 4
 
 #: Fields of rows of which some are alike.
 _SHARED = 3
-
-#: Runs of the control that show what differs anyway.
-_CONTROLS = 5
-
-_STORE: Final = (
-    "One store for all sessions: a module or class attribute, a default argument such as [] or {}, which is made once, or "
-    "a store keyed by the row, its task or a name in it. Keep it by the session's id, and make it anew with each seed."
-)
 
 #: Zeros that may follow a number: fewer than these, and another number of them each time.
 _ZEROS: Final = 180
@@ -133,11 +127,11 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         *_by_row(trial, knowledge),
         *_by_answer(trial, found),
     ]
-    suspected = await _suspected(trial, makers, knowledge.beside(FEW))
+    suspects = await suspected(trial, makers, knowledge.beside(FEW))
     # beside others no sum moves by the same twice, and what was made last is somebody else's
     alone = [*_asking_for_others(trial, found), *await _by_number(trial, found)]
-    for make in (*suspected, *alone):
-        await _expect_none(trial, make())
+    for make in (*suspects, *alone):
+        await expect_none(trial, make())
     await expect_the_same_each_time(trial, found)
     looked = await _expect_unchanged_afresh(trial, found)
     trial.note = f"{len(makers) + len(alone)} pairs of sessions" + (
@@ -185,130 +179,20 @@ def _violation(trial: Trial, change: ChangedAnswer) -> Violation:
     return Violation(
         f"{difference.step} answers {difference.expected!r}, as before other sessions came and went",
         f"{difference.actual!r} in a fresh session after them",
-        _STORE,
+        STORE,
         Cause.OUTLIVING_STATE,
     )
 
 
-@dataclass(frozen=True)
-class _Told:
-    """How a difference is told."""
-
-    schedule: Schedule
-    expected: str
-    actual: str = ""
-    hint: str = _STORE
-
-
-class _Suspicion(Protocol):
-    """That an earlier session shows: a trial that it may have touched, and a control that it has not."""
-
-    told: _Told
-
-    async def tried(self, channel: Channel) -> Difference | None:
-        """How the trial differs."""
-
-    async def control(self, channel: Channel) -> Difference | None:
-        """How the control does."""
-
-    async def settle(self) -> None:
-        """Find out what differs anyway, to leave it out from now on."""
-
-
-_Maker = Callable[[], _Suspicion]
-
-
-async def _suspected(trial: Trial, makers: Sequence[_Maker], at_once: int) -> Sequence[_Maker]:
-    """Those whose trial differs, several of them beside each other; all of them where that gets no answer.
-
-    Nothing is told by it: what differs among others is tried alone.
-    """
-    if at_once == 1:
-        return makers
-    hangs = trial.gym.endpoint.hangs.copy()
-
-    async def differs(make: _Maker) -> bool:
-        return await make().tried(Channel(trial.gym.endpoint)) is not None
-
-    try:
-        differing = await beside([partial(differs, make) for make in makers], at_once)
-    except (ServerFault, PathHangs):
-        trial.gym.endpoint.hangs = hangs
-        return makers
-    return [make for make, each in zip(makers, differing, strict=True) if each]
-
-
-async def _expect_none(trial: Trial, suspicion: _Suspicion) -> None:
-    """Raise a violation where it holds, chance excluded."""
-    if await suspicion.tried(trial.channel) is None:
-        return
-    await suspicion.settle()
-    trial.channel.exchanges.clear()
-    if await suspicion.tried(trial.channel) is None:
-        return
-    if found := await beyond_chance(trial, suspicion.tried, suspicion.control):
-        told = suspicion.told
-        trial.schedule = told.schedule
-        expected = f"{found.step} answers {found.expected!r}{told.expected}"
-        raise Violation(expected, f"{found.actual!r}{told.actual}", told.hint, Cause.OUTLIVING_STATE)
-
-
-#: Runs a probe over a channel, something else over it, and the probe again.
-_Twice = Callable[[Channel, Callable[[], Awaitable[object]]], Awaitable[tuple[Outcome, Outcome]]]
-
-
-class _Anyway:
-    """What differs between two looks of a probe with nothing but a pause in between; found out once for a probe."""
-
-    def __init__(self, trial: Trial, twice: _Twice) -> None:
-        self.twice = twice
-        self.mask: frozenset[Place] = frozenset()
-        self._trial, self._settled = trial, False
-
-    async def settle(self, pause: Callable[[], Awaitable[object]]) -> None:
-        for _ in range(0 if self._settled else _CONTROLS):
-            self.mask |= volatile(*await self.twice(Channel(self._trial.gym.endpoint), pause))
-        self._settled = True
-
-
-class _Between:
-    """A probe just before another session and just after it, held to one before and after a pause that is as long."""
-
-    def __init__(self, trial: Trial, anyway: _Anyway, writes: Callable[[], Trajectory], told: _Told) -> None:
-        self.told = told
-        self._trial, self._anyway, self._writes = trial, anyway, writes
-        self._seconds = 0.0  # that the last session in between took
-
-    async def tried(self, channel: Channel) -> Difference | None:
-        async def between() -> None:
-            began = time.monotonic()
-            await run(self._trial.gym, channel, self._writes())
-            self._seconds = time.monotonic() - began
-
-        return self._change(*await self._anyway.twice(channel, between))
-
-    async def control(self, channel: Channel) -> Difference | None:
-        return self._change(*await self._anyway.twice(channel, self._pause))
-
-    async def settle(self) -> None:
-        await self._anyway.settle(self._pause)
-
-    async def _pause(self) -> None:
-        await asyncio.sleep(self._seconds)
-
-    def _change(self, before: Outcome, after: Outcome) -> Difference | None:
-        return next((one for one in lasting([before], [after]) if not masked(one.place, self._anyway.mask)), None)
-
-
-def _around(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> Iterator[_Maker]:
+def _around(trial: Trial, probe: Trajectory, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """A probe in sessions before and after others, and in one that lasts while others come and go."""
     anyway = _in_two(trial, probe)
     for writes in found:
-        yield partial(_Between, trial, anyway, partial(_fresh, writes), _told_of(probe, writes))
+        yield partial(Between, trial, anyway, partial(_fresh, writes), _told_of(probe, writes))
     yield from _steady(trial, replace(probe, calls=()), probe.calls, found[:_BETWEEN])
 
 
-def _in_two(trial: Trial, probe: Trajectory) -> _Anyway:
+def _in_two(trial: Trial, probe: Trajectory) -> Anyway:
     """A probe in two sessions, one after the other."""
 
     async def in_two(channel: Channel, between: Callable[[], Awaitable[object]]) -> tuple[Outcome, Outcome]:
@@ -316,16 +200,16 @@ def _in_two(trial: Trial, probe: Trajectory) -> _Anyway:
         await between()
         return before, await run(trial.gym, channel, probe)
 
-    return _Anyway(trial, in_two)
+    return Anyway(trial, in_two)
 
 
-def _told_of(probe: Trajectory, writes: Trajectory) -> _Told:
-    return _Told(
+def _told_of(probe: Trajectory, writes: Trajectory) -> Told:
+    return Told(
         Schedule((probe, writes, probe)), ", as before another session came and went", " in a fresh session after it"
     )
 
 
-def _asking_for_others(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
+def _asking_for_others(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What a session on one row is answered where it asks for what another row's session was given, around that one."""
     for one, other in islice(permutations(found, 2), _PAIRS):
         asked = {call.name: call for call in other.calls}
@@ -334,10 +218,10 @@ def _asking_for_others(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_M
         told = [call for call in strange if any(str(value) not in words for value, _ in scalars(call.arguments))]
         if told and one.row is not other.row:
             probe = Trajectory(one.row, tuple(told[:_READS]))  # last first: they lead to less
-            yield partial(_Between, trial, _in_two(trial, probe), partial(replace, other), _told_of(probe, other))
+            yield partial(Between, trial, _in_two(trial, probe), partial(replace, other), _told_of(probe, other))
 
 
-def _where_it_ends(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
+def _where_it_ends(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What a session reads where it has come to, while another goes the same way, and while others come and go."""
     for lasting_one in found:
         asked = [call for call in lasting_one.calls if is_read(call.name)]
@@ -349,7 +233,7 @@ def _where_it_ends(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker
 
 def _steady(
     trial: Trial, lasting_one: Trajectory, reads: Sequence[Call], between: Sequence[Trajectory]
-) -> Iterator[_Maker]:
+) -> Iterator[Maker]:
     """A session that does something, and then reads twice, while another comes and goes in between.
 
     What is never the same in two sessions, such as a list that grows with each of them, is the same within one.
@@ -367,14 +251,14 @@ def _steady(
         await rollout.session.close()
         return Outcome(calls[: len(reads)]), Outcome(calls[len(reads) :])
 
-    anyway = _Anyway(trial, in_one)
+    anyway = Anyway(trial, in_one)
     for writes in between:
-        told = _Told(
+        told = Told(
             Schedule((whole, writes), before + (1,) * writes.steps),
             " again, as where no other session comes and goes in between",
             " after another session",
         )
-        yield partial(_Between, trial, anyway, partial(_fresh, writes), told)
+        yield partial(Between, trial, anyway, partial(_fresh, writes), told)
 
 
 def _fresh(trajectory: Trajectory) -> Trajectory:
@@ -383,42 +267,7 @@ def _fresh(trajectory: Trajectory) -> Trajectory:
     return renamed(trajectory, new_names(names[-1], Random())) if names else trajectory  # noqa: S311 - names, no secrets
 
 
-#: Makes a run over a channel.
-_Made = Callable[[Channel], Awaitable[Outcome]]
-
-
-class _Likeness:
-    """Runs that are held to other runs."""
-
-    def __init__(self, trial: Trial, tried: _Made, control: _Made, told: _Told) -> None:
-        self.told = told
-        self._aside = Channel(trial.gym.endpoint)
-        self._tried, self._control = tried, control
-        self._reference: Outcome | None = None
-        self._mask: frozenset[Place] = frozenset()
-
-    async def tried(self, channel: Channel) -> Difference | None:
-        if self._reference is None:
-            await self._learn(1)
-        return self._unlike(await self._tried(channel))
-
-    async def control(self, channel: Channel) -> Difference | None:
-        return self._unlike(await self._control(channel))
-
-    async def settle(self) -> None:
-        await self._learn(_CONTROLS)
-
-    async def _learn(self, runs: int) -> None:
-        self._reference = self._reference or await self._control(self._aside)
-        for _ in range(runs):
-            self._mask |= volatile(self._reference, await self._control(self._aside))
-
-    def _unlike(self, outcome: Outcome) -> Difference | None:
-        found = differences(self._reference, outcome, self._mask) if self._reference else ()
-        return next((one for one in found if not by_design(one.place)), None)
-
-
-def _by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -> Iterator[_Maker]:
+def _by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """A trajectory after a session with the same names, held to one after a session with other names.
 
     The earlier session makes the same calls, on the same row or on that of another, whose things take the names.
@@ -435,14 +284,14 @@ def _by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) 
         return read_back(await run(trial.gym, channel, renamed(trajectory, mine)), mine)
 
     for names, other in [*((names, trajectory) for names in sets[:_SETS]), *zip(sets, others, strict=False)]:
-        told = _Told(
+        told = Told(
             Schedule((replace(trajectory, row=other.row), trajectory)), ", as after a session that used other names"
         )
         tried, control = [partial(after, names=names, other=other, same=same) for same in (True, False)]
-        yield partial(_Likeness, trial, tried, control, told)
+        yield partial(Likeness, trial, tried, control, told)
 
 
-def _by_row(trial: Trial, knowledge: Knowledge) -> Iterator[_Maker]:
+def _by_row(trial: Trial, knowledge: Knowledge) -> Iterator[Maker]:
     """A trajectory after one on another row that shares a text with its own, such as a task's id.
 
     Both have a new one in its place, and in the control each another: rows of one task are served and scored by what
@@ -459,18 +308,18 @@ def _by_row(trial: Trial, knowledge: Knowledge) -> Iterator[_Maker]:
 
     for value, *rows in shared_names(trial.gym.rows)[:_SHARED]:
         for one, other in permutations(by_row.get(row) or reads_on(trial.gym, row) for row in rows):
-            told = _Told(Schedule((other, one)), ", as after a session on a row that shares nothing with its own")
+            told = Told(Schedule((other, one)), ", as after a session on a row that shares nothing with its own")
             tried, control = [partial(after, one=one, other=other, value=value, same=same) for same in (True, False)]
-            yield partial(_Likeness, trial, tried, control, told)
+            yield partial(Likeness, trial, tried, control, told)
 
 
-async def _by_number(trial: Trial, found: Sequence[Trajectory]) -> list[_Maker]:
+async def _by_number(trial: Trial, found: Sequence[Trajectory]) -> list[Maker]:
     """What a session's numbers move by, held to what they move by after a session that said other numbers.
 
     For what is never the same twice: a counter moves by the same whatever was said, and a sum does not.
     """
 
-    def moving(trajectory: Trajectory, other: Trajectory) -> _Suspicion:
+    def moving(trajectory: Trajectory, other: Trajectory) -> Suspicion:
         last: Outcome | None = None
 
         async def after(channel: Channel, *, between: Trajectory) -> Outcome:
@@ -480,11 +329,11 @@ async def _by_number(trial: Trial, found: Sequence[Trajectory]) -> list[_Maker]:
             last = await run(trial.gym, channel, trajectory)
             return moved(before, last)
 
-        told = _Told(
+        told = Told(
             Schedule((trajectory, other, trajectory)),
             ", more than before, as after a session that said the same numbers",
         )
-        return _Likeness(trial, partial(after, between=other), partial(after, between=trajectory), told)
+        return Likeness(trial, partial(after, between=other), partial(after, between=trajectory), told)
 
     twice = await run_each(trial.gym, [trajectory for trajectory in found for _ in range(2)])
     moves = [one for one, first, second in zip(found, twice[::2], twice[1::2], strict=True) if _moves(first, second)]
@@ -497,7 +346,7 @@ def _moves(first: Outcome, second: Outcome) -> bool:
     return any(isinstance(one.actual, int | float) and not by_design(one.place) for one in numbers)
 
 
-def _by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
+def _by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What an answer earns on a row, after it was given to another row.
 
     No earlier score of it is known: a word that nobody has said before stands before it, or zeros follow its number.
@@ -522,14 +371,14 @@ def _by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
         reward = (await run(trial.gym, channel, replace(other, answer=answer))).reward
         return Outcome((StepOutcome(VERIFY, HTTPStatus.OK.value, reward),))
 
-    told = _Told(
+    told = Told(
         Schedule((own, replace(other, answer=own.answer))),
         ", as where the answer was not given to another row before",
         hint=_CACHED,
     )
     for new in (after_a_word, *([with_zeros] if has_number(own.answer) else ())):
         tried, control = [partial(scored, new=new, before=before) for before in (True, False)]
-        yield partial(_Likeness, trial, tried, control, told)
+        yield partial(Likeness, trial, tried, control, told)
 
     async def scored_in_new_words(channel: Channel, *, one: Trajectory, old: str, before: bool) -> Outcome:
         names = new_names(frozenset([old]), draw)
@@ -542,7 +391,7 @@ def _by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[_Maker]:
     right = ((one, old) for one in found if one.row is not other.row for old in words_of_answer(one))
     for one, old in islice(right, 1):
         tried, control = [partial(scored_in_new_words, one=one, old=old, before=before) for before in (True, False)]
-        yield partial(_Likeness, trial, tried, control, told)
+        yield partial(Likeness, trial, tried, control, told)
 
 
 async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
@@ -556,7 +405,7 @@ async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
         reads = probe.calls[begun:]
         lasting_one = replace(probe, calls=probe.calls[: begun - len(reads)])
         for make in _steady(trial, lasting_one, reads, writes[:1]):
-            await _expect_none(trial, make())
+            await expect_none(trial, make())
         return
     if change := (await changed(trial.gym, (probe,), writes)).change:
         raise _violation(trial, change)

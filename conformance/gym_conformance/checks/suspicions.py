@@ -1,0 +1,182 @@
+"""What a session may show of an earlier one: trials that it may have touched, held to controls that it has not."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from gym_conformance.checks.chance import beyond_chance
+from gym_conformance.checks.ending import Violation
+from gym_conformance.checks.trial import Trial
+from gym_conformance.findings import Cause
+from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trajectories.before_and_after import by_design, lasting
+from gym_conformance.trajectories.execute import beside, run
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, masked, volatile
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+
+#: Runs of the control that show what differs anyway.
+_CONTROLS = 5
+
+#: What is likely, where a session shows another one.
+STORE: Final = (
+    "One store for all sessions: a module or class attribute, a default argument such as [] or {}, which is made once, or "
+    "a store keyed by the row, its task or a name in it. Keep it by the session's id, and make it anew with each seed."
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a difference is told."""
+
+    schedule: Schedule
+    expected: str
+    actual: str = ""
+    hint: str = STORE
+
+
+class Suspicion(Protocol):
+    """That an earlier session shows: a trial that it may have touched, and a control that it has not."""
+
+    told: Told
+
+    async def tried(self, channel: Channel) -> Difference | None:
+        """How the trial differs."""
+
+    async def control(self, channel: Channel) -> Difference | None:
+        """How the control does."""
+
+    async def settle(self) -> None:
+        """Find out what differs anyway, to leave it out from now on."""
+
+
+#: Makes it anew for each use.
+Maker = Callable[[], Suspicion]
+
+
+async def suspected(trial: Trial, makers: Sequence[Maker], at_once: int) -> Sequence[Maker]:
+    """Those whose trial differs, several of them beside each other; all of them where that gets no answer.
+
+    Nothing is told by it: what differs among others is tried alone.
+    """
+    if at_once == 1:
+        return makers
+    hangs = trial.gym.endpoint.hangs.copy()
+
+    async def differs(make: Maker) -> bool:
+        return await make().tried(Channel(trial.gym.endpoint)) is not None
+
+    try:
+        differing = await beside([partial(differs, make) for make in makers], at_once)
+    except (ServerFault, PathHangs):
+        trial.gym.endpoint.hangs = hangs
+        return makers
+    return [make for make, each in zip(makers, differing, strict=True) if each]
+
+
+async def expect_none(trial: Trial, suspicion: Suspicion) -> None:
+    """Raise a violation where it holds, chance excluded."""
+    if await suspicion.tried(trial.channel) is None:
+        return
+    await suspicion.settle()
+    trial.channel.exchanges.clear()
+    if await suspicion.tried(trial.channel) is None:
+        return
+    if found := await beyond_chance(trial, suspicion.tried, suspicion.control):
+        told = suspicion.told
+        trial.schedule = told.schedule
+        expected = f"{found.step} answers {found.expected!r}{told.expected}"
+        raise Violation(expected, f"{found.actual!r}{told.actual}", told.hint, Cause.OUTLIVING_STATE)
+
+
+#: Runs a probe over a channel, something else over it, and the probe again.
+Twice = Callable[[Channel, Callable[[], Awaitable[object]]], Awaitable[tuple[Outcome, Outcome]]]
+
+
+class Anyway:
+    """What differs between two looks of a probe with nothing but a pause in between; found out once for a probe."""
+
+    def __init__(self, trial: Trial, twice: Twice) -> None:
+        self.twice = twice
+        self.mask: frozenset[Place] = frozenset()
+        self._trial, self._settled = trial, False
+
+    async def settle(self, pause: Callable[[], Awaitable[object]]) -> None:
+        """Look a few times, with nothing but the pause in between."""
+        for _ in range(0 if self._settled else _CONTROLS):
+            self.mask |= volatile(*await self.twice(Channel(self._trial.gym.endpoint), pause))
+        self._settled = True
+
+
+class Between:
+    """A probe just before another session and just after it, held to one before and after a pause that is as long."""
+
+    def __init__(self, trial: Trial, anyway: Anyway, writes: Callable[[], Trajectory], told: Told) -> None:
+        self.told = told
+        self._trial, self._anyway, self._writes = trial, anyway, writes
+        self._seconds = 0.0  # that the last session in between took
+
+    async def tried(self, channel: Channel) -> Difference | None:
+        """How the probe differs after the session."""
+
+        async def between() -> None:
+            began = time.monotonic()
+            await run(self._trial.gym, channel, self._writes())
+            self._seconds = time.monotonic() - began
+
+        return self._change(*await self._anyway.twice(channel, between))
+
+    async def control(self, channel: Channel) -> Difference | None:
+        """How it differs after the pause."""
+        return self._change(*await self._anyway.twice(channel, self._pause))
+
+    async def settle(self) -> None:
+        """Leave out what differs after a pause."""
+        await self._anyway.settle(self._pause)
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self._seconds)
+
+    def _change(self, before: Outcome, after: Outcome) -> Difference | None:
+        return next((one for one in lasting([before], [after]) if not masked(one.place, self._anyway.mask)), None)
+
+
+#: Makes a run over a channel.
+Made = Callable[[Channel], Awaitable[Outcome]]
+
+
+class Likeness:
+    """Runs that are held to other runs."""
+
+    def __init__(self, trial: Trial, tried: Made, control: Made, told: Told) -> None:
+        self.told = told
+        self._aside = Channel(trial.gym.endpoint)
+        self._tried, self._control = tried, control
+        self._reference: Outcome | None = None
+        self._mask: frozenset[Place] = frozenset()
+
+    async def tried(self, channel: Channel) -> Difference | None:
+        """How a run that is suspected differs from the first control."""
+        if self._reference is None:
+            await self._learn(1)
+        return self._unlike(await self._tried(channel))
+
+    async def control(self, channel: Channel) -> Difference | None:
+        """How a control does."""
+        return self._unlike(await self._control(channel))
+
+    async def settle(self) -> None:
+        """Leave out what differs among controls."""
+        await self._learn(_CONTROLS)
+
+    async def _learn(self, runs: int) -> None:
+        self._reference = self._reference or await self._control(self._aside)
+        for _ in range(runs):
+            self._mask |= volatile(self._reference, await self._control(self._aside))
+
+    def _unlike(self, outcome: Outcome) -> Difference | None:
+        found = differences(self._reference, outcome, self._mask) if self._reference else ()
+        return next((one for one in found if not by_design(one.place)), None)
