@@ -24,6 +24,9 @@ Mined = Mapping[str, Sequence[Json]]
 #: Longer texts and arrays than these are not made.
 LONGEST_TEXT, MOST_ITEMS = 100_000, 1_000
 
+#: Of a value: its characters, and so many for each value in it. Lists of lists of the fewest items come to any number.
+_HEAVIEST, _EACH = 200_000, 20
+
 _ROOM = 4
 """How many optional items an array gets at the root; one fewer at each level below, but at least one."""
 _MOST_EXTRAS = 3
@@ -149,6 +152,23 @@ def _by_chance(reading: SchemaReading, node: CanonicalSchema) -> Any:
             yield Maker(reading, Chance(Random(seed))).make(node)  # noqa: S311 (values, no secrets)
         except (NoValue, RecursionError):
             continue
+
+
+def _light(value: Json, most: int) -> int:
+    """How heavy a value is.
+
+    Raises:
+        NoValue: heavier than `most`.
+    """
+    weight, waiting = 0, [value]
+    while waiting and weight <= most:
+        one = waiting.pop()
+        weight += _EACH + (len(one) if isinstance(one, str) else 0)
+        if isinstance(one, dict | list):
+            waiting.extend(one.values() if isinstance(one, dict) else one)
+    if weight > most:
+        raise NoValue
+    return weight
 
 
 class Maker:
@@ -330,13 +350,10 @@ class Maker:
 
     def _array(self, node: CanonicalSchema, view: views.ArrayView) -> Json:
         low, high = view.min_items or 0, view.max_items
-        if low > MOST_ITEMS:
+        counts = [1 if part.min_contains is None else part.min_contains for part in view.contains]
+        if max(low, sum(counts)) > MOST_ITEMS:
             raise NoValue
-        wanted = [
-            part.schema
-            for part in view.contains
-            for _ in range(1 if part.min_contains is None else min(part.min_contains, MOST_ITEMS))
-        ]
+        wanted = [part.schema for part, count in zip(view.contains, counts, strict=True) for _ in range(count)]
         low = max(low, len(wanted))
         room = max(low, len(view.prefix_items)) + max(1, _ROOM - len(self.choices.way))
         high = room if high is None else min(high, room)
@@ -348,12 +365,14 @@ class Maker:
 
         def make() -> list[Json]:
             made: list[Json] = []
+            weight = 0
             seen: set[str] = set()
             for index in range(self.choices.count(low, high)):
                 item = view.prefix_items[index] if index < len(view.prefix_items) else view.items
                 value = self._item(index, item, seen if distinct else None)
                 if value is ABSENT:
                     break
+                weight += _light(value, _HEAVIEST - weight)
                 made.append(value)
             free = list(range(len(made)))
             for one in wanted:
@@ -414,7 +433,12 @@ class Maker:
             if shape.extras:
                 fewest = max(0, shape.low - len(names))
                 names += self._extra_names(shape, names, fewest, max(fewest, min(most - len(names), _MOST_EXTRAS)))
-            return {name: self._property(name, shape.child(name)) for name in names}
+            made: dict[str, Json] = {}
+            weight = 0
+            for name in names:
+                made[name] = self._property(name, shape.child(name))
+                weight += _light(made[name], _HEAVIEST - weight)
+            return made
 
         return make() if shape.exact else self._held(node, make)
 

@@ -10,6 +10,7 @@ from gym_conformance.contract.mcp_block import block_of, faults, read_endpoint
 from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
 from gym_conformance.drift.lock import lock_of
 from gym_conformance.drift.served import mcp_tools, served_tools
+from gym_schemas import NoValue, minimal
 
 KEYS = st.sampled_from(
     [
@@ -103,3 +104,25 @@ def test_paths(paths: dict[str, Any], tools: frozenset[str] | None) -> None:
     assert api.tools == tools or tools is None
     assert isinstance(api.kind, ServerKind)
     assert len(served_tools(document)) == len(api.tools)
+
+
+def _nested(node: dict[str, Any]) -> dict[str, Any]:
+    for _ in range(4):
+        node = {"type": "array", "minItems": 50, "items": node}
+    return node
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param({"type": "array", "contains": {"type": "integer"}, "minContains": 10**8}, id="minContains"),
+        pytest.param({"type": "array", "minItems": 10**9}, id="minItems"),
+        pytest.param(_nested({"type": "string"}), id="lists of lists"),
+        pytest.param(
+            {"type": "array", "minItems": 900, "items": {"type": "string", "minLength": 90_000}}, id="long texts"
+        ),
+    ],
+)
+def test_what_only_huge_values_fit_has_none(schema: dict[str, Any]) -> None:
+    with pytest.raises(NoValue):
+        minimal({"type": "object", "properties": {"a": schema}, "required": ["a"]})

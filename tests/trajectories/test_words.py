@@ -87,3 +87,9 @@ def test_words_of_a_form_are_held_to_others_of_that_form() -> None:
     params = {"input": "Move!", "tools": [_MOVE]}
     row = Row({"responses_create_params": params, "board": {"start": "a1", "target": "b3"}}, Source(Path("r"), 1))
     assert _asked(row) == {"move": ({"to": "b3"},)}
+
+
+def test_parameters_that_are_no_schema_have_no_words() -> None:
+    tool = {"type": "function", "name": "lend", "parameters": {"type": "object", "properties": [1]}}
+    params = {"input": "Dune", "tools": [tool]}
+    assert _asked(Row({"responses_create_params": params, "title": "Dune"}, Source(Path("rows.jsonl"), 1))) == {}

@@ -8,6 +8,9 @@ from typing import Any
 from gym_conformance.drift.argument_places import Places
 from gym_schemas import Acceptance, Schema, SchemaRefusal, Way, boundary_values, constants, distance, identity, subtract
 
+#: How often a refused value is made shorter, at most: of thousands of properties, each is left out in turn.
+_SHORTENED = 1_000
+
 #: The objections to a value; none if it is accepted.
 Refusals = Callable[[Any], list[SchemaRefusal]]
 
@@ -42,9 +45,9 @@ def refused(values: Iterable[Any], source: Schema, places: Places, refusals_of: 
     found: dict[str, tuple[tuple[int, int, str], RefusedValue]] = {}
     for value in values:
         refusals = refusals_of(value)
+        rank = (len(refusals), *_size(value))
         for refusal in refusals:
             path = _path(places, refusal)
-            rank = (len(refusals), *_size(value))
             if path not in found or rank < found[path][0]:
                 found[path] = rank, RefusedValue(path, refusal.way, refusal, value)
     return {path: _smaller(one, places, allowed, refusals_of) for path, (_, one) in sorted(found.items())}
@@ -66,10 +69,10 @@ def _size(value: Any) -> tuple[int, str]:
 
 def _smaller(one: RefusedValue, places: Places, allowed: Acceptance, refusals_of: Refusals) -> RefusedValue:
     """Leave out whatever the refusal does not need."""
-    shrunk = True
+    shrunk, left = True, iter(range(_SHORTENED))
     while shrunk:
         shrunk = False
-        for value in _shorter(one.value):
+        for value, _ in zip(_shorter(one.value), left, strict=False):
             again = next((r for r in refusals_of(value) if _path(places, r) == one.path), None)
             if again is not None and allowed.accepts(value):
                 one, shrunk = RefusedValue(one.path, again.way, again, value), True

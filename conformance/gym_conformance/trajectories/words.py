@@ -90,6 +90,8 @@ def _saying(tool: Tool, word: str) -> dict[str, Any] | None:
         least = minimal(tool.parameters)
     except NoValue:
         return None
+    if not isinstance(least, dict):  # parameters that are no schema of objects
+        return None
     texts = [key for key, value in least.items() if isinstance(value, str)]
     said = dict.fromkeys((key for key in texts if admits(tool.parameters, {**least, key: word})), word)
     return {**least, **said} if said else None
