@@ -154,6 +154,16 @@ class WantsMeaning(WithoutDocument):
         return HttpReply.json({"error": "the arguments must be an object"})
 
 
+class TakesZeroForNone(WantsMeaning):
+    """The first place is refused as though no place were named."""
+
+    async def _label(self, request: HttpRequest) -> HttpReply:
+        with suppress(ValueError, AttributeError):
+            if not json.loads(request.body).get("place"):
+                return HttpReply.json({"error": "a place, please"})
+        return await super()._label(request)
+
+
 class LooksUpMembers(WithoutDocument):
     """A server without a schema whose rows hold no books: of these it says what it says of anything else."""
 
@@ -234,6 +244,7 @@ TWINS: tuple[Twin, ...] = (
     twin("a member of an enum that is lost", "drift-argument-refused", LostAMember, data=unrecorded()),
     twin("a member of an enum that no row holds", "", LooksUpMembers, data=unrecorded()),
     twin("values that mean nothing are refused", "", WantsMeaning, data=dataset(_declare_label)),
+    twin("a zero that is taken for none", "drift-argument-refused", TakesZeroForNone, data=dataset(_declare_label)),
     twin("a catch-all that does not know a tool", "tool-routed", CatchAll, data=declare("get_weather")),
     twin("a catch-all that acknowledges whatever it gets", "", Acknowledges, data=declare("get_weather")),
     twin("a reply unlike its declaration", "drift-result repeat-recorded", lambda: _with_replies(OrdersAnswers())),

@@ -53,6 +53,9 @@ _LIMITS: Final = {
 #: For each JSON type, a value that hardly any definition allows.
 _STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conformance", -987654321.5, True, None)
 
+#: Values that may be taken for none: `if not price`.
+_FALSE: Final[tuple[Any, ...]] = (None, 0, False)
+
 
 @dataclass(frozen=True)
 class RefusedCall:
@@ -273,7 +276,7 @@ class _Argument:
                 self.wrong.append((value, reply))
             elif is_success(reply.status):
                 self.taken.append((sent, reply))
-        if acceptance.accepts(None):
+        if any(acceptance.accepts(value) for value in _FALSE):
             reply = (await self._ask_without())[1]
             if says_no(reply):
                 self.missing = reply
@@ -304,7 +307,7 @@ class _Argument:
         """The wrong argument that is refused in the same words; '' if there is none, or if the words may be a look-up's."""
         if not says_no(reply):
             return ""
-        if value is None and self.missing and alike(Answer(reply, ()), Answer(self.missing, ())):
+        if not value and self.missing and alike(Answer(reply, ()), Answer(self.missing, ())):
             return f"a call without {self.name}"
         for strange, wrongly in self.wrong:
             typed = not isinstance(strange, type(value)) or isinstance(strange, bool) is not isinstance(value, bool)
@@ -335,9 +338,12 @@ class _Argument:
         rows = [
             row for row in place.gym.rows if row is not place.row and any(one.name == place.tool for one in row.tools)
         ]
+        agreeing = 0
         for row in rows[:_ROWS]:
             there = self.elsewhere.get(row)
             asking = there.ask({**there.base, self.name: value}) if there else self._ask(value, row)
-            if not self._like(value, (await asking)[1]):
-                return False
-        return bool(rows) or not any(_ABSENT.search(reply.text) for _, reply in self.wrong)
+            if self._like(value, (await asking)[1]):
+                agreeing += 1
+            elif there or is_success((await self._ask(self.taken[0][0].get(self.name), row))[1].status):
+                return False  # where what is taken here is not, the rest of the call means nothing there
+        return bool(agreeing) or (not rows and not any(_ABSENT.search(reply.text) for _, reply in self.wrong))

@@ -32,6 +32,9 @@ _TOOLS, _TRIES, _SEEN = 16, 5, 200
 #: Names that begin like this are assumed to end something, or to take it away.
 _ENDS: Final = ("cancel", "clear", "close", "delete", "drop", "end", "finish", "remove", "reset", "submit", "undo")
 
+#: Fields that say what a thing is called.
+_CALLED: Final = ("name", "id", "title", "code", "no")
+
 #: What a text says that may say anything.
 _TEXT: Final = "text"
 
@@ -86,7 +89,7 @@ class _Scout:
         )
         # what most tools know by that name
         self._usual = {key: text for (key, text), _ in reversed(said.most_common())}
-        self._own = list(named_values(own(row)))
+        self._own = [*named_values(own(row)), *_members(own(row))]
         self._replies: list[Any] = []
 
     async def find(self, tool: Tool) -> None:
@@ -133,7 +136,9 @@ class _Scout:
             yield known
         returned = {key: self._filled(key, value, tool) for key, value in plain.items()}
         yield returned
-        yield {key: self._of_row(key, value, tool) for key, value in returned.items()}
+        of_row = {key: self._of_row(key, value, tool) for key, value in returned.items()}
+        yield of_row
+        yield {key: 1 if type(value) in (int, float) and not value else value for key, value in of_row.items()}
         yield plain
 
     def _filled(self, key: str, value: Any, tool: Tool) -> Any:
@@ -162,6 +167,15 @@ class _Scout:
                 if fits and admits({"properties": {key: schema}}, {key: value}):
                     return Reference(call, path, value).as_json()
         return None
+
+
+def _members(value: Any) -> Iterator[tuple[str, Any]]:
+    """What the things of each list are called, with the list's name: each of `items` is an `item`."""
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        for thing in inner if isinstance(inner, list) else ():
+            if isinstance(thing, dict) and (name := next((field for field in _CALLED if field in thing), None)):
+                yield key, thing[name]
+        yield from _members(inner)
 
 
 def _properties(tool: Tool) -> Mapping[str, Any]:
