@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from gym_conformance.drift.argument_places import Places
 from gym_schemas import Acceptance, Schema, SchemaRefusal, Way, boundary_values, constants, distance, identity, subtract
 
-#: How often a refused value is made shorter, at most: of thousands of properties, each is left out in turn.
-_SHORTENED = 1_000
+#: Properties of all values that are tried to make refused ones shorter: of thousands, each would be left out in turn.
+_WORK = 1_000_000
 
 #: The objections to a value; none if it is accepted.
 Refusals = Callable[[Any], list[SchemaRefusal]]
@@ -50,7 +51,8 @@ def refused(values: Iterable[Any], source: Schema, places: Places, refusals_of: 
             path = _path(places, refusal)
             if path not in found or rank < found[path][0]:
                 found[path] = rank, RefusedValue(path, refusal.way, refusal, value)
-    return {path: _smaller(one, places, allowed, refusals_of) for path, (_, one) in sorted(found.items())}
+    work = _Work()
+    return {path: _smaller(one, places, allowed, refusals_of, work) for path, (_, one) in sorted(found.items())}
 
 
 def nearest(value: Any, others: Iterable[Any]) -> Any | None:
@@ -67,12 +69,26 @@ def _size(value: Any) -> tuple[int, str]:
     return len(text), text
 
 
-def _smaller(one: RefusedValue, places: Places, allowed: Acceptance, refusals_of: Refusals) -> RefusedValue:
-    """Leave out whatever the refusal does not need."""
-    shrunk, left = True, iter(range(_SHORTENED))
+@dataclass
+class _Work:
+    """What may still be tried."""
+
+    left: int = _WORK
+
+    def allows(self, value: Any) -> bool:
+        """Whether there is enough for one more value."""
+        self.left -= 1 + (len(value) if isinstance(value, dict | list) else 0)
+        return self.left > 0
+
+
+def _smaller(
+    one: RefusedValue, places: Places, allowed: Acceptance, refusals_of: Refusals, work: _Work
+) -> RefusedValue:
+    """Leave out whatever the refusal does not need, as far as that is found with so much work."""
+    shrunk = True
     while shrunk:
         shrunk = False
-        for value, _ in zip(_shorter(one.value), left, strict=False):
+        for value in takewhile(work.allows, _shorter(one.value)):
             again = next((r for r in refusals_of(value) if _path(places, r) == one.path), None)
             if again is not None and allowed.accepts(value):
                 one, shrunk = RefusedValue(one.path, again.way, again, value), True
