@@ -1,4 +1,4 @@
-"""Forks runs of pytest, and the xdist workers of `-n N`, from a process that has imported it and the suite already. Run by path.
+"""Forks runs of pytest, their xdist workers and demo, from a process that has imported it and the suite already. Run by path.
 
 It reads one JSON object a line: `arguments`, `cwd`, `environment`, and `stdout` and `stderr`, which are files. For each
 it answers with two lines: the process's id, and then its exit code.
@@ -9,9 +9,10 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, Self
 
 
 def _import_all() -> None:
@@ -44,13 +45,14 @@ def _become(request: dict[str, Any]) -> None:
     sys.path[:0] = [str(Path.cwd()), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     xdist.plugin._sys_path[:] = sys.path  # noqa: SLF001 - what its workers get, as it was when it was imported
     set_hypothesis_home_dir(Path.cwd() / ".hypothesis")
+    demos = [_prepare_demo()] if "--gym-demo" in sys.argv else []
     if "-n" in sys.argv:
-        _prepare_workers(int(sys.argv[sys.argv.index("-n") + 1]))
+        _prepare_workers(int(sys.argv[sys.argv.index("-n") + 1]), demos)
 
 
 @dataclass(frozen=True)
-class _Worker:
-    """A process that waits for what execnet has it execute, as much of `subprocess.Popen` as execnet uses."""
+class _Forked:
+    """A fork with pipes, as much of `subprocess.Popen` as execnet and the demo use."""
 
     pid: int
     stdin: BinaryIO
@@ -62,25 +64,42 @@ class _Worker:
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
 
+    def __enter__(self) -> Self:
+        return self
 
-def _prepare_workers(count: int) -> None:
-    """Fork workers, which execnet takes before it starts any. They are forked before there are threads."""
-    from execnet import gateway_io  # noqa: PLC0415
+    def __exit__(self, *_: object) -> None:
+        self.stdin.close()
+        self.stdout.close()
 
-    workers: list[_Worker] = []
-    for _ in range(count):
-        (asked, ask), (answer, answered) = os.pipe(), os.pipe()
-        pid = os.fork()
-        if not pid:
-            for each in workers:  # whose input ends when our parent closes it
-                each.stdin.close()
-                each.stdout.close()
-            os.close(ask)
-            os.close(answer)
-            _work(asked, answered)
+
+def _fork(work: Callable[[], object], others: Sequence[_Forked] = ()) -> _Forked:
+    """Let a fork do that; `others` were forked before it. To be called before there are threads."""
+    (asked, ask), (answer, answered) = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid:
         os.close(asked)
         os.close(answered)
-        workers.append(_Worker(pid, os.fdopen(ask, "wb"), os.fdopen(answer, "rb")))
+        return _Forked(pid, os.fdopen(ask, "wb"), os.fdopen(answer, "rb"))
+    for other in others:  # whose input ends when our parent closes it
+        other.__exit__()
+    os.dup2(asked, 0)
+    os.dup2(answered, 1)
+    for each in (asked, ask, answer, answered):
+        os.close(each)
+    sys.stdin, sys.stdout, sys.argv = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False), ["-c"]
+    try:
+        work()
+    finally:
+        os._exit(0)
+
+
+def _prepare_workers(count: int, others: Sequence[_Forked]) -> None:
+    """Fork workers, which execnet takes before it starts any."""
+    from execnet import gateway_io  # noqa: PLC0415
+
+    workers: list[_Forked] = []
+    for _ in range(count):
+        workers.append(_fork(_work, (*others, *workers)))
     start = gateway_io.Popen2IOMaster.__init__
 
     def take(io: Any, arguments: Any, execmodel: Any) -> None:
@@ -93,18 +112,24 @@ def _prepare_workers(count: int) -> None:
     gateway_io.Popen2IOMaster.__init__ = take  # type: ignore[assignment, method-assign]
 
 
-def _work(asked: int, answered: int) -> NoReturn:
+def _work() -> None:
     """Do what `python -c` with execnet's first line does."""
-    os.dup2(asked, 0)
-    os.dup2(answered, 1)
-    os.close(asked)
-    os.close(answered)
-    sys.stdin, sys.stdout, sys.argv = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False), ["-c"]
-    try:
-        if line := sys.stdin.readline():
-            exec(eval(line), {"__name__": "__main__"})  # noqa: S102, S307 - execnet's own words
-    finally:
-        os._exit(0)
+    if line := sys.stdin.readline():
+        exec(eval(line), {"__name__": "__main__"})  # noqa: S102, S307 - execnet's own words
+
+
+def _prepare_demo() -> _Forked:
+    """Fork the demo's server, which the run takes for the one that it starts."""
+    from gym_conformance.plugin.demo import Demo  # noqa: PLC0415
+    from gym_mocks.reference.__main__ import main  # noqa: PLC0415
+
+    forked = _fork(main)
+
+    def take(demo: Any) -> None:
+        demo._process, demo._said = forked, []  # noqa: SLF001
+
+    Demo.__init__ = take  # type: ignore[assignment, method-assign]
+    return forked
 
 
 def serve() -> int:
