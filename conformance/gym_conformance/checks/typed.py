@@ -16,7 +16,7 @@ from gym_conformance.checks.check import Level, Need, check
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.isolation import expect_isolated
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, TYPED, each_row
-from gym_conformance.checks.property import alone, property_check
+from gym_conformance.checks.property import alone, knowledge_of, property_check
 from gym_conformance.checks.replay import recorded_trajectory
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import (
@@ -37,7 +37,7 @@ from gym_conformance.session.contracts import Session, post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.typed_sessions import TypedContract, TypedSession
 from gym_conformance.trajectories.execute import TrajectoryRun, run
-from gym_conformance.trajectories.first import side_by_side
+from gym_conformance.trajectories.first import known, side_by_side
 from gym_conformance.trajectories.generate import interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Schedule
@@ -184,7 +184,9 @@ async def typed_seed(trial: Trial, row: Row) -> None:
     needs=_TYPED_SESSION,
 )
 async def typed_seed_repeat(trial: Trial, _: object) -> None:
-    """Seeds twice before the recorded calls, the second time without a cookie, and once more after each of them.
+    """Seeds twice before recorded calls, the second time without a cookie, and once more after each of them.
+
+    Where none is recorded, they are calls that the tools are known to take.
 
     Each seed must answer 200 with the same id; replies and reward must be as with one seed.
 
@@ -192,6 +194,8 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
     """
     typed = _under_typed(trial)
     trajectory = recorded_trajectory(trial)
+    if not trajectory.calls:
+        trajectory = next(iter(known(await knowledge_of(trial))), trajectory)
     hint = "seed_session creates the state again, or refuses a session that it knows; return the existing one."
 
     async def seeded_again(channel: Channel) -> Outcome:
