@@ -1,7 +1,10 @@
 """Twins that are not there, or that open sessions badly."""
 
 import json
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import replace
+from itertools import count
 from random import Random
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -50,6 +53,26 @@ class SessionByRow(ReferenceServer):
         if request.path != "/seed_session":
             return await super().dispatch(request)
         session_id = str(uuid5(NAMESPACE_URL, request.body.decode()))
+        reply = await App.dispatch(self, replace(request, session_id=session_id))
+        return reply.plus(("set-cookie", self.cookie.write(session_id)))
+
+
+class AlikeIds(ReferenceServer):
+    """A process for each connection, all of which began with the same random state: each draws the same ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._process: ContextVar[Iterator[int]] = ContextVar("process")
+        self._processes: dict[object, Iterator[int]] = {}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self._process.set(self._processes.setdefault(scope.get("client"), count()))
+        await super().__call__(scope, receive, send)
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path != "/seed_session" or "cookie" in request.headers:
+            return await super().dispatch(request)
+        session_id = f"session {next(self._process.get())}"
         reply = await App.dispatch(self, replace(request, session_id=session_id))
         return reply.plus(("set-cookie", self.cookie.write(session_id)))
 
@@ -173,6 +196,7 @@ TWINS: tuple[Twin, ...] = (
     twin("Secure cookie", "seed-cookie-usable", cookie(attributes="path=/; secure")),
     twin("cookie for the seed's path", "seed-cookie-usable", cookie(attributes="path=/seed_session")),
     twin("cookie for another domain", "seed-cookie-usable", cookie(attributes="path=/; domain=gym.example")),
+    twin("ids that each process draws alike", "seed-opens-own-session", AlikeIds),
     twin("session keyed by row", "seed-opens-own-session", SessionByRow, untestable="cookie-tampered"),
     twin(
         "one session for all",

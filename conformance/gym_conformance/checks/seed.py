@@ -167,14 +167,15 @@ async def seed_cookie_usable(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_opens_own_session(trial: Trial, _: object) -> None:
-    """Seeds the first row twice, each time without a cookie, and compares the ids in the two cookies.
+    """Seeds the first row twice, over a connection and without a cookie each time, and compares the ids in the two cookies.
 
     Where no id can be read (the cookie is not Starlette's), cookies that are alike may hold the state itself, or
     belong to a server that keeps none: whether the sessions share anything is for the checks of section isolation.
     Source: `add_session_id` in nemo_gym/server_utils.py draws a uuid4 for each client without a cookie.
     """
     first, second = trial.session(), trial.session()
-    replies = [reply_of(await session.seed()) for session in (first, second)]
+    with trial.channel.seeding_apart():
+        replies = [reply_of(await session.seed()) for session in (first, second)]
     if not (replies[0].set_cookies and replies[1].set_cookies) and first.id is None:
         raise NotApplicable("the seeds set no cookie; see seed-sets-cookie")
     if first.id is None and replies[0].set_cookies == replies[1].set_cookies:
