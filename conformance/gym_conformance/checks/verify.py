@@ -8,12 +8,13 @@ import contextlib
 import math
 from collections.abc import Iterator
 from http import HTTPStatus
-from itertools import islice
+from itertools import cycle, islice
 from typing import Any
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_degenerate_output, each_row
+from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.replay import play
 from gym_conformance.checks.trial import (
     Trial,
@@ -45,7 +46,8 @@ from gym_conformance.session.channel import NotSent
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.execute import TrajectoryRun, run
+from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.trajectory import Trajectory
@@ -322,8 +324,8 @@ def _expect_number(reply: Reply) -> None:
         )
 
 
-#: Rows whose recorded rollouts are held to their components.
-_ROWS = 8
+#: Rows whose recorded rollouts are held to their components; known trajectories whose calls are repeated up to so many.
+_ROWS, _KNOWN, _MANY = 8, 3, 24
 
 
 @check(
@@ -335,6 +337,8 @@ _ROWS = 8
 )
 async def verify_reward_components(trial: Trial, _: object) -> None:
     """Verifies two outputs that do nothing and recorded rollouts, whole and in part, and compares the components' sum.
+
+    So it does after 24 calls that the tools are known to take, repeated, which may cost something.
 
     On the first row their keys must be the same each time. Not applicable if no reply to it has `reward_components`.
     Source: `BaseMultiRewardVerifyResponse` in nemo_gym/base_resources_server.py (0.7.0).
@@ -353,6 +357,15 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
         with contextlib.suppress(Untestable):  # a row that is not scored is told by others
             for verdict in await _done_scored(trial, other_row):
                 _summed(verdict)
+    for trajectory in known(await knowledge_of(trial))[:_KNOWN]:
+        trial.channel.exchanges.clear()
+        numbers = list(islice(cycle(range(len(trajectory.calls))), _MANY))
+        rollout = TrajectoryRun(trial.gym, trial.channel, trajectory.chosen(numbers))
+        await rollout.finish()
+        reply = reply_of(rollout.exchanges[-1])
+        if reply.status == HTTPStatus.OK and reply.is_json and isinstance(reply.json(), dict):
+            with contextlib.suppress(Untestable):
+                _summed(reply.json())
 
 
 async def _done_scored(trial: Trial, row: Row) -> list[dict[str, Any]]:
