@@ -5,7 +5,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer
@@ -269,6 +269,16 @@ class ScoresSmallShelvesAlone(ReferenceServer):
         return await super().score(session_id, row, response)
 
 
+class PenaltyInNoComponent(ReferenceServer):
+    """Large shelves cost something, which no component says."""
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Any:
+        score = await super().score(session_id, row, response)
+        session = self.sessions.get(session_id)
+        large = session and max(session.state.pieces.values(), default=0) > 500
+        return replace(score, reward=score.reward - 0.25) if large else score
+
+
 class RefusesNull(ReferenceServer):
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         if tool.name == "list_stock" and arguments["category"] is None:
@@ -404,6 +414,7 @@ TWINS = (
     PropertyTwin("the sixth session evicts the first", lambda: ReferenceServer(sessions=SessionStore(limit=5)), _words("isolation-crowded"), sessions=7),
     PropertyTwin("a tool that fails on a value its definition allows", FailsOnLargeQuantities, _words("calls-valid"), calls=1),
     PropertyTwin("a verify that fails on a state its tools allow", ScoresSmallShelvesAlone, _words("calls-valid"), calls=1),
+    PropertyTwin("a penalty that is in no component", PenaltyInNoComponent, _words("calls-valid"), calls=1),
     PropertyTwin("a tool that refuses a value its definition allows", RefusesNull, _words("calls-valid"), calls=1),
     PropertyTwin("a tool that crashes on a call with one thing wrong", LooksAtTextBeforeTheModel, _words("calls-invalid"), calls=2),
     PropertyTwin("a refused call leaves traces", RefusesLate, _words("calls-refused-harmless"), calls=3),

@@ -11,11 +11,13 @@ from typing import Any
 
 from gym_conformance.checks.check import Level
 from gym_conformance.checks.ending import NotApplicable, Violation
+from gym_conformance.checks.in_form import expect_summed
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
 from gym_conformance.checks.property import alone, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
@@ -48,7 +50,7 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     """Runs trajectories of calls whose arguments the rows' JSON Schemas allow; none may answer a 5xx or a 422.
 
     Nor may verify fail on what they have led to, or give a reward that is no finite number, where it scores a session
-    of the row in which nothing was done.
+    of the row in which nothing was done. And its `reward_components`, if any, sum to the reward.
 
     A 4xx that the tool itself means (nothing found, not allowed now) is fine. So is a 422 that neither lists places in the
     body, as FastAPI does, nor says what surely wrong arguments are answered.
@@ -72,6 +74,9 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
 async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome) -> None:
     """A verify that fails on a state is told where it scores one in which nothing was done."""
     verify = outcome.steps[-1]
+    for exchange in trial.channel.exchanges:
+        if exchange.request.path == VERIFY and exchange.reply:
+            expect_summed(exchange.reply.said)
     if is_crash(verify.status):
         said = f"status {verify.status}"
     elif verify.status == HTTPStatus.OK and not is_number(verify.body):

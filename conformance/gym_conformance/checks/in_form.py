@@ -1,10 +1,11 @@
 """Answers in form: what a server owes to its client whatever the models, sandboxes and hosts do that it asks."""
 
-from typing import Final
+from typing import Any, Final
 
 from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.trial import describe
 from gym_conformance.contract.statuses import is_crash, is_error
+from gym_conformance.contract.verify_reply import is_summed
 from gym_conformance.session.exchange import Reply
 
 #: Exceptions that say that the code met what it did not expect, and not what it met.
@@ -44,6 +45,21 @@ def expect_reported(reply: Reply, hint: str) -> None:
     reported = isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)
     if not is_error(reply.status) and not reported:
         raise Violation("a reward, or _ng_failure_class", describe(reply), hint)
+
+
+def expect_summed(verdict: Any) -> None:
+    """Require that a verify's reward is the sum of its components, where it has any.
+
+    Raises:
+        Violation: it is not.
+    """
+    if not is_summed(verdict):
+        components = verdict["reward_components"]
+        raise Violation(
+            f"a sum of {verdict['reward']}, the reward",
+            f"{components} sums to {sum(components.values())}",
+            "A component is left out or weighted after the sum, or the reward is clipped.",
+        )
 
 
 def _names_no_cause(said: str) -> bool:

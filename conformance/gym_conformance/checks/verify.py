@@ -5,7 +5,6 @@ the clients read from the reply: Verifiers, verl and NeMo RL take reward, respon
 """
 
 import contextlib
-import math
 from collections.abc import Iterator
 from http import HTTPStatus
 from itertools import cycle, islice
@@ -13,6 +12,7 @@ from typing import Any
 
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
+from gym_conformance.checks.in_form import expect_summed
 from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_degenerate_output, each_row
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.replay import play
@@ -382,12 +382,7 @@ def _summed(verdict: dict[str, Any]) -> dict[str, Any]:
         raise Untestable("a reward that is a number; see verify-reward-finite")
     if not isinstance(components, dict) or not all(map(is_number, components.values())):
         raise Violation("an object of numbers", f"reward_components: {components!r}", "Each component is a float.")
-    if not math.isclose(sum(components.values()), reward, rel_tol=1e-6, abs_tol=1e-6):
-        raise Violation(
-            f"a sum of {reward}, the reward",
-            f"{components} sums to {sum(components.values())}",
-            "A component is left out or weighted after the sum, or the reward is clipped.",
-        )
+    expect_summed(verdict)
     return components
 
 

@@ -1,5 +1,6 @@
 """The reply of `/verify`: what says that its reward measures no policy."""
 
+import math
 import sys
 from typing import Any, Final, TypeGuard
 
@@ -15,3 +16,11 @@ def is_masked(said: Any) -> bool:
 def is_number(value: object) -> TypeGuard[float]:
     """Whether it is a finite number that a float can hold; Python calls a bool a number too."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def is_summed(said: Any) -> bool:
+    """Whether `reward_components`, where they are numbers, sum to the reward (`BaseMultiRewardVerifyResponse`, 0.7.0)."""
+    components, reward = (said.get("reward_components"), said.get("reward")) if isinstance(said, dict) else (None, None)
+    if not is_number(reward) or not isinstance(components, dict) or not all(map(is_number, components.values())):
+        return True
+    return math.isclose(sum(components.values()), reward, rel_tol=1e-6, abs_tol=1e-6)
