@@ -170,6 +170,21 @@ class Queues(WritesLater):
         return {"state": "queued" if waits else "done", "answer": answer}
 
 
+class TellsOnce(ReferenceServer):
+    """A read tells what was added since the last one, as a mailbox does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.news: dict[str, list[Any]] = defaultdict(list)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        answer = await super().call(session_id, tool, arguments)
+        if tool.name == "add_stock":
+            self.news[session_id].append(answer)
+            return answer
+        return {"news": self.news.pop(session_id, [])}
+
+
 NOISY: dict[str, Callable[[], ASGIApp]] = {
     **{f"reward {chance}": partial(NoisyReward, chance) for chance in (0.1, 0.5)},
     "wrong moves count": WrongMovesCount,
@@ -179,7 +194,7 @@ NOISY: dict[str, Callable[[], ASGIApp]] = {
 }
 
 #: Worlds in which a read may answer as before a write, and then as after it.
-RESTLESS: dict[str, Callable[[], ASGIApp]] = {"two replicas": Replicates, "a cat": Wakes}
+RESTLESS: dict[str, Callable[[], ASGIApp]] = {"two replicas": Replicates, "a cat": Wakes, "a mailbox": TellsOnce}
 
 #: Worlds that change between a seed and a later read, and are complete.
 LIVELY: dict[str, Callable[[], ASGIApp]] = {

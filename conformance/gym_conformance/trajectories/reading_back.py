@@ -72,6 +72,8 @@ class ReadBack:
     def torn(self, arguments: Any, before: Sequence[StepOutcome], after: Sequence[StepOutcome]) -> Difference | None:
         """How a read is answered otherwise after the write, in what that has said, and as before, too.
 
+        Otherwise more than once: what a mailbox tells the first who asks, it tells no other.
+
         Args:
             arguments: what the write has said.
             before: what the reads before it were answered.
@@ -84,9 +86,9 @@ class ReadBack:
             first = Outcome(tuple(old[:1]))
             mask = frozenset[Place]().union(*(volatile(first, Outcome((each,))) for each in old))
             changed = [[one for one in differences(first, Outcome((each,)), mask) if not one.of_time] for each in new]
-            said = (one for found in changed for one in found if _said(one, words))
-            if [] in changed and (difference := next(said, None)):
-                return difference
+            said = [one for found in changed for one in islice((one for one in found if _said(one, words)), 1)]
+            if [] in changed and len(said) > 1:
+                return said[0]
         return None
 
 
