@@ -25,6 +25,7 @@ from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.session_cookies import SetCookie, parse_set_cookie
 from gym_conformance.contract.statuses import UNKNOWN_CLIENT, is_redirect
 from gym_conformance.findings import Cause
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import reply_of
 
@@ -173,9 +174,10 @@ async def seed_opens_own_session(trial: Trial, _: object) -> None:
     belong to a server that keeps none: whether the sessions share anything is for the checks of section isolation.
     Source: `add_session_id` in nemo_gym/server_utils.py draws a uuid4 for each client without a cookie.
     """
-    first, second = trial.session(), trial.session()
-    with trial.channel.seeding_apart():
-        replies = [reply_of(await session.seed()) for session in (first, second)]
+    apart = Channel(trial.gym.endpoint, fresh=True)  # processes may all draw the same ids
+    apart.exchanges = trial.channel.exchanges
+    first, second = (trial.gym.contract.session(apart, trial.gym.row) for _ in range(2))
+    replies = [reply_of(await session.seed()) for session in (first, second)]
     if not (replies[0].set_cookies and replies[1].set_cookies) and first.id is None:
         raise NotApplicable("the seeds set no cookie; see seed-sets-cookie")
     if first.id is None and replies[0].set_cookies == replies[1].set_cookies:

@@ -4,8 +4,7 @@ import asyncio
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -230,22 +229,9 @@ class Channel:
         self.endpoint = endpoint
         self._fresh = fresh
         self._pause = pause
-        self._seeds_apart = False
         self.exchanges: list[Exchange] = []
         self.sent = 0
         self._replies = 0
-
-    @contextmanager
-    def seeding_apart(self) -> Iterator[None]:
-        """Within the block each seed has a connection of its own, as those of different clients have.
-
-        The ids that a server draws may be alike in all of its processes, which began with the same random state.
-        """
-        self._seeds_apart = True
-        try:
-            yield
-        finally:
-            self._seeds_apart = False
 
     async def send(self, request: Request) -> Exchange:
         """Send one request; a redirect is not followed, an error status is no error.
@@ -364,5 +350,4 @@ class Channel:
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline.
         """
-        apart = self._seeds_apart and request.path == SEED_SESSION
-        return self.endpoint.carry(request, fresh=self._fresh or apart)
+        return self.endpoint.carry(request, fresh=self._fresh)

@@ -173,12 +173,6 @@ async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[
     Of sessions that take turns each is closed after its last step; those of a crowd stay open, as those do that run at once.
     """
     rollouts = opened(gym, channel, schedule)
-    with channel.seeding_apart():
-        await _take_turns(rollouts, schedule)
-    return tuple(rollout.outcome for rollout in rollouts)
-
-
-async def _take_turns(rollouts: Sequence[TrajectoryRun], schedule: Schedule) -> None:
     ended = list[TrajectoryRun]()
     if schedule.concurrent:
         await asyncio.gather(*(rollout.finish() for rollout in rollouts))
@@ -196,3 +190,4 @@ async def _take_turns(rollouts: Sequence[TrajectoryRun], schedule: Schedule) -> 
     for rollout in rollouts:
         if rollout not in ended:
             await rollout.session.close()
+    return tuple(rollout.outcome for rollout in rollouts)
