@@ -144,13 +144,15 @@ def test_reads_are_made_around_each_write() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "torn"), [("a a", ""), ("b b", ""), ("b a", "b"), ("c a", "")], ids=["old", "new", "both", "another"]
+    ("after", "torn"),
+    [("a a a", ""), ("b b b", ""), ("b a b", "b"), ("b a a", ""), ("c a c", "")],
+    ids=["old", "new", "both", "told once", "another"],
 )
 def test_replies_are_torn_where_they_are_old_and_new(after: str, torn: str) -> None:
     read, write = Call("get_note", {}), Call("put_note", {})
     said = [{"text": text, "clock": at} for at, text in enumerate(["a", "a", *after.split()])]
     answers = [StepOutcome("get_note", 200, each) for each in said]
-    found = ReadBack(Trajectory(ROWS[0], (read, read, write, read, read)), 0, 2).torn(
+    found = ReadBack(Trajectory(ROWS[0], (read, read, write, read, read, read)), 0, 2).torn(
         {"text": "b"}, answers[:2], answers[2:]
     )
     assert (found.actual if found else "") == torn
