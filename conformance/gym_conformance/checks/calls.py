@@ -72,7 +72,7 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
 
 
 async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome) -> None:
-    """A verify that fails on a state is told where it scores one in which nothing was done."""
+    """Hold the reward to the sum of its components; a verify that fails is told where it scores a session without calls."""
     verify = outcome.steps[-1]
     for exchange in trial.channel.exchanges:
         if exchange.request.path == VERIFY and exchange.reply:

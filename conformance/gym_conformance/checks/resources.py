@@ -39,6 +39,7 @@ _BUDGET = 60.0
 
 #: More than this for each session, all along, is kept for ever: a cookie session needs a few hundred bytes.
 _KEPT_BYTES = 32 * 1024
+
 #: Seconds between light requests; there is one in any case, for what goes on after the reply.
 _BETWEEN = 0.02
 
