@@ -33,7 +33,7 @@ class Connection(asyncio.BufferedProtocol):
     """
 
     def __init__(self, limit: int, intake: Intake, lost: Callable[[Connection], None], read: bytearray) -> None:
-        self._read = read
+        self._read = memoryview(read)
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self._lost = lost
@@ -94,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
 
-    def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002 - asyncio's
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's
         """Where to put bytes (asyncio)."""
         return self._read
 
@@ -103,7 +103,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._outcome is None or self._outcome.done():
             self.abort()
             return
-        self._settle(self._reader.feed(bytes(memoryview(self._read)[:nbytes])))
+        self._settle(self._reader.feed(bytes(self._read[:nbytes])))
         if not self._outcome.done():
             self._taken += nbytes
             self._intake.take(self, nbytes)

@@ -28,9 +28,9 @@ class Samples:
         self.count += 1
         self.slowest = max(self.slowest, seconds)
         if len(self.kept) < KEPT:
-            self.kept.append(round(seconds, 6))
+            self.kept.append(seconds)
         elif (place := int(_PICK.random() * self.count)) < KEPT:
-            self.kept[place] = round(seconds, 6)
+            self.kept[place] = seconds
 
     def merge(self, other: "Samples") -> None:
         """Take the times of another; each has its part in the choice."""
@@ -44,7 +44,7 @@ class Samples:
 
     def as_json(self) -> list[Any]:
         """A JSON array."""
-        return [self.count, self.slowest, self.kept]
+        return [self.count, self.slowest, [round(one, 6) for one in self.kept]]
 
 
 class Latencies:

@@ -7,6 +7,7 @@ file knows when an answer is whole, and what it may weigh.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import httptools
@@ -38,6 +39,12 @@ class ParsedReply:
         return [value for key, value in self.headers if key == name]
 
 
+@lru_cache(256)
+def _lower(name: bytes) -> str:
+    """A header's name; a server sends few different ones."""
+    return name.lower().decode("latin-1")
+
+
 class Flaw(NamedTuple):
     """Why there is no answer: the fault and one line of detail."""
 
@@ -55,6 +62,7 @@ class Reader:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._parser = httptools.HttpResponseParser(self)
+        self._answer = ParsedReply()
         self.expect("GET")
 
     def expect(self, method: str) -> None:
@@ -64,7 +72,6 @@ class Reader:
         self._interims = 0
         self._weight = 0  # bytes of header fields
         self._unfinished = 0  # bytes since the parser last made something of them
-        self._answer = ParsedReply()
         self._headed = False
         self._whole = False
         self._flaw: Flaw | None = None
@@ -72,7 +79,7 @@ class Reader:
     def feed(self, data: bytes) -> ParsedReply | Flaw | None:
         """Take in bytes; None while the answer is unfinished."""
         if len(self.seen) < PARTIAL_LIMIT:
-            self.seen = (self.seen + data)[:PARTIAL_LIMIT] if self.seen else data[:PARTIAL_LIMIT]
+            self.seen = (self.seen + data)[:PARTIAL_LIMIT]
         self._unfinished += len(data)
         try:
             self._parser.feed_data(data)
@@ -125,7 +132,7 @@ class Reader:
         if self._weight > HEAD_LIMIT:
             self._refuse(Fault.OVERSIZED, f"over {HEAD_LIMIT} bytes of headers")
         elif not self._headed:
-            self._answer.headers.append((name.lower().decode("latin-1"), value.decode("latin-1")))
+            self._answer.headers.append((_lower(name), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         """Close the head, and know by it how much is to come."""

@@ -31,7 +31,7 @@ class Seeds:
         self.taken = 0
         self.refused: Reply | None = None
         self.before: tuple[str, ...] = ()
-        self._calls: deque[str] = deque(maxlen=_CALLS)
+        self._calls: deque[tuple[str, int]] = deque(maxlen=_CALLS)
         self._known: set[int] = set()
         self._slow = 0
         self._since = 0.0
@@ -39,8 +39,8 @@ class Seeds:
     def note(self, request: Request, reply: Reply) -> None:
         """Take in what a request was answered."""
         if request.path != SEED_SESSION:
-            call = f"{request.path} ({reply.status})"
-            if not is_crash(reply.status) and call not in self._calls:
+            call = (request.path, reply.status)
+            if call not in self._calls and not is_crash(reply.status):
                 self._calls.append(call)
         elif not is_error(reply.status):
             self.taken += 1
@@ -48,7 +48,7 @@ class Seeds:
             if len(self._known) < _KNOWN:
                 self._known.add(hash(request.body))
         elif hash(request.body) in self._known:
-            self.before = self.before if self.refused else tuple(self._calls)
+            self.before = self.before if self.refused else tuple(f"{path} ({status})" for path, status in self._calls)
             self.refused, self._since = reply, time.monotonic()
             self._slow += reply.elapsed > _SLOW
 
