@@ -284,7 +284,22 @@ def test_what_is_no_turn_is_an_error_of_openais_form(client: httpx.Client, polic
 
 
 def test_what_is_not_served_is_named(client: httpx.Client) -> None:
-    assert client.post("/v1/embeddings", json={}).json()["error"]["message"] == "POST /v1/embeddings: Not Found"
+    message = client.post("/v1/embeddings", json={}).json()["error"]["message"]
+    assert message.startswith(
+        "POST /v1/embeddings: Not Found; this policy serves /v1/responses, /v1/chat/completions, "
+    )
+
+
+def test_a_name_of_no_rollout_is_told_with_those_that_there_are(client: httpx.Client, policy: FakePolicy) -> None:
+    with policy.script("a", []), policy.script("b", []):
+        refused = client.post("/v1/responses", json={"model": "c", "input": "hi"})
+    assert refused.json()["error"]["message"] == "no active rollout is named 'c'; there are a, b"
+
+
+def test_a_body_that_is_not_declared_as_json_is_told_as_that(client: httpx.Client) -> None:
+    refused = client.post("/v1/responses", content=b'{"input": "hi"}')
+    assert refused.status_code == 415
+    assert refused.json()["error"]["message"] == "the request must say Content-Type: application/json"
 
 
 @pytest.mark.parametrize("function", ["get_weather", 5, None])

@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from time import time
@@ -57,6 +57,31 @@ class PolicyAnswer:
     def fields(self) -> dict[str, Any]:
         """The trainer's fields; none where the reply carries none."""
         return self.made.of(self.tokens) if self.token_fields else {}
+
+    @property
+    def sampling(self) -> Mapping[str, Any]:
+        """The parameters of sampling: the request's own, or those that an engine is given in an object of their own."""
+        body = self.request.body
+        return (body.get("sampling_params") or {}) if self.request.api in {"vllm", "sglang"} else body
+
+    @property
+    def count(self) -> int:
+        """How many choices are asked for; all of them are the same."""
+        return self.sampling.get("n") or 1
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether a stream is to end with the usage."""
+        return bool((self.request.body.get("stream_options") or {}).get("include_usage"))
+
+    @property
+    def log_probs(self) -> list[tuple[int, float]]:
+        """Each generated token with its log probability."""
+        return list(zip(self.tokens.generation, self.made.log_probs(self.tokens), strict=True))
+
+    def token_name(self, token: int) -> str:
+        """How log probabilities name a token; vLLM's form, if asked for, is what nemo-gym's vllm_model reads back."""
+        return f"token_id:{token}" if self.request.body.get("return_tokens_as_token_ids") else str(token)
 
     @property
     def model(self) -> str:

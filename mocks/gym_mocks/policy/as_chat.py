@@ -6,9 +6,6 @@ from typing import Any
 from gym_mocks.policy.answer import PolicyAnswer, pieces
 from gym_mocks.policy.items import Refuse, Say, Think, ToolCall
 
-# vLLM says so with `return_tokens_as_token_ids`; nemo-gym's vllm_model reads the ids back out of it.
-AS_IDS = "return_tokens_as_token_ids"
-
 
 def completion(answer: PolicyAnswer) -> dict[str, Any]:
     """The reply as one object."""
@@ -22,21 +19,21 @@ def completion(answer: PolicyAnswer) -> dict[str, Any]:
     if reasoning := _text(answer, Think):
         message["reasoning_content"] = reasoning
     message |= answer.fields
-    choice = {"message": message, "finish_reason": _reason(answer), "logprobs": _log_probs(answer)}
-    choices = [{"index": index} | choice for index in range(_count(answer))]
-    return _envelope(answer, "chat.completion") | {"choices": choices, "usage": _usage(answer)}
+    choice = {"message": message} | _closing(answer)
+    choices = [{"index": index} | choice for index in range(answer.count)]
+    return _envelope(answer, "chat.completion") | _prompt_ids(answer) | {"choices": choices, "usage": _usage(answer)}
 
 
 def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
-    """The reply as the chunks of a stream, without its closing `[DONE]`; the last of a choice has its log probabilities."""
-    envelope = _envelope(answer, "chat.completion.chunk")
-    for number in range(_count(answer)):
+    """The reply as the chunks of a stream, without its closing `[DONE]`; the last of a choice has its tokens and log probabilities."""
+    envelope, prompt_ids = _envelope(answer, "chat.completion.chunk"), _prompt_ids(answer)
+    for number in range(answer.count):
         for delta in _deltas(answer):
             choice = {"index": number, "delta": delta, "finish_reason": None, "logprobs": None}
-            yield envelope | {"choices": [choice]}
-        last = {"index": number, "delta": {}, "finish_reason": _reason(answer), "logprobs": _log_probs(answer)}
-        yield envelope | {"choices": [last]}
-    if (answer.request.body.get("stream_options") or {}).get("include_usage"):
+            yield envelope | prompt_ids | {"choices": [choice]}
+            prompt_ids = {}  # the first chunk alone has them
+        yield envelope | {"choices": [{"index": number, "delta": {}} | _closing(answer)]}
+    if answer.wants_usage:
         yield envelope | {"choices": [], "usage": _usage(answer)}
 
 
@@ -56,9 +53,19 @@ def _deltas(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-def _count(answer: PolicyAnswer) -> int:
-    """How many choices are asked for; all of them are the same."""
-    return answer.request.body.get("n") or 1
+def _closing(answer: PolicyAnswer) -> dict[str, Any]:
+    """What a choice says when it is at its end."""
+    closing = {"finish_reason": _reason(answer), "logprobs": _log_probs(answer)}
+    return closing | ({"token_ids": answer.tokens.generation} if _wants_ids(answer) else {})
+
+
+def _wants_ids(answer: PolicyAnswer) -> bool:
+    """Whether token ids are asked for as vLLM gives them: the prompt's beside the choices, a choice's own in it."""
+    return bool(answer.request.body.get("return_token_ids"))
+
+
+def _prompt_ids(answer: PolicyAnswer) -> dict[str, Any]:
+    return {"prompt_token_ids": answer.tokens.prompt} if _wants_ids(answer) else {}
 
 
 def _text(answer: PolicyAnswer, kind: type[Say | Refuse | Think]) -> str | None:
@@ -88,9 +95,10 @@ def _reason(answer: PolicyAnswer) -> str:
 def _log_probs(answer: PolicyAnswer) -> dict[str, Any] | None:
     if not answer.request.body.get("logprobs"):
         return None
-    prefix = "token_id:" if answer.request.body.get(AS_IDS) else ""
-    pairs = zip(answer.tokens.generation, answer.made.log_probs(answer.tokens), strict=True)
-    tokens = [{"token": f"{prefix}{token}", "logprob": probability, "bytes": None} for token, probability in pairs]
+    tokens = [
+        {"token": answer.token_name(token), "logprob": probability, "bytes": None}
+        for token, probability in answer.log_probs
+    ]
     others = bool(answer.request.body.get("top_logprobs"))  # the policy knows of no other token than its own
     return {"content": [each | {"top_logprobs": [each] if others else []} for each in tokens], "refusal": None}
 
@@ -100,11 +108,11 @@ def _envelope(answer: PolicyAnswer, kind: str) -> dict[str, Any]:
 
 
 def _usage(answer: PolicyAnswer) -> dict[str, Any]:
-    read, said = len(answer.tokens.prompt), len(answer.tokens.generation) * _count(answer)
+    read, said = len(answer.tokens.prompt), len(answer.tokens.generation) * answer.count
     return {
         "prompt_tokens": read,
         "completion_tokens": said,
         "total_tokens": read + said,
         "prompt_tokens_details": {"cached_tokens": 0},
-        "completion_tokens_details": {"reasoning_tokens": answer.tokens.reasoning * _count(answer)},
+        "completion_tokens_details": {"reasoning_tokens": answer.tokens.reasoning * answer.count},
     }

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from gym_mocks.hidden_keys import keys_in, redacted
-from gym_mocks.policy.fake_policy import PATHS
+from gym_mocks.policy.shapes import SHAPES
 from gym_mocks.wire import App, HttpRefusal, HttpReply, HttpRequest, json_body, live
 from gym_mocks.wire.app import BODY_LIMIT
 
@@ -46,7 +46,7 @@ class Proxy(App):
         self.api_key = api_key
         self.headers = dict(headers or {})
         self._lock = Lock()
-        posts = {("POST", f"/v1{path}"): self._forward for path in PATHS}
+        posts = {("POST", path): self._forward for path in SHAPES if path.startswith("/v1/")}
         super().__init__({**posts, ("GET", "/v1/models"): self._forward, ("GET", "/health"): live})
 
     async def _forward(self, request: HttpRequest) -> HttpReply:
@@ -102,7 +102,7 @@ class Cassette(App):
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise ValueError(f"{cassette}:{number} is no recorded exchange: {error!r:.200}") from error
             self._answers[key].append(reply)
-        posts = {("POST", f"/v1{path}"): self._replay for path in PATHS}
+        posts = {("POST", path): self._replay for path in SHAPES if path.startswith("/v1/")}
         super().__init__({**posts, ("GET", "/v1/models"): self._replay, ("GET", "/health"): live})
 
     async def _replay(self, request: HttpRequest) -> HttpReply:

@@ -1,4 +1,4 @@
-"""The three APIs' requests as one conversation."""
+"""The requests of all APIs as one conversation."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from gym_mocks.policy.items import Refuse, Say, Think, ToolCall, Turn, TurnItem
 
-PolicyApi = Literal["responses", "chat", "messages"]
+PolicyApi = Literal["responses", "chat", "messages", "completions", "vllm", "sglang"]
 MARK = "gm"  # in every id that we give out: tells our turns from those a row's prompt came with
 
 
@@ -43,6 +43,21 @@ class TokensSeen:
 Segment = Prompt | ToolResult | Turn | TokensSeen
 
 
+@dataclass(frozen=True, slots=True)
+class RawPrompt:
+    """A prompt that is no conversation: a text, or token ids.
+
+    Attributes:
+        text: as it was given, or what the policy's tokenizer makes of the ids.
+        tokens: as they were given, or those of the text.
+        turns: how many turns of the policy it holds.
+    """
+
+    text: str
+    tokens: Sequence[int]
+    turns: int
+
+
 @dataclass(frozen=True)
 class PolicyRequest:
     """One request to the policy, whichever API it came by.
@@ -53,6 +68,7 @@ class PolicyRequest:
         api_key: of the Authorization or x-api-key header, without `Bearer`; empty where there is none.
         route: the route that took it; empty for the policy's default.
         counted: how many turns the tokens that came with it hold: clients may merge turns of reasoning alone.
+        raw: its prompt, where that is no conversation; it is then read as one message of the user's.
     """
 
     api: PolicyApi
@@ -60,6 +76,7 @@ class PolicyRequest:
     api_key: str = field(default="", repr=False)
     route: str = ""
     counted: int = 0
+    raw: RawPrompt | None = None
 
     @property
     def model(self) -> str:
@@ -70,6 +87,8 @@ class PolicyRequest:
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
         """The conversation so far, each of the policy's turns apart."""
+        if self.raw is not None:
+            return (Prompt("user", self.raw.text),)
         return tuple(READERS[self.api](self.body))
 
     @cached_property
@@ -221,10 +240,10 @@ def merged_turn(reasoning: str, text: str, refusal: str, calls: Sequence[ToolCal
 
 def sent_back(api: PolicyApi, turn: Turn) -> Turn:
     """A turn as a client that keeps everything sends it back: merged or shortened where the API does so."""
-    if api == "responses":
-        return turn
     if api == "messages":
         return tuple(_as_block(item) for item in turn)
+    if api != "chat":
+        return turn
     reasoning, text, refusal = (
         "".join(item.text for item in turn if isinstance(item, kind)) for kind in (Think, Say, Refuse)
     )
@@ -270,7 +289,15 @@ def _block(block: Mapping[str, Any]) -> TurnItem:
     return Think(str(block.get("thinking"))) if block.get("type") == "thinking" else Say(_text([block]))
 
 
-READERS = {"responses": _responses, "chat": _chat, "messages": _messages}
+def _raw(body: Mapping[str, Any]) -> Iterator[Segment]:
+    """A prompt without a tokenizer: the text of one that is a text."""
+    given = body.get("prompt", body.get("text"))
+    yield Prompt("user", given if isinstance(given, str) else "")
+
+
+READERS = {"responses": _responses, "chat": _chat, "messages": _messages} | dict.fromkeys(
+    ("completions", "vllm", "sglang"), _raw
+)
 
 
 def _role(message: Mapping[str, Any]) -> str:

@@ -6,9 +6,8 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from gym_mocks.policy import as_chat, as_messages, as_responses
 from gym_mocks.policy.answer import PolicyAnswer
-from gym_mocks.policy.conversation import PolicyApi, PolicyRequest
+from gym_mocks.policy.conversation import PolicyRequest
 from gym_mocks.policy.faults import FaultKind, Faults, PolicyFault, distorted
 from gym_mocks.policy.policies import (
     Policy,
@@ -21,26 +20,31 @@ from gym_mocks.policy.policies import (
     turn_by,
 )
 from gym_mocks.policy.policy_calls import Calls, PolicyCall
-from gym_mocks.policy.request_values import refused_value
+from gym_mocks.policy.raw_prompts import raw_prompt
+from gym_mocks.policy.request_values import refused_value, token_ids
 from gym_mocks.policy.routes import Route, Routes
+from gym_mocks.policy.shapes import SHAPES, AnswerShape
 from gym_mocks.policy.tokens import TokenFields, TokensBy, counted_turns, prompt_tokens, tokenizer_of
 from gym_mocks.wire import App, Dropped, HttpRefusal, HttpReply, HttpRequest, json_body, live
+from gym_mocks.wire.bodies import is_json
 from gym_mocks.wire.messages import JSON, to_json
 
 if TYPE_CHECKING:
     import respx
 
-PATHS: dict[str, PolicyApi] = {"/responses": "responses", "/chat/completions": "chat", "/messages": "messages"}
 # The rollout that a call is for, which agents of nemo-gym 0.5.1 and later put before the path
 # (nemo_gym/base_responses_api_model.py strips it).
 ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/[A-Za-z0-9][A-Za-z0-9._-]*(/training-token-capture)?(?=/)")
+#: Which say that it lives; the last is SGLang's.
+PROBES = ("/", "/health", "/livez", "/readyz", "/healthz", "/health_generate")
+MAX_LENGTH = 131_072  # tokens: what clients are told; nothing is cut there
 EVENT_STREAM = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
 
 log = logging.getLogger("gym_mocks")
 
 
 class FakePolicy(App):
-    """A policy behind an OpenAI-compatible server: `/v1/responses`, `/v1/chat/completions`, `/v1/messages`.
+    """A policy behind an OpenAI-compatible server, which also takes texts and token ids as inference engines do (`SHAPES`).
 
     Attributes:
         default: the policy that answers while no route is bound.
@@ -85,10 +89,10 @@ class FakePolicy(App):
         self.calls = Calls(keep)
         self.faults = Faults(seed)
         self.routes = Routes()
-        handlers = {("POST", f"/v1{path}"): self._complete for path in PATHS}
-        probes = {("GET", path): live for path in ("/", "/health", "/livez", "/readyz", "/healthz")}
-        others = {("GET", "/v1/models"): self._models, ("POST", "/tokenize"): self._tokenize}
-        super().__init__({**handlers, **probes, **others})
+        handlers = {("POST", path): self._complete for path in SHAPES}
+        probes = {("GET", path): live for path in PROBES}
+        tokenizing = {("POST", "/tokenize"): self._tokenize, ("POST", "/detokenize"): self._detokenize}
+        super().__init__({**handlers, **probes, **tokenizing, ("GET", "/v1/models"): self._models})
 
     def bind(self, route: str, policy: Policy, *, api_key: str = "") -> Route:
         """Bind any policy, sync or async, to a route: a model name, or an API key."""
@@ -123,17 +127,18 @@ class FakePolicy(App):
             asked = request if path == request.path else replace(request, path=path)
             return await self.find(asked)(asked)
         except HttpRefusal as refused:
-            where = f"{request.method} {request.path}: " if refused.status in {404, 405} else ""
-            return _error(refused.status, refused.detail, refused.headers, where=where)
+            where, served = "", ""
+            if refused.status in {HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED}:
+                where = f"{request.method} {request.path}: "
+                served = f"; this policy serves {', '.join(path for _, path in self.handlers if path not in PROBES)}"
+            return _error(refused.status, refused.detail, refused.headers, where=where, served=served)
         except Exception as error:
             log.exception("%s %s failed", request.method, request.path)
             return _error(500, repr(error))
 
     async def _complete(self, request: HttpRequest) -> HttpReply:
-        api = PATHS[request.path.removeprefix("/v1")]
-        body = json_body(request)
-        if not isinstance(body, dict):
-            raise HttpRefusal(400, "the request is no JSON object")
+        shape = SHAPES[request.path]
+        api, body = shape.api, _object(request)
         if why := refused_value(api, body):
             raise HttpRefusal(400, why)
         key = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
@@ -141,14 +146,18 @@ class FakePolicy(App):
         route = self.routes.find(asked.model, key)
         if route is None and len(self.routes):
             self.calls.add(PolicyCall(api, request.body, "", 409))
-            raise HttpRefusal(409, f"no active rollout is named {asked.model!r}")
-        counted = counted_turns(asked, self.tokenizer) if b"prompt_token_ids" in request.body else 0
-        asked = PolicyRequest(api, body, key, route.name if route else "", counted)
-        turn, reply = await self._answer(asked, route.policy if route else self.default)
+            named = f"{', '.join(sorted(self.routes.names)):.200}"
+            raise HttpRefusal(409, f"no active rollout is named {asked.model!r:.100}; there are {named}")
+        asked = replace(asked, route=route.name if route else "", raw=raw_prompt(api, body, self.tokenizer))
+        if asked.raw or b"prompt_token_ids" in request.body:
+            asked = replace(asked, counted=counted_turns(asked, self.tokenizer))
+        turn, reply = await self._answer(asked, route.policy if route else self.default, shape)
         self.calls.add(PolicyCall(api, request.body, asked.route, reply.status, turn))
         return reply
 
-    async def _answer(self, asked: PolicyRequest, policy: Policy) -> tuple[tuple[Any, ...], HttpReply]:
+    async def _answer(
+        self, asked: PolicyRequest, policy: Policy, shape: AnswerShape
+    ) -> tuple[tuple[Any, ...], HttpReply]:
         faults = self.faults.strike(asked) if asked.step < self.max_turns else []
         if delay := self.faults.delay(faults):
             await asyncio.sleep(delay)
@@ -159,47 +168,54 @@ class FakePolicy(App):
         turn = distorted(await turn_by(ending(policy, self.max_turns), asked), faults)
         kinds = frozenset(fault.kind for fault in faults)
         answer = PolicyAnswer.of(asked, turn, self.tokenizer, self.made, token_fields=self.token_fields, kinds=kinds)
-        return turn, _rendered(answer, kinds)
+        return turn, _rendered(answer, shape, kinds)
 
     async def _models(self, _: HttpRequest) -> HttpReply:
         names = self.routes.names or ("mock",)
-        models = [{"id": name, "object": "model", "created": 0, "owned_by": "gym-mocks"} for name in names]
+        models = [
+            {"id": name, "object": "model", "created": 0, "owned_by": "gym-mocks", "max_model_len": MAX_LENGTH}
+            for name in names
+        ]
         return HttpReply.json({"object": "list", "data": models})
 
     async def _tokenize(self, request: HttpRequest) -> HttpReply:
-        body = json_body(request)
-        if not isinstance(body, dict):
-            raise HttpRefusal(400, "the request is no JSON object")
+        body = _object(request)
         prompt = body.get("prompt")
         if isinstance(prompt, str):
             tokens = list(self.tokenizer.text(prompt))
         else:
             opened = body.get("add_generation_prompt", True) is not False
             tokens = prompt_tokens(PolicyRequest("chat", body), self.tokenizer, open_turn=opened)
-        return HttpReply.json({"count": len(tokens), "max_model_len": 131_072, "tokens": tokens})
+        return HttpReply.json({"count": len(tokens), "max_model_len": MAX_LENGTH, "tokens": tokens})
+
+    async def _detokenize(self, request: HttpRequest) -> HttpReply:
+        body = _object(request)
+        if not token_ids(body.get("tokens")):
+            raise HttpRefusal(400, "tokens: a list of token ids is expected")
+        return HttpReply.json({"prompt": self.tokenizer.decoded(body["tokens"])})
 
 
-def _rendered(answer: PolicyAnswer, kinds: frozenset[FaultKind]) -> HttpReply:
+def _object(request: HttpRequest) -> dict[str, Any]:
+    """The JSON object of a request's body."""
+    if request.body and not is_json(request.headers.get("content-type", "")):
+        raise HttpRefusal(415, "the request must say Content-Type: application/json")
+    body = json_body(request)
+    if not isinstance(body, dict):
+        raise HttpRefusal(400, "the request is no JSON object")
+    return body
+
+
+def _rendered(answer: PolicyAnswer, shape: AnswerShape, kinds: frozenset[FaultKind]) -> HttpReply:
     if answer.request.body.get("stream"):
-        lines = [*_lines(answer)]
+        lines = [*shape.lines(answer)]
         if "truncate" in kinds:
             return HttpReply(200, _stream(lines[: len(lines) // 2]), EVENT_STREAM)
         return HttpReply(200, _stream(lines, dropped="drop" in kinds), EVENT_STREAM)
-    shapes = {"responses": as_responses.response, "chat": as_chat.completion, "messages": as_messages.message}
-    body = to_json(shapes[answer.request.api](answer))
+    body = to_json(shape.whole(answer))
     if kinds & {"drop", "truncate"}:
         half, headers = body[: len(body) // 2], (("content-type", JSON), ("content-length", str(len(body))))
         return HttpReply(200, _stream([half], dropped=True), headers)
     return HttpReply(200, body[:-1] if "invalid_json" in kinds else body, (("content-type", JSON),))
-
-
-def _lines(answer: PolicyAnswer) -> Iterable[bytes]:
-    if answer.request.api == "chat":
-        yield from (b"data: %b\n\n" % to_json(chunk) for chunk in as_chat.chunks(answer))
-        yield b"data: [DONE]\n\n"
-        return
-    events = (as_responses if answer.request.api == "responses" else as_messages).events(answer)
-    yield from (b"event: %b\ndata: %b\n\n" % (event["type"].encode(), to_json(event)) for event in events)
 
 
 async def _stream(lines: Sequence[bytes], *, dropped: bool = False) -> AsyncIterator[bytes]:
@@ -210,10 +226,12 @@ async def _stream(lines: Sequence[bytes], *, dropped: bool = False) -> AsyncIter
         raise Dropped
 
 
-def _error(status: int, detail: Any, headers: tuple[tuple[str, str], ...] = (), *, where: str = "") -> HttpReply:
+def _error(
+    status: int, detail: Any, headers: tuple[tuple[str, str], ...] = (), *, where: str = "", served: str = ""
+) -> HttpReply:
     kind = "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         kind = "rate_limit_error"
     wrong = [detail] if isinstance(detail, str) else [f"{each['loc'][0]}: {each['msg']}" for each in detail]
-    error = {"message": where + "; ".join(wrong), "type": kind, "param": None, "code": None}
+    error = {"message": where + "; ".join(wrong) + served, "type": kind, "param": None, "code": None}
     return HttpReply.json({"error": error, "detail": detail}, status, headers)

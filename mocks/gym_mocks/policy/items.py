@@ -64,6 +64,14 @@ def raw_call(tool: str, arguments: str) -> ToolCall:
     return ToolCall(tool, arguments)
 
 
+def written(item: TurnItem) -> tuple[str, ...]:
+    """An item as most open models write it, in the parts that are tokenized each for itself: Hermes' and Qwen's form."""
+    if isinstance(item, ToolCall):
+        called = f'{{"name": {json.dumps(item.name)}, "arguments": {item.arguments}}}'
+        return "<tool_call>\n", called, "\n</tool_call>"
+    return ("<think>\n", item.text, "\n</think>\n\n") if isinstance(item, Think) else (item.text,)
+
+
 def turn_of(said: TurnItem | str | Sequence[TurnItem | str]) -> Turn:
     """What a policy returned as a turn: one item, a text, or several of them (calls in parallel).
 

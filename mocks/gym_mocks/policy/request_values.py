@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gym_mocks.policy.conversation import PolicyApi
+from gym_mocks.policy.raw_prompts import single
 
 CHOICES = 128  # OpenAI's own limit of `n`
 
@@ -20,6 +21,16 @@ def _count(value: Any) -> bool:
     return value is None or (isinstance(value, int) and 1 <= value <= CHOICES)
 
 
+def token_ids(value: Any) -> bool:
+    """Whether a value is a list of token ids."""
+    return isinstance(value, list) and all(type(token) is int and token >= 0 for token in value)
+
+
+def _raw_prompt(value: Any) -> bool:
+    prompt = single(value)
+    return isinstance(prompt, str) or (token_ids(prompt) and value != [])
+
+
 # By field: whether its value is answered, and what is said where it is not.
 Fields = dict[str, tuple[Callable[[Any], bool], str]]
 
@@ -27,6 +38,14 @@ EVERY_API: Fields = {
     "model": (lambda value: isinstance(value, str | None), "a name is expected"),
     "stream": (lambda value: isinstance(value, bool | None), "true or false is expected"),
     "tools": (lambda value: not value or _objects(value), "a list of objects is expected"),
+}
+OPTIONS = (lambda value: isinstance(value, dict | None), "an object is expected")
+ENGINE: Fields = {
+    "sampling_params": (
+        lambda value: value is None or (isinstance(value, dict) and _count(value.get("n"))),
+        f"an object is expected, with n from 1 to {CHOICES}",
+    ),
+    "stream": (_none, "not supported here; /v1/completions streams"),
 }
 MESSAGES: Fields = {"messages": (_objects, "a list of objects is expected")}
 # What OpenAI keeps: a policy that keeps nothing would begin the conversation anew.
@@ -40,9 +59,21 @@ OF_API: dict[PolicyApi, Fields] = {
         **MESSAGES,
         "n": (_count, f"1 to {CHOICES} choices are possible"),
         "functions": (_none, "not supported; send tools"),
-        "stream_options": (lambda value: isinstance(value, dict | None), "an object is expected"),
+        "stream_options": OPTIONS,
     },
     "messages": MESSAGES,
+    "completions": {
+        "prompt": (_raw_prompt, "a text or a list of token ids is expected, one in each request"),
+        "n": (_count, f"1 to {CHOICES} choices are possible"),
+        **dict.fromkeys(("echo", "suffix"), (_none, "not supported")),
+        "stream_options": OPTIONS,
+    },
+    "vllm": {"token_ids": (token_ids, "a list of token ids is expected"), **ENGINE},
+    "sglang": {
+        "input_ids": (lambda value: value is None or token_ids(single(value)), "a list of token ids is expected"),
+        "text": (lambda value: isinstance(single(value), str | None), "a text is expected, one in each request"),
+        **ENGINE,
+    },
 }
 
 

@@ -7,7 +7,6 @@ for that turn.
 """
 
 import copy
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from zlib import crc32
 
 from gym_mocks.policy.conversation import PolicyRequest, Prompt, Segment, TokensSeen, ToolResult
-from gym_mocks.policy.items import Think, ToolCall, Turn, TurnItem
+from gym_mocks.policy.items import Think, ToolCall, Turn, TurnItem, written
 
 CHUNK = re.compile(r"\s*\w{1,5}|\s*[^\w\s]|\s+")
 MARKS = ("system", "user", "assistant", "tool", "turn", "think", "call")
@@ -38,6 +37,9 @@ class PretrainedTokenizer(Protocol):
 
     def encode(self, text: str, *, add_special_tokens: bool) -> Sequence[int]:
         """The ids of a text."""
+
+    def decode(self, token_ids: Sequence[int], /) -> str:
+        """The text of ids; asked for only where a client sends ids alone."""
 
 
 #: What a policy's tokens are made by: a vocabulary, as (size, end), or a Hugging Face tokenizer.
@@ -65,6 +67,9 @@ class Tokenizer(Protocol):
 
     def item(self, item: TurnItem) -> list[int]:
         """The tokens of what the policy said, without an end."""
+
+    def decoded(self, tokens: Sequence[int]) -> str:
+        """The text of tokens; of those that stand for none, their ids."""
 
 
 def tokenizer_of(tokens: TokensBy | None) -> Tokenizer:
@@ -105,6 +110,9 @@ class _MadeUp:
             return [self.marks["call"], *self.text(item.name), *self.text(item.arguments)]
         return [*([self.marks["think"]] if isinstance(item, Think) else []), *self.text(item.text)]
 
+    def decoded(self, tokens: Sequence[int]) -> str:
+        return "".join(f"<{token}>" for token in tokens)
+
     def _ids(self, text: str) -> tuple[int, ...]:
         chunks = (crc32(chunk.encode(errors="surrogatepass")) for chunk in CHUNK.findall(text))
         ids = (self._first + number % self._count for number in chunks)
@@ -131,12 +139,10 @@ class _Pretrained:
         return [*self.text(f"<|im_start|>{role}\n"), *self.text(text), *self.text("<|im_end|>\n")]
 
     def item(self, item: TurnItem) -> list[int]:
-        if isinstance(item, ToolCall):
-            called = f'{{"name": {json.dumps(item.name)}, "arguments": {item.arguments}}}'
-            return [*self.text("<tool_call>\n"), *self.text(called), *self.text("\n</tool_call>")]
-        if isinstance(item, Think):
-            return [*self.text("<think>\n"), *self.text(item.text), *self.text("\n</think>\n\n")]
-        return [*self.text(item.text)]
+        return [token for part in written(item) for token in self.text(part)]
+
+    def decoded(self, tokens: Sequence[int]) -> str:
+        return self._tokenizer.decode(tokens)
 
     def _ids(self, text: str) -> tuple[int, ...]:
         whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # no tokenizer takes half a pair
@@ -193,6 +199,8 @@ class TokenFields:
 
 def prompt_tokens(request: PolicyRequest, tokenizer: Tokenizer, *, open_turn: bool = True) -> list[int]:
     """The tokens of a conversation, up to where the policy's next turn begins."""
+    if request.raw is not None:
+        return list(request.raw.tokens)
     segments = request.segments
     known = max((i for i, segment in enumerate(segments) if isinstance(segment, TokensSeen)), default=-1)
     tokens = [token for name in request.tools for token in tokenizer.text(name)] if known < 0 else []
@@ -203,6 +211,8 @@ def prompt_tokens(request: PolicyRequest, tokenizer: Tokenizer, *, open_turn: bo
 
 def counted_turns(request: PolicyRequest, tokenizer: Tokenizer) -> int:
     """How many turns the tokens hold that came with a conversation."""
+    if request.raw is not None:
+        return request.raw.turns
     seen = next((each for each in reversed(request.segments) if isinstance(each, TokensSeen)), None)
     if seen is None:
         return 0

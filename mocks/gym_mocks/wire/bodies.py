@@ -29,7 +29,7 @@ def json_body(request: HttpRequest) -> Any:
     """
     if not request.body:
         raise HttpRefusal(422, [{"type": "missing", "loc": ["body"], "msg": "Field required", "input": None}])
-    if not _is_json(request.headers.get("content-type", "")):
+    if not is_json(request.headers.get("content-type", "")):
         raise HttpRefusal(422, [not_an_object(request.body.decode(errors="replace"))])
     try:
         return DECODER.decode(request.body.decode(json.detect_encoding(request.body), "surrogatepass"))
@@ -46,7 +46,8 @@ def not_an_object(value: Any) -> dict[str, Any]:
     return {"type": "model_attributes_type", "loc": ["body"], "msg": message, "input": value}
 
 
-def _is_json(content_type: str) -> bool:
+def is_json(content_type: str) -> bool:
+    """Whether a content type is JSON's, or that of a format made of JSON."""
     kind, _, subtype = content_type.partition(";")[0].strip().lower().partition("/")
     return kind == "application" and (subtype == "json" or subtype.endswith("+json"))
 

@@ -1,0 +1,100 @@
+"""An answer in the shapes of inference engines, which continue a text or token ids.
+
+OpenAI's `/v1/completions` (OpenAI SDK: `openai.types.Completion`), with vLLM's `return_token_ids`; vLLM's
+`/inference/v1/generate` (vllm/entrypoints/serve/disagg/protocol.py of 0.20), which Verifiers, prime-rl and SkyRL ask;
+SGLang's `/generate` (sglang/srt/managers/io_struct.py of 0.5), which slime and AReaL ask.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from gym_mocks.policy.answer import PolicyAnswer, pieces
+from gym_mocks.policy.items import written
+
+
+def completion(answer: PolicyAnswer) -> dict[str, Any]:
+    """The reply of `/v1/completions` as one object."""
+    choice = {"text": _text(answer)} | _closing(answer)
+    choices = [{"index": index} | choice for index in range(answer.count)]
+    return _envelope(answer) | {"choices": choices, "usage": _usage(answer)}
+
+
+def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
+    """The same as the chunks of a stream; the last of a choice has its tokens and log probabilities."""
+    envelope = _envelope(answer)
+    for index in range(answer.count):
+        for piece in pieces(_text(answer)):
+            yield envelope | {"choices": [{"index": index, "text": piece, "finish_reason": None, "logprobs": None}]}
+        yield envelope | {"choices": [{"index": index, "text": ""} | _closing(answer)]}
+    if answer.wants_usage:
+        yield envelope | {"choices": [], "usage": _usage(answer)}
+
+
+def vllm_generation(answer: PolicyAnswer) -> dict[str, Any]:
+    """The reply of vLLM's `/inference/v1/generate`."""
+    content: list[dict[str, Any]] = [
+        {"token": f"token_id:{token}", "logprob": probability, "bytes": None, "top_logprobs": []}
+        for token, probability in answer.log_probs
+    ]
+    choice = {
+        "finish_reason": "length" if answer.cut else "stop",
+        "token_ids": answer.tokens.generation,
+        "logprobs": None if answer.sampling.get("logprobs") is None else {"content": content},
+    }
+    choices = [{"index": index} | choice for index in range(answer.count)]
+    asked = {"prompt_token_ids": answer.tokens.prompt} if answer.request.body.get("return_token_ids") else {}
+    return {"request_id": answer.id("gen"), "choices": choices, "prompt_logprobs": None} | asked
+
+
+def sglang_generation(answer: PolicyAnswer) -> dict[str, Any] | list[dict[str, Any]]:
+    """The reply of SGLang's `/generate`; a list where several are asked for."""
+    said = answer.tokens.generation
+    ended = (
+        {"type": "length", "length": len(said)}
+        if answer.cut
+        else {"type": "stop", "matched": said[-1] if said else None}
+    )
+    meta: dict[str, Any] = {
+        "id": answer.id("gen"),
+        "finish_reason": ended,
+        "prompt_tokens": len(answer.tokens.prompt),
+        "completion_tokens": len(said),
+        "cached_tokens": 0,
+        "weight_version": "default",
+    }
+    if answer.request.body.get("return_logprob"):
+        meta["output_token_logprobs"] = [[probability, token, None] for token, probability in answer.log_probs]
+    reply = {"text": _text(answer), "output_ids": said, "meta_info": meta}
+    return reply if answer.count == 1 else [reply] * answer.count
+
+
+def _text(answer: PolicyAnswer) -> str:
+    return "".join(part for item in answer.turn for part in written(item))
+
+
+def _closing(answer: PolicyAnswer) -> dict[str, Any]:
+    """What a choice says when it is at its end."""
+    asked = answer.request.body
+    ids = {"token_ids": answer.tokens.generation, "prompt_token_ids": answer.tokens.prompt}
+    return {
+        "finish_reason": "length" if answer.cut else "stop",
+        "logprobs": None if asked.get("logprobs") is None else _log_probs(answer),
+    } | (ids if asked.get("return_token_ids") else {})
+
+
+def _log_probs(answer: PolicyAnswer) -> dict[str, Any]:
+    named = [(answer.token_name(token), probability) for token, probability in answer.log_probs]
+    return {
+        "tokens": [name for name, _ in named],
+        "token_logprobs": [probability for _, probability in named],
+        "top_logprobs": [{name: probability} for name, probability in named],
+    }
+
+
+def _envelope(answer: PolicyAnswer) -> dict[str, Any]:
+    return {"id": answer.id("cmpl"), "object": "text_completion", "created": answer.created, "model": answer.model}
+
+
+def _usage(answer: PolicyAnswer) -> dict[str, Any]:
+    read, said = len(answer.tokens.prompt), len(answer.tokens.generation) * answer.count
+    return {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}
