@@ -124,14 +124,14 @@ async def _compared(
     return None
 
 
-async def differ_each_time(trial: Trial, tried: Run[D], control: Run[Any], at_once: int) -> D | None:
-    """How the trials differ, where they do so nearly each time, and chance is excluded; else None.
-
-    For runs that take long because they wait: 17 of each, so many at once, in an order that is drawn.
-    """
+async def waiting_beyond_chance(
+    trial: Trial, tried: Run[D], control: Run[Any], at_once: int, looks: Sequence[Look] = SEVENTEEN
+) -> D | None:
+    """The same for runs that take long because they wait: so many at once, in an order that is drawn."""
+    if trial.shrinking:
+        return await _one(trial, tried)
     trial.tried.comparisons += 1
-    comparison = Comparison(trial.tried.comparisons, SEVENTEEN)
-    forms = comparison.order()
+    comparison = Comparison(trial.tried.comparisons, looks)
     found: list[D] = []
 
     async def run(*, tries: bool) -> bool:
@@ -142,7 +142,9 @@ async def differ_each_time(trial: Trial, tried: Run[D], control: Run[Any], at_on
             trial.channel.exchanges[:] = channel.exchanges
         return difference is not None
 
-    comparison.record(forms, await beside([partial(run, tries=form) for form in forms], at_once))
+    while comparison.decision is Decision.OPEN:
+        forms = comparison.order()
+        comparison.record(forms, await beside([partial(run, tries=form) for form in forms], at_once))
     return found[-1] if comparison.decision is Decision.DIFFERENT else None
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import accumulate, compress
 
-from gym_conformance.checks.chance import beyond_chance
+from gym_conformance.checks.chance import beyond_chance, waiting_beyond_chance
 from gym_conformance.checks.check import Level
 from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
@@ -24,10 +24,11 @@ from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.session.channel import Channel
+from gym_conformance.session.channel import Channel, apart
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request, reply_of
-from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside, run_schedule
+from gym_conformance.trajectories.evidence import LOOKS
+from gym_conformance.trajectories.execute import TrajectoryRun, beside, run_schedule
 from gym_conformance.trajectories.first import around, at_once, side_by_side
 from gym_conformance.trajectories.generate import Knowledge, crowded, interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome
@@ -61,6 +62,9 @@ _OWN_COPY = (
 
 #: Seconds after a write in which it may still come to other replicas.
 COPIED = 1.0
+
+#: Sessions that read around a write beside each other, and requests that each may have under way.
+_READ_BACK, _READS = 17, 12
 
 #: Runs over one warm connection.
 _WARM = 3
@@ -246,6 +250,58 @@ async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
     await expect_isolated(trial, schedule)
 
 
+async def _read_around_writes(trial: Trial, knowledge: Knowledge) -> None:
+    """What is read many times around a write."""
+    await _expect_read_back(trial, [each for each in map(ReadBack.of, reading_back(knowledge)) if each])
+
+
+async def _read_back(trial: Trial, channel: Channel, read_back: ReadBack, *, fresh: bool) -> Difference | None:
+    """How one session's reads after its write do not agree, several at once, a while later.
+
+    Each is made over a connection of its own, or else over those that were read over before the write, too: the
+    session's own, since other sessions that wait beside it read as well.
+    """
+    async with apart(trial.gym.endpoint) as own:
+        through = Channel(trial.gym.endpoint, fresh=True) if fresh else own
+        through.exchanges = channel.exchanges
+        rollout = TrajectoryRun(trial.gym, through, read_back.trajectory, CookieHabit.KEEPING)
+        for _step in range(read_back.prefix):
+            await rollout.step()
+
+        async def answers(calls: Sequence[Call]) -> list[StepOutcome]:
+            sent = [Call(call.name, rollout.arguments(call)) for call in calls]
+            came = await asyncio.gather(*map(rollout.session.call, sent))
+            steps = [StepOutcome.of_call(call, reply_of(each)) for call, each in zip(sent, came, strict=True)]
+            rollout.replies += [step.body for step in steps]
+            return steps
+
+        before = await answers(read_back.before)
+        write = read_back.trajectory.calls[read_back.write]
+        said = rollout.arguments(write)
+        if read_back.written:
+            await answers([write])
+        await asyncio.sleep(COPIED)
+        return read_back.torn(said, before, await answers(read_back.after))
+
+
+async def _expect_read_back(trial: Trial, read_backs: Sequence[ReadBack]) -> None:
+    """Require that no read answers as before the write any more, once what was written must have arrived everywhere."""
+    at_once = (await knowledge_of(trial)).beside(min(_READ_BACK, max(1, trial.gym.endpoint.in_flight // _READS)))
+    for fresh in (True, False):
+        tries = [partial(_read_back, trial, read_back=each, fresh=fresh) for each in read_backs]
+        torn = await beside([partial(tried, Channel(trial.gym.endpoint)) for tried in tries], at_once)
+        for read_back, tried in compress(zip(read_backs, tries, strict=True), torn):
+            control = partial(_read_back, trial, read_back=read_back.quiet, fresh=fresh)
+            if found := await waiting_beyond_chance(trial, tried, control, at_once, LOOKS):
+                trial.schedule = Schedule((read_back.trajectory,))
+                raise Violation(
+                    f"{found.step} answers {found.actual!r} to every client after the call before it",
+                    f"{found.actual!r} to some, and {found.expected!r} to others, as before that call",
+                    _OWN_COPY,
+                    Cause.SEPARATE_PROCESSES,
+                )
+
+
 @property_check(
     "isolation-two-clients",
     Level.MUST,
@@ -253,6 +309,7 @@ async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
     why="the tools may be called by one program and the reward requested by another; they must see one state.",
     needs=_NEEDS,
     examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
+    before=_read_around_writes,
 )
 async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory whose steps two clients take in turn, both with the seed's cookie.
@@ -266,9 +323,9 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     trajectory = schedule.trajectories[0]
 
     async def taken_in_turn(channel: Channel) -> Outcome:
-        apart = Channel(trial.gym.endpoint, fresh=True)
-        apart.exchanges = channel.exchanges
-        rollout = TrajectoryRun(trial.gym, apart, trajectory, CookieHabit.KEEPING)
+        fresh = Channel(trial.gym.endpoint, fresh=True)
+        fresh.exchanges = channel.exchanges
+        rollout = TrajectoryRun(trial.gym, fresh, trajectory, CookieHabit.KEEPING)
         await _among_others(trial.gym, rollout)
         sessions = [rollout.session, rollout.session.shared()]
         for step in range(1, trajectory.steps):
@@ -277,8 +334,7 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
         return rollout.outcome
 
     if read_back := ReadBack.of(trajectory):
-        for fresh in (True, False):
-            await _expect_read_back(trial, read_back, fresh=fresh)
+        await _expect_read_back(trial, [read_back])
         return
     solo = Solo(trial, trajectory)
     if any(is_crash(step.status) for step in (await solo.outcome()).steps):
@@ -296,68 +352,6 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
             hint, cause = _IN_COOKIE, Cause.LOST_SESSION
         expected = f"{difference.step} answers {difference.expected!r}, as with one client"
         raise Violation(expected, f"{difference.actual!r}", hint, cause)
-
-
-async def _read_back(
-    trial: Trial, channel: Channel, read_back: ReadBack, *, fresh: bool, pause: float = 0
-) -> Difference | None:
-    """How one session's reads after its write do not agree, several at once.
-
-    Each is made over a connection of its own, or else over those that were read over before the write, too.
-    """
-    apart = Channel(trial.gym.endpoint, fresh=fresh)
-    apart.exchanges = channel.exchanges
-    rollout = TrajectoryRun(trial.gym, apart, read_back.trajectory, CookieHabit.KEEPING)
-    for _step in range(read_back.prefix):
-        await rollout.step()
-
-    async def answers(calls: Sequence[Call]) -> list[StepOutcome]:
-        sent = [Call(call.name, rollout.arguments(call)) for call in calls]
-        came = await asyncio.gather(*map(rollout.session.call, sent))
-        steps = [StepOutcome.of_call(call, reply_of(each)) for call, each in zip(sent, came, strict=True)]
-        rollout.replies += [step.body for step in steps]
-        return steps
-
-    before = await answers(read_back.before)
-    write = read_back.trajectory.calls[read_back.write]
-    said = rollout.arguments(write)
-    if read_back.written:
-        await answers([write])
-    await asyncio.sleep(pause)
-    return read_back.torn(said, before, await answers(read_back.after))
-
-
-async def _expect_read_back(trial: Trial, read_back: ReadBack, *, fresh: bool) -> None:
-    """Require that no read answers as before the write any more, once what was written must have arrived everywhere."""
-
-    async def tried(channel: Channel) -> Difference | None:
-        return await _read_back(trial, channel, read_back, fresh=fresh, pause=COPIED)
-
-    async def control(channel: Channel) -> Difference | None:
-        return await _read_back(trial, channel, read_back.quiet, fresh=fresh, pause=COPIED)
-
-    if await tried(trial.channel) and (found := await beyond_chance(trial, tried, control)):
-        trial.schedule = Schedule((read_back.trajectory,))
-        raise Violation(
-            f"{found.step} answers {found.actual!r} to every client after the call before it",
-            f"{found.actual!r} to some, and {found.expected!r} to others, as before that call",
-            _OWN_COPY,
-            Cause.SEPARATE_PROCESSES,
-        )
-
-
-async def _two_clients(trial: Trial, subject: object) -> None:
-    """What is read many times around a write, before any trajectory is searched that tells otherwise."""
-    knowledge = await knowledge_of(trial)
-    found = [each for each in map(ReadBack.of, reading_back(knowledge)) if each]
-    for fresh in (True, False):
-        once = [partial(_read_back, trial, Channel(trial.gym.endpoint), each, fresh=fresh) for each in found]
-        for each in compress(found, await beside(once, knowledge.beside(FEW))):
-            await _expect_read_back(trial, each, fresh=fresh)
-    await _searched(trial, subject)
-
-
-_searched, isolation_two_clients = isolation_two_clients.body, replace(isolation_two_clients, body=_two_clients)
 
 
 async def _among_others(gym: Gym, rollout: TrajectoryRun) -> None:

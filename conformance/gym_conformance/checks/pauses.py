@@ -8,7 +8,7 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from gym_conformance.checks.chance import differ_each_time
+from gym_conformance.checks.chance import waiting_beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER
@@ -20,6 +20,8 @@ from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.before_and_after import RUNS
+from gym_conformance.trajectories.evidence import CHANCE, SEVENTEEN, chance_of
+from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.waiting import Waiting
@@ -53,6 +55,8 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     keeping = _Keeping(trial, waiting[0].rollout.trajectory)
     lost = [each.habit for each in waiting if await keeping.loses(await each.rollout.finish())]
     for habit in lost:
+        if await keeping.lost_anyway(habit):
+            continue
         for pause in (each for each in _PAUSES if each < longest):
             if difference := await keeping.lost_by(pause, habit):
                 raise Violation(
@@ -90,16 +94,22 @@ class _Keeping:
         strange = any(next(differences(one, outcome, self._solo.mask), None) is None for one in self._strangers)
         return self._solo.told_from(outcome) if fails or strange else None
 
+    async def lost_anyway(self, habit: CookieHabit) -> bool:
+        """Whether so many sessions are lost without a pause that none could be known to be lost by one."""
+        [look] = SEVENTEEN
+        tries = [partial(self._lost, Channel(self._trial.gym.endpoint), habit, 0) for _ in range(look.controls)]
+        lost = [each for each in await beside(tries, look.controls) if each]
+        return chance_of([(look, look.trials, len(lost))]) > CHANCE
+
     async def lost_by(self, pause: float, habit: CookieHabit) -> Difference | None:
         """How sessions are lost that pause for so long, chance excluded."""
+        paused, at_once = (partial(self._lost, habit=habit, seconds=seconds) for seconds in (pause, 0))
+        return await waiting_beyond_chance(self._trial, paused, at_once, 2 * RUNS)
 
-        async def one(channel: Channel, *, seconds: float) -> Difference | None:
-            waiting = await Waiting.begun(self._trial.gym, channel, self._trajectory, habit)
-            await asyncio.sleep(seconds)
-            return await self.loses(await waiting.rollout.finish())
-
-        paused, at_once = partial(one, seconds=pause), partial(one, seconds=0)
-        return await differ_each_time(self._trial, paused, at_once, 2 * RUNS)
+    async def _lost(self, channel: Channel, habit: CookieHabit, seconds: float) -> Difference | None:
+        waiting = await Waiting.begun(self._trial.gym, channel, self._trajectory, habit)
+        await asyncio.sleep(seconds)
+        return await self.loses(await waiting.rollout.finish())
 
     async def _stranger(self, *, seeded: bool) -> Outcome:
         """What comes where another session, or none, takes over."""

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -249,6 +249,7 @@ def property_check(
     why: str,
     examples: Callable[[Knowledge], SearchStrategy[Schedule]],
     first: Callable[[Knowledge], list[Schedule]] = known_alone,
+    before: Callable[[Trial, Knowledge], Awaitable[None]] | None = None,
     needs: Iterable[Need] = (),
     together: bool = True,
     deep: bool = False,
@@ -257,16 +258,18 @@ def property_check(
 ) -> Callable[[Attempt], Check]:
     """Make the decorated function, which tries one schedule, a check over many of them.
 
-    `first` makes the examples that are tried before any is drawn, whatever they cost. `together` says that several may
-    be tried at once: not where other sessions are what is being tested. `deep` says that its faults may take many examples
-    to reach: its search goes on for longer where nothing new comes. `weight` says how many examples of other properties one
-    of this stands for, because it takes as many sessions: so many fewer are drawn.
+    `before` tries what needs no search. `first` makes the examples that are tried before any is drawn, whatever they cost.
+    `together` says that several may be tried at once: not where other sessions are what is being tested. `deep` says that
+    its faults may take many examples to reach: its search goes on for longer where nothing new comes. `weight` says how
+    many examples of other properties one of this stands for, because it takes as many sessions: so many fewer are drawn.
     """
 
     def declare(attempt: Attempt) -> Check:
         async def body(trial: Trial, _: object) -> None:
             attempts = _Attempts(attempt, trial)
             knowledge = await knowledge_of(trial)
+            if before:
+                await before(trial, knowledge)
             size = knowledge.beside(_TOGETHER) if together else 1
             batches = _batches(examples(knowledge), size)
             search = trial.settings.search.divided(size * weight)

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import compress, cycle, islice
 from typing import Final
 
-from gym_conformance.checks.chance import differ_each_time
+from gym_conformance.checks.chance import waiting_beyond_chance
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
@@ -115,7 +115,9 @@ async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
         return next((one for one in found if not masked(one.place, mask)), None)
 
     if await differs(Channel(trial.gym.endpoint), early=True) and (
-        found := await differ_each_time(trial, partial(differs, early=True), partial(differs, early=False), 2 * FEW)
+        found := await waiting_beyond_chance(
+            trial, partial(differs, early=True), partial(differs, early=False), 2 * FEW
+        )
     ):
         trial.schedule = Schedule((read.trajectory,))
         raise Violation(

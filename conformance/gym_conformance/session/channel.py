@@ -4,7 +4,8 @@ import asyncio
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -159,7 +160,7 @@ class Endpoint:
         """
         return self._bytes.written(request)
 
-    async def carry(self, request: Request, *, fresh: bool) -> Reply:
+    async def carry(self, request: Request, *, fresh: bool, over: Sender | None = None) -> Reply:
         """Send a request as soon as fewer than `in_flight` others are under way, and count it.
 
         Where requests or the server's replies are large, only so many at once as fit in memory.
@@ -179,7 +180,7 @@ class Endpoint:
         self._since = self._since if under_way else time.monotonic()
         self._under_way += 1
         try:
-            reply = await self.transport.send(request.method, self._bytes.written(request), fresh=fresh)
+            reply = await (over or self.transport).send(request.method, self._bytes.written(request), fresh=fresh)
         except ServerFault as fault:
             if fault.fault is Fault.OVERSIZED:
                 self._largest = BODY_LIMIT
@@ -221,12 +222,15 @@ class Channel:
     """Sends requests and records every exchange.
 
     Connections are kept and shared by all channels, last in, first out, so that requests one after another reach one
-    worker of a server that has several. Each request of a `fresh` channel has a connection of its own. Each waits for
-    `pause` seconds before it is sent. `sent` counts them.
+    worker of a server that has several. Each request of a `fresh` channel has a connection of its own; one `over` a
+    transport shares that one's. Each waits for `pause` seconds before it is sent. `sent` counts them.
     """
 
-    def __init__(self, endpoint: Endpoint, *, fresh: bool = False, pause: float = 0.0) -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, fresh: bool = False, pause: float = 0.0, over: Sender | None = None
+    ) -> None:
         self.endpoint = endpoint
+        self._over = over
         self._fresh = fresh
         self._pause = pause
         self.exchanges: list[Exchange] = []
@@ -350,4 +354,11 @@ class Channel:
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline.
         """
-        return self.endpoint.carry(request, fresh=self._fresh)
+        return self.endpoint.carry(request, fresh=self._fresh, over=self._over)
+
+
+@asynccontextmanager
+async def apart(endpoint: Endpoint) -> AsyncIterator[Channel]:
+    """A channel that keeps connections of its own, until the block ends."""
+    async with Transport(httpx.URL(endpoint.url), deadline=endpoint.timeout) as transport:
+        yield Channel(endpoint, over=transport)

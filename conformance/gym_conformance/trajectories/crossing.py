@@ -34,21 +34,22 @@ def with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
 
 def _combined(trajectory: Trajectory, call: Call) -> Iterator[Call]:
     """The call with each combination of values, those of the argument with the fewest in turn last."""
-    said = {key: _said(trajectory, key, value) for key, value in call.arguments.items()} if _named(call) else {}
+    said = {key: _said(trajectory, key, value) for key, value in _arguments(call).items()}
     several = sorted((key for key in said if len(said[key]) > 1), key=lambda key: len(said[key]))
     for values in islice(product(*(said[key] for key in several)), 2 * _CALLS) if several else ():
         yield Call(call.name, {**call.arguments, **dict(zip(several, values, strict=True))})
 
 
-def _named(call: Call) -> bool:
-    return isinstance(call.arguments, dict)
+def _arguments(call: Call) -> dict[str, Any]:
+    """By their names; none where they are no object."""
+    return call.arguments if isinstance(call.arguments, dict) else {}
 
 
 def _said(trajectory: Trajectory, key: str, value: Any) -> list[Any]:
     """The texts, numbers and returned values that stand under such a name, the call's own first."""
     found = [value]
     for call in trajectory.calls:
-        for name, other in call.arguments.items() if _named(call) else ():
+        for name, other in _arguments(call).items():
             alike = type(other) is type(value) and (isinstance(other, str | int) or is_reference(other))
             if named_alike(key, name) and alike and other not in found:
                 found.append(other)
