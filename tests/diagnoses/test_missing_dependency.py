@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gym_conformance.checks.launched import Launched
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.diagnoses.diagnosis import Missing
 from gym_conformance.diagnoses.missing_dependency import missing
@@ -222,7 +223,10 @@ def test_a_traceback_of_an_earlier_trial_excuses_nothing() -> None:
         return lambda: printed[since:]
 
     (check,) = (one for one in CHECKS if one.id == "verify-degenerate")
-    with serve(Silent()) as url, closing(Run(url, Options(url=url), dataset(), listen=listen)) as run:
+    with (
+        serve(Silent()) as url,
+        closing(Run(url, Options(url=url), dataset(), launched=Launched(listen=listen))) as run,
+    ):
         told = {finding.subject: finding.verdict for finding in run.judge(check)}
     assert told["empty output"] is Verdict.UNTESTABLE
     assert told["refusal"] is Verdict.FAIL

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks.launched import JudgeModels
+from gym_conformance.checks.launched import JudgeModels, Launched
 from gym_conformance.checks.registry import CHECKS, JUDGE_MODELS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
@@ -74,7 +74,7 @@ class _Waits(_Judged):
 
 def _judge(server: ReferenceServer, judge_models: JudgeModels | None) -> dict[str, Any]:
     with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=6.0), dataset(), judge_models=judge_models)
+        run = Run(url, Options(url=url, timeout=6.0), dataset(), launched=Launched(judge_models=judge_models))
         try:
             return {check.id: run.judge(check) for check in OF_JUDGE_MODELS}
         finally:
@@ -141,7 +141,12 @@ def test_without_a_judge_it_does_not_apply(mocks: MockPeers) -> None:
 
 def _found(server: ReferenceServer, mocks: MockPeers, check: str) -> list[Finding]:
     with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=6.0), dataset(), judge_models=JudgeModels(("judge",), mocks))
+        run = Run(
+            url,
+            Options(url=url, timeout=6.0),
+            dataset(),
+            launched=Launched(judge_models=JudgeModels(("judge",), mocks)),
+        )
         try:
             return run.judge(next(one for one in (*CHECKS, *OF_JUDGE_MODELS) if one.id == check))
         finally:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from gym_conformance.calibration.prompt_places import VerdictWords, parts_of, verdicts
-from gym_conformance.checks.launched import JudgeModels
+from gym_conformance.checks.launched import JudgeModels, Launched
 from gym_conformance.checks.registry import JUDGE_MODELS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
@@ -97,7 +97,7 @@ def mocks() -> Iterator[MockPeers]:
 
 def judge(mocks: MockPeers, asks: Asks, reads: Reads) -> dict[str, list[Finding]]:
     with serve(Judged(mocks, asks, reads)) as url:
-        run = Run(url, Options(url=url), quizzed(), judge_models=JudgeModels(("judge",), mocks))
+        run = Run(url, Options(url=url), quizzed(), launched=Launched(judge_models=JudgeModels(("judge",), mocks)))
         try:
             return {check.id: run.judge(check) for check in OF_PROMPTS}
         finally:

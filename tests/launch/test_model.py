@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.launched import JudgeModels
+from gym_conformance.checks.launched import JudgeModels, Launched
 from gym_conformance.checks.registry import JUDGE_MODELS
 from gym_conformance.checks.run import run_isolation
 from gym_conformance.findings import Finding, Verdict
@@ -111,7 +111,7 @@ class _Nulls(_Relaying):
 
 def _judge(server: Playing, judge_models: JudgeModels | None) -> dict[str, list[Finding]]:
     with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=1.0), unrecorded(), judge_models=judge_models)
+        run = Run(url, Options(url=url, timeout=1.0), unrecorded(), launched=Launched(judge_models=judge_models))
         try:
             return {check.id: run.judge(check) for check in OF_MODELS}
         finally:

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gym_conformance.checks.launched import Launched
 from gym_conformance.checks.registry import CHECKS, OUTSIDE
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
@@ -147,7 +148,7 @@ def test_a_twin_fails_exactly_its_own(
     server: Callable[[MockPeers], ReferenceServer], fails: set[str], passes: set[str], mocks: MockPeers
 ) -> None:
     with serve(server(mocks)) as url:
-        run = Run(url, Options(url=url, timeout=30.0), dataset(), outside=mocks)
+        run = Run(url, Options(url=url, timeout=30.0), dataset(), launched=Launched(outside=mocks))
         try:
             found = {check.id: run.judge(check) for check in OUTSIDE}
         finally:
@@ -168,7 +169,7 @@ class _GivesUp(_Searches):
 def test_a_crash_while_other_hosts_are_down_is_no_violation_of_other_rules(mocks: MockPeers) -> None:
     scores = next(check for check in CHECKS if check.id == "verify-scores-rows")
     with serve(_GivesUp(mocks)) as url:
-        run = Run(url, Options(url=url, timeout=30.0), dataset(), outside=mocks)
+        run = Run(url, Options(url=url, timeout=30.0), dataset(), launched=Launched(outside=mocks))
         try:
             found = run.judge(scores)
         finally:
@@ -179,7 +180,12 @@ def test_a_crash_while_other_hosts_are_down_is_no_violation_of_other_rules(mocks
 
 def test_what_is_made_up_is_said(mocks: MockPeers) -> None:
     with serve(_AsksNobody(mocks)) as url:
-        run = Run(url, Options(url=url, timeout=30.0), dataset(), outside=mocks, made_up=("search_api_key",))
+        run = Run(
+            url,
+            Options(url=url, timeout=30.0),
+            dataset(),
+            launched=Launched(outside=mocks, made_up=("search_api_key",)),
+        )
         try:
             [found] = run.judge(OUTSIDE[-1])
         finally:

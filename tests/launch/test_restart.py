@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from gym_conformance.checks.earlier import isolation_earlier
+from gym_conformance.checks.launched import Launched
 from gym_conformance.checks.repeat import repeat_recorded
 from gym_conformance.checks.restart import restart_session
 from gym_conformance.findings import Cause, Finding, Verdict
@@ -178,7 +179,7 @@ def _launched(folder: Path, source: str, profile: Profile) -> Iterator[Run]:
     (folder / "drill.py").write_text(_IMPORTS + source)
     with LaunchedServer(Launch(Env("drill", folder, "drill:app"), NOBODY, deadline=60.0)) as server:
         options = Options(url=server.url, profile=profile)
-        run = Run(server.url, options, dataset(), relaunch=Relaunching(server, options))
+        run = Run(server.url, options, dataset(), launched=Launched(relaunch=Relaunching(server, options)))
         try:
             yield run
         finally:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gym_conformance.checks.launched import Launched
 from gym_conformance.checks.registry import LAUNCHED
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
@@ -183,7 +184,7 @@ def test_a_twin_fails_exactly_its_own(
     server: Callable[[MockPeers], ReferenceServer], fails: set[str], passes: set[str], mocks: MockPeers
 ) -> None:
     with serve(server(mocks)) as url:
-        run = Run(url, Options(url=url, timeout=60.0), dataset(), sandboxes=mocks)
+        run = Run(url, Options(url=url, timeout=60.0), dataset(), launched=Launched(sandboxes=mocks))
         try:
             found = {check.id: run.judge(check) for check in OF_SANDBOXES}
         finally:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.checks.launched import JudgeModels
+from gym_conformance.checks.launched import JudgeModels, Launched
 from gym_conformance.checks.registry import CHECKS, JUDGE_MODELS
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict
@@ -50,7 +50,7 @@ def test_what_is_found(
         launch = Launch(env, mocks.addresses, gym_python, limit)
         server = started.enter_context(LaunchedServer(launch))
         options = Options(url=server.url, timeout=_CLIENT)
-        run = Run(server.url, options, Dataset(), judge_models=JudgeModels(launch.models, mocks))
+        run = Run(server.url, options, Dataset(), launched=Launched(judge_models=JudgeModels(launch.models, mocks)))
         started.callback(run.close)
         findings = {check.id: run.judge(check) for check in judged}
     assert run.target()["kind"] == "environment server"

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from gym_conformance.checks.calibrated import calibration_gold
-from gym_conformance.checks.launched import SandboxTrouble
+from gym_conformance.checks.launched import Launched, SandboxTrouble
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import function_call, message, response
@@ -166,7 +166,7 @@ def test_what_a_sandbox_of_ours_scored_is_unchecked() -> None:
         return float("Answer" in words)
 
     with serve(Quiz(runs)) as url:
-        run = Run(url, Options(url=url), quizzed(), sandboxes=sandboxes)
+        run = Run(url, Options(url=url), quizzed(), launched=Launched(sandboxes=sandboxes))
         try:
             found = {check.id: run.judge(check) for check in CHECKS if check.section == "calibration"}
         finally:

@@ -19,8 +19,6 @@ from gym_conformance.checks.launched import (
     FakeSandboxes,
     JudgeModels,
     Launched,
-    Listen,
-    Relaunch,
 )
 from gym_conformance.checks.registry import FILES
 from gym_conformance.contract.openapi import Api, ServerKind
@@ -51,18 +49,13 @@ _SEEN = 400
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A target that answers, with its rows. All from `pid` on is known if we started it."""
+    """A target that answers, with its rows. All from `pid` on is known if we started it; `secrets` are its own."""
 
     url: str
     dataset: Dataset
     pid: int | None = None
-    judge_models: JudgeModels | None = None
-    listen: Listen = NOT_LAUNCHED.listen
+    launched: Launched = NOT_LAUNCHED
     secrets: Secrets = NO_SECRETS
-    relaunch: Relaunch | None = None
-    outside: FakeHosts | None = None
-    made_up: tuple[str, ...] = ()
-    sandboxes: FakeSandboxes | None = None
 
 
 class JudgedTarget(Protocol):
@@ -177,13 +170,8 @@ class Target:
                 options,
                 served.dataset,
                 self.lock,
-                judge_models=served.judge_models,
-                listen=served.listen,
+                launched=served.launched,
                 secrets=served.secrets,
-                relaunch=served.relaunch,
-                outside=served.outside,
-                made_up=served.made_up,
-                sandboxes=served.sandboxes,
                 first_look=self.first_look,
                 drivers=self.drivers,
             )
@@ -322,19 +310,16 @@ class launched:  # noqa: N801 - a context manager
         except BaseException:
             self.server.close()
             raise
-        judge_models = JudgeModels(launch.models, self.mocks)
-        return RunningServer(
-            self.server.url,
-            dataset,
-            self.server.pid,
-            judge_models,
-            partial(self.server.listen, _SEEN),
-            self.server.secrets,
-            Relaunching(self.server, self.options),
-            None if launch.network or launch.real else self.mocks,
-            self.server.made_up,
-            None if launch.local_sandbox or launch.real else self.mocks,
+        known = Launched(
+            judge_models=JudgeModels(launch.models, self.mocks),
+            workers=launch.workers,
+            listen=partial(self.server.listen, _SEEN),
+            relaunch=Relaunching(self.server, self.options),
+            outside=None if launch.network or launch.real else self.mocks,
+            made_up=self.server.made_up,
+            sandboxes=None if launch.local_sandbox or launch.real else self.mocks,
         )
+        return RunningServer(self.server.url, dataset, self.server.pid, known, self.server.secrets)
 
     def __exit__(self, *_: object) -> None:
         self.server.close()

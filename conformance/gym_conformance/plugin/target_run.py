@@ -12,15 +12,7 @@ import httpx
 from gym_conformance.agents import executing_agents
 from gym_conformance.checks.bench import Bench, Settings
 from gym_conformance.checks.check import Check
-from gym_conformance.checks.launched import (
-    NOT_LAUNCHED,
-    FakeHosts,
-    FakeSandboxes,
-    JudgeModels,
-    Launched,
-    Listen,
-    Relaunch,
-)
+from gym_conformance.checks.launched import NOT_LAUNCHED, Launched
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
@@ -67,13 +59,8 @@ class Run:
         dataset: Dataset,
         lock: Lock | None = None,
         *,
-        judge_models: JudgeModels | None = None,
-        listen: Listen = NOT_LAUNCHED.listen,
+        launched: Launched = NOT_LAUNCHED,
         secrets: Secrets = NO_SECRETS,
-        relaunch: Relaunch | None = None,
-        outside: FakeHosts | None = None,
-        made_up: tuple[str, ...] = (),
-        sandboxes: FakeSandboxes | None = None,
         first_look: bool = True,
         drivers: Drivers = HERE,
     ) -> None:
@@ -83,13 +70,8 @@ class Run:
         self.options = options
         self.dataset = dataset
         self._runner = asyncio.Runner()
-        self._judge_models = judge_models
-        self._listen = listen
+        self._launched = launched
         self._secrets = secrets
-        self._relaunch = relaunch
-        self._outside = outside
-        self._made_up = made_up
-        self._sandboxes = sandboxes
         self._first_look = first_look
         self._drivers = drivers
         self._judge: Judge | None = None
@@ -166,16 +148,7 @@ class Run:
             settings = Settings(
                 given.search, given.pid, self._first_look, given.load, given.oracle, plan, self._drivers
             )
-            launched = Launched(
-                judge_models=self._judge_models,
-                workers=self.options.workers,
-                listen=self._listen,
-                relaunch=self._relaunch,
-                outside=self._outside,
-                made_up=self._made_up,
-                sandboxes=self._sandboxes,
-            )
-            self._judge = Judge(Bench(gym, settings, launched))
+            self._judge = Judge(Bench(gym, settings, self._launched))
         return self._judge
 
     def _within(self, work: Coroutine[Any, Any, T]) -> T:
