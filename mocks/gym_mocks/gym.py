@@ -91,6 +91,11 @@ class MockGym:
         return self._head.shown
 
     @property
+    def own_config(self) -> Mapping[str, Any]:
+        """The same with its secrets, as the process that starts a gym has it."""
+        return self._head.config
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of its servers, in the order of their adding."""
         return tuple(self._registered)
@@ -234,7 +239,7 @@ class MockGym:
             os.close(number)
             path = Path(name)
             self._temporary.append(path)
-        path.write_text(to_yaml(self._head.config), encoding="utf-8")
+        path.write_text(to_yaml(self.own_config), encoding="utf-8")
         return path
 
     def close(self) -> None:
@@ -302,4 +307,4 @@ class MockGym:
             "policy_model_name": "mock",
         }
         config, self._head.instances = compose(self._files, self._registered.values())
-        self._head.config = policy | head | config
+        self._head.config = policy | config | head  # a file's own address of a head is another's

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from gym_mocks.gym import POLICY, MockGym
 from gym_mocks.policy import FakePolicy
-from gym_mocks.run_helper import AnyTools, RunHelper
+from gym_mocks.run_helper import AnyTools, RunHelper, tell_nemo_gym
 from gym_mocks.wire.client import ASGIApp
 
 __all__ = [
@@ -131,6 +131,7 @@ def patched_run_helper() -> Iterator[type[RunHelper]]:
                 del module["RunHelper"]
             else:
                 module["RunHelper"] = own
+        tell_nemo_gym(None)
         for gym in MockRunHelper.gyms:
             gym.close()
 

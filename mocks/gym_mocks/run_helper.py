@@ -1,6 +1,7 @@
 """What trainers start their gym by: nemo-gym's `RunHelper`, with a mock gym behind it."""
 
 import json
+import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, ClassVar
 
 from gym_mocks.addresses import LOOPBACK
 from gym_mocks.gym import MockGym
-from gym_mocks.head import load_config, merged
+from gym_mocks.head import load_config, merged, to_yaml
 from gym_mocks.policy import FakePolicy
 from gym_mocks.resources import ResourcesServer, last_text
 from gym_mocks.wire import HttpReply, HttpRequest, json_body
@@ -17,6 +18,7 @@ from gym_mocks.wire.client import ASGIApp
 
 HEAD_PORT = 11_000  # nemo-gym's own, where its configuration names none
 PATHS = "config_paths"
+KEPT_CONFIG = "_GLOBAL_CONFIG_DICT"  # of nemo_gym/global_config.py, in every version so far
 
 
 class AnyTools(ResourcesServer):
@@ -96,6 +98,7 @@ class RunHelper:
             raise
         self.gym = gym
         self.gyms.append(gym)
+        tell_nemo_gym(gym.own_config)
 
     def poll(self) -> None:
         """Nothing, while all servers run.
@@ -112,7 +115,21 @@ class RunHelper:
         """Stop the gym; twice does nothing."""
         gym, self.gym = self.gym, None
         if gym is not None:
+            tell_nemo_gym(None)
             gym.close()
+
+
+def tell_nemo_gym(config: Mapping[str, Any] | None) -> None:
+    """Let `get_global_config_dict` of this process return a configuration; None for none.
+
+    nemo-gym's own `RunHelper` leaves it there, where trainers look it up (OpenRLHF's executor does), and where its clients
+    find the head.
+    """
+    module = sys.modules.get("nemo_gym.global_config")
+    if module is not None and hasattr(module, KEPT_CONFIG):
+        from omegaconf import OmegaConf  # noqa: PLC0415 - nemo-gym needs it
+
+        setattr(module, KEPT_CONFIG, None if config is None else OmegaConf.create(to_yaml(config)))
 
 
 def read_global_config(given: Any) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 import json
 import math
 import socket
+import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import httpx
@@ -293,3 +295,28 @@ def test_the_head_says_which_policy_there_is() -> None:
     with MockGym() as gym:
         assert gym.config["policy_base_url"] == f"{gym.url('policy_model')}/v1"
         assert {"policy_api_key", "policy_model_name"} <= gym.config.keys()
+
+
+def test_a_trainer_finds_its_configuration_where_nemo_gym_keeps_it(
+    mock_run_helper: type[RunHelper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenRLHF's executor asks `get_global_config_dict` after its start, and so do nemo-gym's clients for the head."""
+    kept = ModuleType("nemo_gym.global_config")
+    vars(kept)["_GLOBAL_CONFIG_DICT"] = None
+    monkeypatch.setitem(sys.modules, "nemo_gym.global_config", kept)
+    omegaconf = ModuleType("omegaconf")
+    vars(omegaconf)["OmegaConf"] = SimpleNamespace(create=yaml.safe_load)
+    monkeypatch.setitem(sys.modules, "omegaconf", omegaconf)
+    helper = mock_run_helper()
+    helper.start(
+        ParserConfig(
+            {**yaml.safe_load(ENV), "config_paths": [], "head_server": {"port": free_port()}, "policy_api_key": "key-1"}
+        )
+    )
+    found = vars(kept)["_GLOBAL_CONFIG_DICT"]
+    head = found["head_server"]
+    assert httpx.get(f"http://{head['host']}:{head['port']}/readyz", verify=TLS).is_success
+    assert "simple_agent" in found["maths_simple_agent"]["responses_api_agents"]
+    assert found["policy_api_key"] != "[redacted]"
+    helper.shutdown()
+    assert vars(kept)["_GLOBAL_CONFIG_DICT"] is None
