@@ -6,6 +6,7 @@ Source: the tools of a row are what the policy is shown (`responses_create_param
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -13,7 +14,7 @@ from gym_conformance.checks.check import Level
 from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.in_form import expect_summed
 from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
-from gym_conformance.checks.property import alone, property_check
+from gym_conformance.checks.property import alone, knowledge_of, property_check
 from gym_conformance.checks.solo import Solo
 from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
@@ -25,12 +26,15 @@ from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
-from gym_conformance.trajectories.first import known_disturbed, with_bounds, with_each_tool_spoilt
+from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_spoilt
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, masked, volatile
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, without_surrogates
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, resolve, without_surrogates
 
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
+
+#: Known trajectories of a row in which a call is made again.
+_KNOWN = 2
 
 #: Runs without the calls before a refused one: what differs among them is left out.
 _FORGETFUL = 3
@@ -53,7 +57,8 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     of the row in which nothing was done. And its `reward_components`, if any, sum to the reward.
 
     A 4xx that the tool itself means (nothing found, not allowed now) is fine. So is a 422 that neither lists places in the
-    body, as FastAPI does, nor says what surely wrong arguments are answered.
+    body, as FastAPI does, nor says what surely wrong arguments are answered, and one that the same call does not get after
+    calls that are known to mean something.
 
     Source: the definitions in the rows; FastAPI answers 422 where the server's model disagrees with them, which
     simple_agent/app.py (0.4.0) feeds to the policy.
@@ -106,6 +111,18 @@ async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepO
     for wrong in ({}, dict.fromkeys(call.arguments, strange)):
         reply = reply_of(await session.call(Call(call.name, wrong)))
         if alike(Answer(own, tuple(call.arguments.values())), Answer(reply, (strange,))):
+            return not await _is_taken_later(trial, row, call)
+    return False
+
+
+async def _is_taken_later(trial: Trial, row: Row, call: Call) -> bool:
+    """Whether the call is taken somewhere in a session that does what is known to mean something on the row."""
+    same = Call(call.name, resolve(call.arguments, []))
+    for one in [one for one in known(await knowledge_of(trial)) if one.row is row][:_KNOWN]:
+        numbers = [number for at in range(len(one.calls)) for number in (at, len(one.calls))]
+        again = replace(one, calls=(*one.calls, same), noise=frozenset()).chosen(numbers)
+        outcome = await run(trial.gym, Channel(trial.gym.endpoint), again)
+        if not all(step.is_refused for step in outcome.calls[1::2]):
             return True
     return False
 

@@ -6,7 +6,6 @@ own (every version).
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -126,13 +125,11 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
     async def together(channel: Channel) -> list[tuple[int, Difference]] | None:
         return differing(await run_schedule(trial.gym, channel, schedule)) or None
 
-    began = time.monotonic()
     first = await run_schedule(trial.gym, trial.channel, schedule)
-    seconds = time.monotonic() - began
     if not (suspected := differing(first)):
         return
     for at, _ in suspected:
-        await solos[id(watched[at])].settle(seconds)
+        await solos[id(watched[at])].settle(first[at])
     # As many runs alone are the control, for more runs differ more often by chance; so few are watched from here on:
     # those that still differ, now that it is known what differs alone, too.
     suspects = [at for at, _ in differing(first)][:_WATCHED]

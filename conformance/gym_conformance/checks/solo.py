@@ -1,7 +1,7 @@
 """The outcome of a trajectory that runs alone, with which every property of sessions compares."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.ending import NotApplicable
@@ -18,7 +18,7 @@ _RUNS, _SHORTENING = 6, 2
 class Solo:
     """Runs of one trajectory alone, as many as are needed; they are no part of the trial's record.
 
-    `mask` names what is known to differ among them; `seconds` is how long the last one took, without pauses.
+    `mask` names what is known to differ among them; `seconds` is how long the last one took.
     """
 
     def __init__(self, trial: Trial, trajectory: Trajectory) -> None:
@@ -47,8 +47,8 @@ class Solo:
         await self.settle()
         return self.told_from(tried)
 
-    async def settle(self, seconds: float = 0.0) -> None:
-        """Run it alone as often as it takes to know what differs alone, once with pauses until it has taken so long.
+    async def settle(self, beside: Outcome | None = None) -> None:
+        """Run it alone as often as it takes to know what differs alone, once with pauses where it has paused beside others.
 
         Raises:
             NotApplicable: nothing is left to compare.
@@ -56,8 +56,8 @@ class Solo:
         outcome = await self.outcome()
         while self._runs < (_SHORTENING if self._trial.shrinking else _RUNS):
             await self._run()
-        if seconds > self.seconds:
-            await self._run(pause=(seconds - self.seconds) / self.trajectory.steps)
+        if beside and beside.began[-1] - beside.began[0] > self.seconds:
+            await self._run(beside.began)
         self._trial.volatile |= named(self.mask, outcome)
         left, values = compared(outcome, self.mask), compared(outcome, frozenset())
         self._trial.hidden = (self._trial.hidden[0] + values - left, self._trial.hidden[1] + values)
@@ -90,10 +90,10 @@ class Solo:
 
         return await beyond_chance(self._trial, tried, self.alone, together=together)
 
-    async def _run(self, pause: float = 0.0) -> Outcome:
-        began = time.monotonic()
-        again = await run(self._trial.gym, Channel(self._trial.gym.endpoint, pause=pause), self.trajectory)
-        self.seconds = time.monotonic() - began - pause * self.trajectory.steps
+    async def _run(self, began: Sequence[float] = ()) -> Outcome:
+        start = time.monotonic()
+        again = await run(self._trial.gym, Channel(self._trial.gym.endpoint), self.trajectory, began)
+        self.seconds = time.monotonic() - start
         self._outcome = self._outcome or again
         self.mask |= volatile(self._outcome, again)
         self._runs += 1

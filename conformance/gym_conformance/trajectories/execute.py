@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from http import HTTPStatus
+from itertools import pairwise
 from typing import Any, Final, TypeVar
 
 from gym_conformance.contract.dataset_rows import Call
@@ -42,6 +44,7 @@ class TrajectoryRun:
         self.trajectory = trajectory
         self.session = session or gym.contract.session(channel, trajectory.row, habit)
         self.steps: list[StepOutcome] = []
+        self.began: list[float] = []
         self.exchanges: list[Exchange] = []
         self.output: list[Item] = []
         self.refusals: list[StepOutcome] = []
@@ -75,15 +78,18 @@ class TrajectoryRun:
     @property
     def outcome(self) -> Outcome:
         """What came of it so far."""
-        return Outcome(tuple(self.steps))
+        return Outcome(tuple(self.steps), tuple(self.began))
 
     async def _run(self) -> AsyncIterator[None]:
         # A seed's reply holds tokens and ids by design (the mcp block): only its status is an outcome.
+        self.began.append(time.monotonic())
         self.steps.append(StepOutcome(SEED_SESSION, self._kept(await self.session.seed()).status, None))
         yield
         for number, call in enumerate(self.trajectory.calls):
+            self.began.append(time.monotonic())
             await self._call(number, call)
             yield
+        self.began.append(time.monotonic())
         self.steps.append(await self.verify())
         yield
 
@@ -146,9 +152,12 @@ async def _finish(rollout: TrajectoryRun, free: asyncio.Semaphore) -> None:
         await rollout.finish()
 
 
-async def run(gym: Gym, channel: Channel, trajectory: Trajectory) -> Outcome:
-    """Run one trajectory alone, in a fresh session, and close that."""
+async def run(gym: Gym, channel: Channel, trajectory: Trajectory, began: Sequence[float] = ()) -> Outcome:
+    """Run one trajectory alone, in a fresh session, and close that; no step sooner after the one before than they `began`."""
     rollout = TrajectoryRun(gym, channel, trajectory)
+    for before, after in pairwise(began):
+        await rollout.step()
+        await asyncio.sleep(max(0.0, rollout.began[-1] + after - before - time.monotonic()))
     outcome = await rollout.finish()
     await rollout.session.close()
     return outcome

@@ -53,9 +53,13 @@ class StepOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a trajectory, step by step; of verify's body only the reward is kept."""
+    """The outcome of a trajectory, step by step; of verify's body only the reward is kept.
+
+    `began` says when each step was taken, in seconds of the monotonic clock; () where nobody has noted it.
+    """
 
     steps: tuple[StepOutcome, ...]
+    began: tuple[float, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def reward(self) -> Any:
