@@ -1,6 +1,7 @@
 """Twins whose faults need a trajectory, two of them, an order, a value, or a moment."""
 
 import asyncio
+import copy
 import json
 import random
 from collections import Counter
@@ -365,6 +366,31 @@ class WritesLater(ReferenceServer):
         await super().call(session_id, tool, arguments)
 
 
+class RemembersReads(ReferenceServer):
+    """What a session was answered to a read is what it is answered to it again, once there was anything to tell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: dict[tuple[str, str, str], Any] = {}
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        answer = await super().call(session_id, tool, arguments)
+        if tool.name == "add_stock" or not (answer.get("lines") or answer.get("quantity")):
+            return answer
+        return self.answers.setdefault((session_id, tool.name, str(arguments)), answer)
+
+
+class LosesUpdates(ReferenceServer):
+    """What is added is written to the stock as it was a moment ago."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        stored = copy.deepcopy(self.sessions.get(session_id))
+        if tool.name == "add_stock" and stored:
+            await asyncio.sleep(0.02)
+            self.sessions.put(session_id, stored)
+        return await super().call(session_id, tool, arguments)
+
+
 class TwoCopies(ReferenceServer):
     """Two workers answer, as it happens, each with a copy of the session that only its own writes change."""
 
@@ -421,6 +447,8 @@ TWINS = (
     PropertyTwin("a call refused in words takes back those before it", RollsBack, _words("calls-refused-harmless"), calls=8),
     PropertyTwin("a seed that goes on after its reply", FillsLater, _words("seed-complete"), calls=1, sessions=1),
     PropertyTwin("a write that is acknowledged before it is done", WritesLater, _words("calls-complete"), calls=6, sessions=1),
+    PropertyTwin("a read that is remembered", RemembersReads, _words("calls-complete"), calls=9, sessions=1),
+    PropertyTwin("calls at once that lose what others write", LosesUpdates, _words("calls-complete"), calls=9, sessions=1),
     PropertyTwin("a random reward", RandomReward, _words("repeat-deterministic")),
     PropertyTwin("verify forgets what was done", VerifyConsumes, _words("repeat-verify"), calls=1),
     PropertyTwin("verify clears the state", VerifyEmpties, _words("repeat-verify-pure"), calls=2),

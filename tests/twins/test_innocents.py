@@ -20,6 +20,7 @@ from gym_conformance.trajectories.profiles import Profile
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
+from gym_mocks.wire import HttpRefusal
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.innocent import WrongMovesCount
 from tests.twins.judging import judge
@@ -185,6 +186,24 @@ class TellsOnce(ReferenceServer):
         return {"news": self.news.pop(session_id, [])}
 
 
+class OneAtATime(ReferenceServer):
+    """A session takes one call at a time, and refuses what comes meanwhile, and all after eight of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.busy: set[str] = set()
+        self.calls: dict[str, int] = defaultdict(int)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        self.calls[session_id] += 1
+        if session_id in self.busy or self.calls[session_id] > 8:
+            raise HttpRefusal(409, "another call is under way, or the game is over")
+        self.busy.add(session_id)
+        await asyncio.sleep(0.005)
+        self.busy.discard(session_id)
+        return await super().call(session_id, tool, arguments)
+
+
 NOISY: dict[str, Callable[[], ASGIApp]] = {
     **{f"reward {chance}": partial(NoisyReward, chance) for chance in (0.1, 0.5)},
     "wrong moves count": WrongMovesCount,
@@ -200,6 +219,8 @@ RESTLESS: dict[str, Callable[[], ASGIApp]] = {"two replicas": Replicates, "a cat
 LIVELY: dict[str, Callable[[], ASGIApp]] = {
     **{f"a step each {step} s": partial(GoesOn, step) for step in (0.2, 1.0)},
     "a queue": Queues,
+    "one call at a time": OneAtATime,
+    "a mailbox": TellsOnce,
     **{name: NOISY[name] for name in ("replies 0.1", "a reward that falls with the time", "what sessions share")},
 }
 

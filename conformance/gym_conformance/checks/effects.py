@@ -7,11 +7,13 @@ from itertools import islice
 from gym_conformance.checks.check import Level, check
 from gym_conformance.checks.ending import NotApplicable
 from gym_conformance.checks.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
+from gym_conformance.checks.own_writes import expect_own_writes, found_again
 from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.readiness import READS, SECONDS, ReadLater, expect_each_complete, once_more
 from gym_conformance.checks.trial import Trial
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.trajectory import Schedule
 
 #: Reads that follow a write.
 _AFTER = 3
@@ -30,13 +32,19 @@ async def calls_complete(trial: Trial, _: object) -> None:
     As `seed-complete` does, it leaves out what differs between the pauses, times, and what says itself that it is under
     way, such as a job in a queue; chance is excluded.
 
-    Our inference: `SimpleAgent` (0.4.0) posts the next call as soon as the policy has seen the reply to the last one.
+    Nor may a read say three times what it has said before the write, where it says something else if it is asked only
+    after that. And after up to four calls of one tool at once the reads show what they do after the same one by one, if it
+    does not matter which of them comes first, and no more are refused.
+
+    Our inference: `SimpleAgent` (0.4.0) posts the next call as soon as the policy has seen the reply to the last one, and
+    `haystack_agent` (0.7.0, `tool_concurrency_limit: 4`) those of one turn at once.
     """
     knowledge = await knowledge_of(trial)
     writes = list(islice(_writes(knowledge), knowledge.sessions_in(SECONDS, at_most=READS)))
     if not writes:
         raise NotApplicable("no write and no read are known that mean something")
     await expect_each_complete(trial, writes, "the call")
+    await expect_own_writes(trial, knowledge)
 
 
 def _writes(knowledge: Knowledge) -> Iterator[ReadLater]:
@@ -51,4 +59,9 @@ def _writes(knowledge: Knowledge) -> Iterator[ReadLater]:
                 yield ReadLater(trajectory.chosen([*range(at + 1), *reads]), at + 2)
 
 
-calls_complete = replace(calls_complete, attempt=once_more)
+async def _again(trial: Trial, schedule: Schedule) -> None:
+    if not await found_again(trial, schedule):
+        await once_more(trial, schedule)
+
+
+calls_complete = replace(calls_complete, attempt=_again)

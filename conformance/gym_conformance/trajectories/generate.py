@@ -34,9 +34,9 @@ _READS: Final = re.compile(
     "query|read|retrieve|search|show|state|status|summary|view|where|who"
 )
 _DOES: Final = re.compile(
-    "accept|add|apply|approve|assign|cancel|change|checkin|checkout|clear|close|create|delete|do|edit|execute|join|leave|"
-    "make|mark|modify|move|open|out|pay|put|reject|remove|rename|reply|reserve|reset|save|send|set|start|stop|submit|take|"
-    "toggle|update|write"
+    "accept|add|advance|apply|approve|assign|cancel|change|checkin|checkout|clear|close|create|delete|do|edit|end|execute|"
+    "finish|join|leave|make|mark|modify|move|next|open|out|pay|put|redo|reject|remove|rename|reply|reserve|reset|save|send|"
+    "set|start|stop|submit|take|toggle|undo|update|wait|write"
 )
 
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -147,10 +147,20 @@ def named_values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 def is_read(tool: str) -> bool:
     """Whether the tool's name sounds like a read: `get_quote`, `hutInfo`, `kiln_status`; not `set_status`, `check_in`."""
-    words = [word.lower() for word in _WORD.findall(tool)]
-    known = next((word for word in words if _READS.fullmatch(word) or _DOES.fullmatch(word)), "")
+    words, known = _words(tool)
     joined = not known and len(words) == 1 and _READS.match(words[0])
     return bool(joined or _READS.fullmatch(known)) and words[:2] not in (["check", "in"], ["check", "out"])
+
+
+def may_read(tool: Tool) -> bool:
+    """Whether it sounds like a read, or takes no arguments and does not sound like anything else: `agenda`, `inbox`."""
+    return is_read(tool.name) or not (tool.parameters.get("properties") or _words(tool.name)[1])
+
+
+def _words(tool: str) -> tuple[list[str], str]:
+    """The words of a name, and the first of them that is known."""
+    words = [word.lower() for word in _WORD.findall(tool)]
+    return words, next((word for word in words if _READS.fullmatch(word) or _DOES.fullmatch(word)), "")
 
 
 @st.composite
