@@ -8,6 +8,7 @@ import errno
 import json
 import math
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from itertools import count
@@ -27,6 +28,10 @@ MOST: Final = 200_000
 
 #: Of a reply: far more than a sound one has.
 _VALUES, _CONTAINERS = 500_000, 50_000
+
+#: A text in a JSON text, closed or not, which may hold any of its signs: what a policy wrote comes back several times from a server with a judge.
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_BYTE_STRING: Final = re.compile(_STRING.pattern.encode(), re.DOTALL)
 
 #: Of a value and its place in what holds it, and of an object with one key beside that.
 _VALUE_BYTES, _CONTAINER_BYTES = 56, 200
@@ -128,7 +133,14 @@ def parsed_bytes(text: str | bytes) -> int:
 
 
 def _signs(text: str | bytes) -> tuple[int, int]:
-    """Of a JSON text the values, and the objects and arrays, at most."""
+    """Of a JSON text the values, and the objects and arrays, at most; where they are too many, without those that only stand in its texts."""
+    values, containers = _counted(text)
+    if values <= _VALUES and containers <= _CONTAINERS:
+        return values, containers
+    return _counted(_STRING.sub("", text, _VALUES) if isinstance(text, str) else _BYTE_STRING.sub(b"", text, _VALUES))
+
+
+def _counted(text: str | bytes) -> tuple[int, int]:
     signs = (",", "{", "[") if isinstance(text, str) else (b",", b"{", b"[")
     values, objects, arrays = (text.count(sign) for sign in signs)  # type: ignore[arg-type]
     return values, objects + arrays

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from gym_conformance.checks.launched import OtherHosts, SandboxTrouble, Saying
 from gym_conformance.launch.launched_server import PeerAddresses
 
-#: The forms in which judges of nemo-gym's own envs look for a verdict; some take any A for a yes.
+#: The forms in which judges of nemo-gym's own envs look for a verdict, where they ask for none that the mock knows; some take
+#: any A for a yes.
 _SAID = {
     Saying.YES: "Yes, correct: A. [[A=B]] [[YES]] \\boxed{yes} Judgement: Yes. Score: 10",
     Saying.NO: "No, incorrect: B. [[NO]] \\boxed{no} Judgement: No. Score: 0",
@@ -72,13 +73,14 @@ class MockPeers:
         return [call.body for call in self._policy.calls]
 
     def says(self, saying: Saying | str) -> None:
-        """Let the policy, which every model server is, answer so."""
-        from gym_mocks.policy import PolicyFault, Say  # noqa: PLC0415
+        """Let the policy, which every model server is, answer so: yes and no in the form that it is asked for."""
+        from gym_mocks.policy import PolicyFault, Say, judging  # noqa: PLC0415
 
         # not the echo: judges' prompts hold every verdict
         said = _SAID.get(saying, _SAID[Saying.NO]) if isinstance(saying, Saying) else saying
+        in_form = isinstance(saying, Saying) and saying is not Saying.GARBAGE
         self._policy.calls.clear()
-        self._policy.default = lambda _: Say(said)
+        self._policy.default = judging(favourable=saying is Saying.YES, words=said) if in_form else lambda _: Say(said)
         self._policy.faults.clear()
         if saying is Saying.BROKEN:
             self._policy.fail(PolicyFault("invalid_json"))

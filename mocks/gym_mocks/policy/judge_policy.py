@@ -1,0 +1,294 @@
+"""A policy that judges: it says yes or no in the form that it is asked for, as a judge model would.
+
+In this order: the arguments of a tool that it is made to call, the JSON Schema that its answer has to follow, the JSON
+object that its prompt shows, else words of the caller's choice, with the tags that its prompt shows.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from random import Random
+from typing import Any, Final
+
+from gym_mocks.policy.conversation import PolicyRequest, Prompt
+from gym_mocks.policy.items import Say, ToolCall
+from gym_mocks.policy.policies import Policy
+from gym_mocks.policy.samples import sample
+
+#: How words begin that speak for an answer, and against it; and those that do as a whole.
+_FOR: Final = re.compile(
+    "yes|correct|true|pass|right|equivalent|support|safe|valid|complete|satisf|met|match|accept|fulfil|full|high|good"
+    "|excellent|complied|success|equal|same|approve|win|faithful|ground"
+)
+_AGAINST: Final = re.compile(
+    "incorrect|invalid|incomplete|inconsistent|insufficient|inaccurate|unsupport|unsafe|unsatisf|unaccept|unmet|unequal"
+    "|unfaithful|unjust|wrong|false|fail|different|refus|reject|low|bad|poor|harm|violat|error|bias|hallucinat|contradict"
+    "|leak|toxic|miss|lack|lose|loss"
+)
+_NO: Final = frozenset({"no", "not", "non", "none"})
+
+#: What says yes, and the no to it, as judge models are asked for them.
+_OPPOSITES: Final = {
+    "yes": "no",
+    "correct": "incorrect",
+    "true": "false",
+    "pass": "fail",
+    "passed": "failed",
+    "equivalent": "different",
+    "supported": "unsupported",
+    "safe": "unsafe",
+    "a": "b",
+    "1": "0",
+}
+
+#: What asks for such an object, and the characters before an example within which it stands.
+_ASKING: Final = re.compile(r"json", re.IGNORECASE)
+_BEFORE: Final = 300
+
+#: What only an example has that is to be filled in: alternatives, a gap, a type.
+_GAP: Final = re.compile(
+    r"<[^<>]+>|\||[\"\w]\s*(?:/|\bor\b)\s*[\"\w]|\.\.\.|\b(?:string|int|integer|float|number|bool|boolean)\b"
+)
+_A_NUMBER: Final = re.compile(r"\b(?:int|integer|float|number|numeric|score)\b", re.IGNORECASE)
+_A_FLAG: Final = re.compile(r"\bbool(?:ean)?\b", re.IGNORECASE)
+_RANGE: Final = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)\s*(?:-|\u2013|to|and|or|/|\||,|\.\.+)\s*(\d+(?:\.\d+)?)")
+_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
+_BETWEEN: Final = re.compile(r"\s*(?:/|\||,|\bor\b)\s*")
+
+#: `"key":`, the place of a value, what closes an object, and a tag around a short text.
+_KEY: Final = re.compile(r"\s*(?:\"([^\"\n]{1,80})\"|'([^'\n]{1,80})')\s*:\s*")
+_VALUE: Final = re.compile(r"(?:\"(?:[^\"\\\n]|\\.)*\"|<[^<>\n]*>|[^,{}\]\n\"])*")
+_AFTER: Final = re.compile(r"[\s,.]*")
+_CLOSING: Final = re.compile(r"[^{}]{0,200}?\}")
+_TAG: Final = re.compile(r"<([A-Za-z_]\w*)>([^<>]{1,80})</\1>")
+
+#: Levels of examples and schemas, items of a list, examples that are looked at, characters of a value's place, and words
+#: of an option.
+_DEEPEST: Final = 12
+_MOST: Final = 100
+_EXAMPLES: Final = 200
+_PLACE: Final = 2000
+_OPTION: Final = 5
+
+_REASON: Final = "This is what the mock judge says."
+
+
+def judging(*, favourable: bool, words: str) -> Policy:
+    """A policy that judges everything so, in the form that it is asked for; in `words` where it knows no such form."""
+
+    def policy(request: PolicyRequest) -> Say | ToolCall:
+        if tool := _forced(request):
+            return ToolCall(tool, json.dumps(_valid(request.tools[tool], favourable=favourable)))
+        if schema := _schema(request.body):
+            return Say(json.dumps(_valid(schema, favourable=favourable)))
+        prompt = "\n\n".join(entry.text for entry in request.entries if isinstance(entry, Prompt))
+        if (shown := _shown(prompt)) is None:
+            return Say("\n".join([words, *_tagged(prompt, favourable=favourable)]))
+        fenced, schema = shown
+        said = json.dumps(_filled(schema, schema, favourable=favourable))
+        return Say(f"```json\n{said}\n```" if fenced else said)
+
+    return policy
+
+
+def _forced(request: PolicyRequest) -> str:
+    """The tool that has to be called; '' where a text will do."""
+    choice = request.body.get("tool_choice")
+    if isinstance(choice, dict):
+        function = choice.get("function")
+        name = str((function if isinstance(function, dict) else choice).get("name"))
+        return name if name in request.tools else next(iter(request.tools), "") if choice.get("type") == "any" else ""
+    return next(iter(request.tools), "") if choice == "required" else ""
+
+
+def _schema(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema that the answer has to follow (`response_format` of chat completions, `text.format` of responses); empty where there is none."""
+    text = body.get("text")
+    match body.get("response_format") or (text.get("format") if isinstance(text, dict) else None):
+        case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
+            return schema
+        case {"type": "json_schema", "schema": dict(schema)}:
+            return schema
+    return {}
+
+
+def _valid(schema: dict[str, Any], *, favourable: bool) -> Any:
+    """A verdict that the schema allows; any value that it allows where none is found.
+
+    Raises:
+        LookupError: it allows none.
+    """
+    from gym_schemas import Acceptance, upgrade  # noqa: PLC0415 - only where a policy is given a schema
+
+    value = _filled(schema, schema, favourable=favourable)
+    try:
+        allowed = Acceptance(upgrade(schema)).accepts(value)
+    except ValueError:
+        allowed = False
+    return value if allowed else sample(schema, Random(0))  # noqa: S311 - a choice, no secret
+
+
+def _filled(schema: Any, root: dict[str, Any], name: str = "", deep: int = _DEEPEST, *, favourable: bool) -> Any:
+    """A value for a schema as judge models are given: objects of options, numbers, flags and texts."""
+
+    def inside(part: Any, named: str = name) -> Any:
+        return _filled(part, root, named, deep - 1, favourable=favourable)
+
+    match _plain(schema, root) if deep else None:
+        case {"const": constant}:
+            return constant
+        case {"enum": [*options]} if options:
+            return _chosen(options, favourable=favourable)
+        case {"properties": dict(fields)}:
+            decided = any("enum" in _plain(field, root) or _bounds(_plain(field, root)) for field in fields.values())
+            flags = {key for key, field in fields.items() if _plain(field, root).get("type") == "boolean"}
+            return {
+                key: _flag(key, favourable=favourable, decided=decided) if key in flags else inside(field, key)
+                for key, field in fields.items()
+            }
+        case {"type": "array", "items": items, **rest}:
+            least = rest.get("minItems")
+            return [inside(items)] * (min(least, _MOST) if isinstance(least, int) and least > 1 else 1)
+        case dict(plain):
+            bounds = _bounds(plain)
+            others = {"array": [], "object": {}, "boolean": favourable, "null": None}
+            return bounds[favourable] if bounds else others.get(str(plain.get("type")), _REASON)
+    return _REASON
+
+
+def _plain(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
+    """A schema without references, unions and lists of types: the first branch that is not null."""
+    for _ in range(_DEEPEST):
+        if not isinstance(schema, dict):
+            return {}
+        branches = next((schema[key] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)
+        if isinstance(reference := schema.get("$ref"), str):
+            schema = root
+            for part in reference.removeprefix("#").strip("/").split("/"):
+                schema = schema.get(part) if isinstance(schema, dict) else None
+        elif isinstance(branches, list):
+            schema = next((each for each in branches if each != {"type": "null"}), branches[0])
+        elif isinstance(kinds := schema.get("type"), list):
+            schema = schema | {"type": next((kind for kind in kinds if kind != "null"), "null")}
+        else:
+            return schema
+    return {}
+
+
+def _bounds(schema: Mapping[str, Any]) -> tuple[Any, Any] | None:
+    """The least and the most of a number; None of what is no number."""
+    if schema.get("type") not in ("number", "integer"):
+        return None
+    least, most = schema.get("minimum"), schema.get("maximum")
+    return (0 if least is None else least), (max(1, least or 0) if most is None else most)
+
+
+def _leaning(text: object) -> int:
+    """1 where a text speaks for an answer, -1 where it speaks against it, else 0."""
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", str(text))]
+    if any(word in _NO or _AGAINST.match(word) for word in words):
+        return -1
+    return int(any(map(_FOR.match, words)))
+
+
+def _chosen(options: list[Any], *, favourable: bool) -> Any:
+    """The option that is most for an answer, or most against it; of numbers the largest or smallest."""
+    if all(_NUMBER.fullmatch(str(each)) for each in options):
+        return (max if favourable else min)(options, key=float)
+    leanings = [(_leaning(each), each) for each in options if each is not None] or [(0, None)]
+    if favourable:
+        return max(leanings, key=lambda one: one[0])[1]
+    return min(reversed(leanings), key=lambda one: one[0])[1]
+
+
+def _flag(name: str, *, favourable: bool, decided: bool) -> bool:
+    """What a flag of this name is; where something beside it is the verdict, one that leans nowhere is not set."""
+    leaning = _leaning(name)
+    return favourable == (leaning > 0) if leaning else favourable and not decided
+
+
+def _shown(prompt: str) -> tuple[bool, dict[str, Any]] | None:
+    """The JSON object that a prompt shows as an example, as a schema, and whether it is fenced; None where it shows none.
+
+    Of several, the last of those with something to be filled in, else of those with `JSON` shortly before them.
+    """
+    if not _ASKING.search(prompt):
+        return None
+    best, over = ((0, 0), False, dict[str, Any]()), 0
+    for brace in islice(re.finditer(r"\{", prompt), _EXAMPLES):
+        at = brace.start()
+        if at < over or (read := _object(prompt, at, _DEEPEST)) is None:
+            continue
+        schema, over = read
+        before = prompt[max(0, at - _BEFORE) : at]
+        weight = 2 * bool(_GAP.search(prompt, at, over)) + bool(_ASKING.search(before))
+        best = max(best, ((weight, at), before.rstrip().endswith(("```", "```json")), schema), key=lambda one: one[0])
+    return best[1:] if best[0][0] else None
+
+
+def _object(text: str, at: int, deep: int) -> tuple[dict[str, Any], int] | None:
+    """The example of an object that begins at a brace, as a schema, and where it ends; None where it has no key."""
+    fields: dict[str, Any] = {}
+    place = at + 1
+    while deep and (key := _KEY.match(text, place)):
+        schema, place = _example(text, key.end(), deep - 1)
+        fields[key[1] or key[2]] = schema
+        place = _end(_AFTER, text, place)
+    closing = _CLOSING.match(text, place)
+    return ({"type": "object", "properties": fields}, closing.end()) if fields and closing else None
+
+
+def _example(text: str, at: int, deep: int) -> tuple[dict[str, Any], int]:
+    """The example of a value, as a schema, and where it ends."""
+    if text.startswith("{", at) and (read := _object(text, at, deep)):
+        return read
+    if text.startswith("[", at) and deep:
+        inner, end = _example(text, _end(_AFTER, text, at + 1), deep - 1)
+        closing = text.find("]", end)
+        return {"type": "array", "items": inner}, closing + 1 if closing >= 0 else end
+    end = _end(_VALUE, text, at)
+    return _leaf(text[at:end].strip()), end
+
+
+def _end(pattern: "re.Pattern[str]", text: str, at: int) -> int:
+    """Where a pattern that matches anything ends."""
+    found = pattern.match(text, at, at + _PLACE)
+    return found.end() if found else at
+
+
+def _leaf(raw: str) -> dict[str, Any]:
+    """What stands in the place of a value, such as `"PASS" | "FAIL"`, `<0-10>` or `true`, as a schema."""
+    bare = raw.strip("<>\"'` ")
+    options = [part.strip("<>\"'` ") for part in _BETWEEN.split(bare)]
+    if span := _RANGE.search(bare):
+        low, high = sorted(json.loads(part) for part in span.groups())
+        as_text = raw.startswith('"') and bare == span[0]
+        return {"enum": [str(high), str(low)]} if as_text else {"type": "number", "minimum": low, "maximum": high}
+    if {option.lower() for option in options} <= {"true", "false"} or _A_FLAG.search(bare):
+        return {"type": "boolean"}
+    if len(options) > 1 and all(option and len(option.split()) <= _OPTION for option in options):
+        return {"enum": options}
+    if _NUMBER.fullmatch(bare):
+        most = max(1, json.loads(bare))
+        return {"enum": [bare, "0"]} if raw.startswith('"') else {"type": "number", "minimum": 0, "maximum": most}
+    if _A_NUMBER.search(bare) and len(bare.split()) <= _OPTION:
+        return {"type": "number"}
+    return {"enum": pair} if (pair := _pair(bare)) else {"type": "string"}
+
+
+def _pair(word: str) -> list[str]:
+    """A verdict and its opposite, spelled alike; empty of what is no verdict."""
+    for pair in _OPPOSITES.items():
+        if word.lower() in pair:
+            spell = str.upper if word.isupper() else str.capitalize if word[0].isupper() else str.lower
+            return [spell(each) for each in pair]
+    return []
+
+
+def _tagged(prompt: str, *, favourable: bool) -> Iterator[str]:
+    """What is said within the tags that a prompt shows."""
+    for tag, shown in dict(_TAG.findall(prompt)).items():
+        schema = _leaf(shown)
+        if schema != {"type": "string"}:
+            yield f"<{tag}>{_filled(schema, schema, favourable=favourable)}</{tag}>"
