@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gym_conformance.launch.env import BadConfig, Env, NoEnv, find_envs, find_server
 from gym_conformance.launch.launched_server import Launch, LaunchedServer, NotLaunched
@@ -48,6 +49,24 @@ def test_its_own_data_and_interpreter(tmp_path: Path) -> None:
     assert env.data == (folder / "data" / "example.jsonl",)
     assert Launch(env, NOBODY).interpreter == str(folder / ".venv" / "bin" / "python")
     assert Launch(env, NOBODY, python="/bin/python").interpreter == "/bin/python"
+
+
+def test_rows_that_lie_elsewhere_are_those_that_its_yaml_names(tmp_path: Path) -> None:
+    folder = _env(tmp_path / "env")
+    named = [{"type": kind, "jsonl_fpath": f"{kind}.jsonl"} for kind in ("train", "example", "validation")]
+    (folder / "configs" / "env.yaml").write_text(yaml.safe_dump({"agent": {"datasets": named}}))
+    assert find_envs(["."], folder)[0].data == ()
+    (folder / "train.jsonl").touch()
+    assert find_envs(["."], folder)[0].data == (folder / "train.jsonl",)
+    (tmp_path / "validation.jsonl").touch()
+    assert find_envs(["."], folder)[0].data == (
+        folder / "train.jsonl",
+    )  # a path starts in the env, where it stands alone
+    (folder / "validation.jsonl").touch()
+    assert find_envs(["."], folder)[0].data == (folder / "validation.jsonl",)
+    (folder / "data").mkdir()
+    (folder / "data" / "example.jsonl").touch()
+    assert find_envs(["."], folder)[0].data == (folder / "data" / "example.jsonl",)
 
 
 @pytest.mark.parametrize("given", ["empty", "nothing*", "file", "missing"])

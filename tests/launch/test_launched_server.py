@@ -87,6 +87,54 @@ def test_why_a_process_of_its_own_does_not_start_is_read_from_its_log(tmp_path: 
     assert raised(["Traceback (most recent call last):", "INFO: see https://a: b"]) is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "message", "file", "needs"),
+    [
+        (
+            "ModuleNotFoundError",
+            "omegaconf",
+            "",
+            "nemo-gym where the server runs: python -m pip install nemo-gym, or --gym-python",
+        ),
+        (
+            "ModuleNotFoundError",
+            "nemo_gym",
+            "pyproject.toml",
+            "nemo-gym where the server runs: python -m pip install nemo-gym, or --gym-install",
+        ),
+        (
+            "ModuleNotFoundError",
+            "shop.goods",
+            "pyproject.toml",
+            "the module shop.goods: python -m pip install shop, or --gym-install",
+        ),
+        (
+            "CalledProcessError",
+            "Command '['git', 'clone', 'https://a.org/b']' returned 128.",
+            "",
+            "the network, or the files that it would download: ",
+        ),
+        ("CalledProcessError", "Command '['make']' returned 2.", "", "to start: CalledProcessError: "),
+    ],
+)
+def test_what_brings_it_is_named(tmp_path: Path, kind: str, message: str, file: str, needs: str) -> None:
+    if file:
+        (tmp_path / file).touch()
+    failure = {"type": kind, "bases": [kind], "message": message, "name": message, "file": ""}
+    assert reason(failure, Env("env", tmp_path), "python").startswith(needs)
+
+
+def test_a_package_in_its_src_folder_is_found(tmp_path: Path) -> None:
+    """An install would bring it; it need not be installed."""
+    package = tmp_path / "src" / "launched_goods"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("PRICE = 7")
+    with application(tmp_path, "import launched_goods; print('price', launched_goods.PRICE)") as server:
+        assert "price 7" in server.log()
+    (tmp_path / "src" / "__init__.py").touch()
+    assert Env("env", tmp_path).sources == ()
+
+
 def test_data_that_a_library_wants_downloaded_is_named(tmp_path: Path) -> None:
     said = "\n****\n  Resource wordnet not found.\n  Please use the NLTK Downloader to obtain the resource:\n****\n"
     failure = {"type": "LookupError", "bases": ["LookupError"], "message": said, "name": "", "file": ""}

@@ -55,7 +55,7 @@ def serve_env(spec: dict[str, Any], serve: Callable[..., None], become: Callable
     """
     folder, root = Path(spec["folder"]), Path(spec["root"])
     sys.path[0] = str(folder)
-    sys.path.append(str(root))
+    sys.path += [str(root), *spec["sources"]]
     os.chdir(root)  # config_paths are relative to it
     config = resolve(spec)
     os.chdir(folder)
@@ -63,7 +63,7 @@ def serve_env(spec: dict[str, Any], serve: Callable[..., None], become: Callable
     os.environ["NEMO_GYM_CONFIG_DICT"] = omegaconf.to_yaml(config)
     os.environ["NEMO_GYM_CONFIG_PATH"] = spec["instance"]
     if spec["real"]:
-        paths = (str(folder), str(root), os.environ.get("PYTHONPATH"))
+        paths = (str(folder), str(root), *spec["sources"], os.environ.get("PYTHONPATH"))
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         become(spec["entrypoint"], omegaconf.to_container(config, resolve=False))
     served = False
@@ -136,11 +136,37 @@ def server_class(space: dict[str, Any], group: str) -> Any:
 
 def resolve(spec: dict[str, Any]) -> Any:
     """The global config as nemo-gym resolves it: its own parser, given the YAML, our addresses and the user's settings."""
+    module = framework("global_config", "config.global_config")
     omegaconf = importlib.import_module("omegaconf").OmegaConf
-    parser = framework("global_config", "config.global_config").GlobalConfigDictParser()
     settings = omegaconf.from_dotlist(spec["settings"])
     initial = omegaconf.merge(mocked(spec, spec["declared"]), settings)
-    return parser.parse_no_environment(initial_global_config_dict=initial)
+    wrong = almost_servers(vars(module))
+    try:
+        return module.GlobalConfigDictParser().parse_no_environment(initial_global_config_dict=initial)
+    except ValueError as error:
+        if type(error).__name__ != "AlmostServerError" or not wrong:
+            raise
+        anyway = "--gym-env-set error_on_almost_servers=false judges the server all the same"
+        raise LaunchError(f"a YAML that nemo-gym accepts: {'; '.join(dict.fromkeys(wrong))}; {anyway}") from None
+
+
+def almost_servers(module: dict[str, Any]) -> list[str]:
+    """What nemo-gym finds wrong with the servers that a YAML declares, to be filled as it does: its error names none of it."""
+    wrong: list[str] = []
+    told: Any = module.get("format_almost_server_warning")
+
+    def tell(server: str, error: Any) -> Any:
+        errors = error.errors()
+        own = [each for each in errors if each["type"] != "missing"] or errors  # others are of kinds that it is not
+        for each in own:
+            place = ".".join(part for part in map(str, each["loc"][1:]) if part.isidentifier() or part.isdecimal())
+            said = each["msg"] if isinstance(each["input"], dict | list) else f"it cannot be {each['input']!r}"
+            wrong.append(f"{server}: {place}: {said}")
+        return told(server, error)
+
+    if told:
+        module["format_almost_server_warning"] = tell
+    return wrong
 
 
 def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
@@ -265,6 +291,7 @@ def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
     """
     module, _, attribute = spec["application"].partition(":")
     sys.path[0] = spec["folder"]
+    sys.path += spec["sources"]
     app: Any = importlib.import_module(module)
     for name in attribute.split("."):
         if not hasattr(app, name):

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from glob import glob
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,12 @@ _UNFIT = re.compile(r"[^\w .+@()=-]")
 #: Where a virtual environment keeps its interpreter, as `gym env start` makes it (nemo_gym/cli/setup_command.py, 0.4.0).
 _PYTHON = Path(".venv", "bin", "python")
 
-#: The files that say what an env requires.
+#: The files that say what an env requires, and the folder in which most build backends look for packages.
 _REQUIRING = ("requirements.txt", "pyproject.toml")
+_SOURCES = "src"
+
+#: What datasets are for, those first that are meant to be looked at.
+_KINDS = ("example", "validation", "train")
 
 #: What the folders of servers are called that can be judged, and so the keys under which a YAML declares them; environment
 #: servers since nemo-gym 0.7.0.
@@ -46,7 +50,7 @@ class Env:
         folder: where it runs.
         application: `module:attribute`, an ASGI application below `folder`; '' for an env as NeMo Gym lays it out.
         python: its own interpreter, where it has one.
-        data: its example rows, where it has them.
+        data: its example rows, else the first rows that its YAML names, where they are there.
         config: of an `environments/NAME`, its YAML: its server lives in `folder`, elsewhere.
     """
 
@@ -76,6 +80,12 @@ class Env:
         above = takewhile(lambda each: each != self.root.parent.parent, self.folder.parents) if packaged else ()
         said = (each for each in (self.folder, *above) if any((each / name).is_file() for name in _REQUIRING))
         return next(said, self.folder)
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """Where packages of its own lie beside its `app.py`, that an install would bring: its `src`."""
+        places = dict.fromkeys((self.folder / _SOURCES, self.project / _SOURCES))
+        return tuple(place for place in places if place.is_dir() and not (place / "__init__.py").exists())
 
     def interpreter(self, chosen: str = "") -> str:
         """The one it runs in: the user's choice, else its own, else ours."""
@@ -150,7 +160,7 @@ def _read(home: Path) -> Env | None:
     rows = home / "data" / "example.jsonl"
     data = (rows,) if rows.is_file() else ()
     if (home / "app.py").is_file():
-        return _at(home, home, data)
+        return _at(home, home, data or _named_rows(home))
     config = home / "config.yaml"
     root = home.parent.parent
     try:
@@ -161,6 +171,32 @@ def _read(home: Path) -> Env | None:
     places = (root / server.group / server.inner for server in declared)
     folder = next((place for place in places if (place / "app.py").is_file()), None)
     return _at(home, folder, data, config) if folder else None
+
+
+def _named_rows(folder: Path) -> tuple[Path, ...]:
+    """The first file of rows that the YAML of a folder names and that is there, examples before others."""
+    root = Env("", folder).root
+    configs = (yaml_mapping(file) for file in _yaml_files(folder))
+    named = sorted((each for config in configs for each in datasets(config)), key=lambda each: _KINDS.index(each[0]))
+    there = (place for _, path in named for place in places(path, folder, root) if place.is_file())
+    return tuple(islice(there, 1))
+
+
+def datasets(node: object) -> Iterator[tuple[str, str]]:
+    """The type and path of each dataset that a YAML names (`DatasetConfig`, nemo_gym/config_types.py, 0.4.0)."""
+    if isinstance(node, dict):
+        if node.get("type") in _KINDS and isinstance(node.get("jsonl_fpath"), str):
+            yield node["type"], node["jsonl_fpath"]
+        for value in node.values():
+            yield from datasets(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from datasets(value)
+
+
+def places(path: str, folder: Path, root: Path) -> tuple[Path, ...]:
+    """Where a dataset may lie: from the root, or, of an env that stands alone, from its folder."""
+    return root / path, folder / path, folder / path.removeprefix(f"{RESOURCES}/{folder.name}/")
 
 
 def _at(home: Path, folder: Path, data: tuple[Path, ...], config: Path | None = None) -> Env:
@@ -192,14 +228,19 @@ def find_server(folder: Path, config: Path | None = None) -> ConfiguredServer:
     Raises:
         BadConfig: there is none, or a file cannot be read.
     """
-    own = [*folder.glob("configs/*.yaml")] or [*folder.glob("*.yaml")]
-    files = [config] if config else sorted(own, key=lambda file: (file.stem != folder.name, file.name))
+    files = [config] if config else _yaml_files(folder)
     root = config.parent.parent.parent if config else None
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
     declared = [instance for file in files for instance in _configured_servers(file, root)]
     if not declared:
         raise BadConfig(f"a YAML in configs/ that declares {group}.{folder.name}; {_count(files)}")
     return min(declared, key=lambda instance: (instance.inner != folder.name, instance.group != group))
+
+
+def _yaml_files(folder: Path) -> list[Path]:
+    """An env's own YAML files, that of its name first."""
+    own = [*folder.glob("configs/*.yaml")] or [*folder.glob("*.yaml")]
+    return sorted(own, key=lambda file: (file.stem != folder.name, file.name))
 
 
 def _count(files: list[Path]) -> str:

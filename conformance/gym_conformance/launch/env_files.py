@@ -10,7 +10,7 @@ from secrets import token_hex
 from typing import Any, Final
 
 from gym_conformance.documents import parse_json, yaml_mapping
-from gym_conformance.launch.env import references
+from gym_conformance.launch.env import datasets, places, references
 from gym_conformance.launch.launched_server import LOG_LIMIT, MARK, end_marked
 
 #: Seconds for importing nemo-gym's validator and an env's schema.
@@ -30,7 +30,8 @@ def missing_references(folder: Path, root: Path) -> list[str]:
         named = {name for kind, name in references(config) if kind in _SERVERS and name not in config and name != "???"}
         unknown = named - set(_elsewhere(config, folder, root)) if named else ()
         found += [f"{file.name}: the server {name}" for name in sorted(unknown)]
-        found += [f"{file.name}: the dataset {path}" for path in _examples(config) if not _is_there(path, folder, root)]
+        examples = [path for kind, path in datasets(config) if kind == "example"]  # others are downloaded
+        found += [f"{file.name}: the dataset {path}" for path in examples if not _is_there(path, folder, root)]
     return found
 
 
@@ -42,26 +43,12 @@ def _elsewhere(config: Mapping[str, Any], folder: Path, root: Path) -> Iterator[
         yield from yaml_mapping(file)
 
 
-def _examples(node: object) -> Iterator[str]:
-    """The paths of all example datasets: others are downloaded."""
-    if isinstance(node, dict):
-        if node.get("type") == "example" and isinstance(node.get("jsonl_fpath"), str):
-            yield node["jsonl_fpath"]
-        for value in node.values():
-            yield from _examples(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _examples(value)
-
-
 def _is_there(path: str, folder: Path, root: Path) -> bool:
-    """Whether a dataset is there: from the root, or, of an env that stands alone, from its folder."""
-    alone = path.removeprefix(f"resources_servers/{folder.name}/")
-    if alone == "data/example.jsonl":
+    """Whether a dataset is there."""
+    *_, alone = where = places(path, folder, root)
+    if alone == folder / "data" / "example.jsonl":
         return True  # whether it is, `env-examples` says
-    return "${" in path or any(
-        (base / name).is_file() for base, name in ((root, path), (folder, path), (folder, alone))
-    )
+    return "${" in path or any(place.is_file() for place in where)
 
 
 async def hold_to_task_data(python: str, folder: Path, root: Path, rows: Path) -> Mapping[str, Any]:

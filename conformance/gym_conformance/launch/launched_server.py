@@ -150,6 +150,7 @@ class Launch:
             return {
                 "application": env.application,
                 "folder": str(env.folder),
+                "sources": [str(path) for path in env.sources],
                 "workers": self.workers,
                 "outside": self._outside,
             }
@@ -158,6 +159,7 @@ class Launch:
             "application": "",
             "folder": str(env.folder),
             "root": str(env.root),
+            "sources": [str(path) for path in env.sources],
             "config": str(instance.path),
             "declared": chained(instance.path, env.root),
             "instance": instance.name,

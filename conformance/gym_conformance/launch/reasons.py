@@ -24,6 +24,9 @@ NETWORK = re.compile(
 )
 _NETWORK_TYPES = frozenset({"ConnectionError", "gaierror", "URLError", "ConnectError", "ProxyError", "MaxRetryError"})
 
+#: What is imported first of nemo-gym and of what it brings.
+_GYM = ("nemo_gym", "omegaconf")
+
 #: The last line of a traceback; nemo-gym may have put the server's name before it.
 _RAISED = re.compile(
     r"^(?:\([^)]*\) )?(?P<kind>(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|NotFound\w*)): (?P<message>.*)$"
@@ -53,7 +56,7 @@ def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: P
             return f"the file {failure['file'] or first}"
         case "SystemExit":
             return f"an app.py that does not exit ({first})"
-    if bases & _NETWORK_TYPES or NETWORK.search(message):
+    if bases & _NETWORK_TYPES or NETWORK.search(message) or (kind == "CalledProcessError" and "://" in message):
         return f"the network, or the files that it would download: {kind}: {first}"
     return _config(kind, message, first) or f"to start: {kind}: {first}"
 
@@ -104,12 +107,15 @@ def _config(kind: str, message: str, first: str) -> str:
 
 
 def _module(module: str, env: Env, python: str) -> str:
+    """The module that is missing, and the command that brings it; of nemo-gym's own, nemo-gym."""
     top = module.partition(".")[0]
-    requirements = env.project / "requirements.txt"
-    listed = requirements.is_file() and top != "nemo_gym"
-    wanted = f"-r {quote(str(requirements))}" if listed else top.replace("_", "-")
+    install = f"{quote(python)} -m pip install"
+    listed = next((name for name in ("requirements.txt", "pyproject.toml") if (env.project / name).is_file()), "")
     or_so = ", or --gym-install" if listed else ""
-    return f"the module {module}: {quote(python)} -m pip install {wanted}{or_so}"
+    if top in _GYM:
+        return f"nemo-gym where the server runs: {install} nemo-gym{or_so}, or --gym-python PATH of an interpreter that has it"
+    wanted = f"-r {quote(str(env.project / listed))}" if listed == "requirements.txt" else top.replace("_", "-")
+    return f"the module {module}: {install} {wanted}{or_so}"
 
 
 def _settings(keys: Sequence[str], first: str) -> str:

@@ -58,7 +58,7 @@ def _paragraph(group: list[Finding]) -> str:
     lines = [f"  {name + ':':<{width}} {value}" for name, value in facts.items() if value]
     if finding.trajectory:
         lines += ["  trajectory:", indent("\n".join(finding.trajectory), "    ")]
-    return "\n".join([*lines, *_reproduction(finding)])
+    return "\n".join([*lines, *(_reproduction(finding) if finding.reproduce else [])])
 
 
 def _reproduction(finding: Finding) -> list[str]:
