@@ -69,6 +69,19 @@ def test_rows_that_lie_elsewhere_are_those_that_its_yaml_names(tmp_path: Path) -
     assert find_envs(["."], folder)[0].data == (folder / "data" / "example.jsonl",)
 
 
+def test_a_yaml_of_an_env_is_an_env_of_its_own(tmp_path: Path) -> None:
+    """Of a folder with several, each can be judged."""
+    folder = _env(tmp_path / "resources_servers" / "sums", sums=_SERVER.format(name="sums", inner="sums"))
+    for name in ("easy", "hard"):
+        (folder / "configs" / f"{name}.yaml").write_text(_SERVER.format(name=f"sums_{name}", inner="sums"))
+    hard = folder / "configs" / "hard.yaml"
+    (env,) = find_envs([str(hard)], tmp_path)
+    assert (env.name, env.folder, env.home, env.config, env.root) == ("hard", folder, folder, hard, tmp_path)
+    assert Launch(env, NOBODY).specification(1)["instance"] == "sums_hard"
+    both = find_envs(["resources_servers/sums/configs/[eh]*.yaml", str(hard), str(folder)], tmp_path)
+    assert [each.name for each in both] == ["easy", "hard", "sums"]
+
+
 @pytest.mark.parametrize("given", ["empty", "nothing*", "file", "missing"])
 def test_no_env(tmp_path: Path, given: str) -> None:
     (tmp_path / "empty").mkdir()

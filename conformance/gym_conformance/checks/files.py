@@ -25,7 +25,7 @@ def _folder(trial: Trial) -> Path:
     env = trial.launched.env
     if env is None or env.application:
         raise NotApplicable("the env's files are known only if its folder is given as --gym-env")
-    if env.config:
+    if env.home != env.folder:
         raise NotApplicable("its server lives elsewhere; these rules are about the server's own folder")
     return env.folder
 

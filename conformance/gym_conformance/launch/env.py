@@ -51,7 +51,7 @@ class Env:
         application: `module:attribute`, an ASGI application below `folder`; '' for an env as NeMo Gym lays it out.
         python: its own interpreter, where it has one.
         data: its example rows, else the first rows that its YAML names, where they are there.
-        config: of an `environments/NAME`, its YAML: its server lives in `folder`, elsewhere.
+        config: the YAML that was given; of an `environments/NAME`, whose server lives in `folder`, elsewhere, its own.
     """
 
     name: str
@@ -63,8 +63,8 @@ class Env:
 
     @property
     def home(self) -> Path:
-        """The folder that was given for it."""
-        return self.config.parent if self.config else self.folder
+        """The folder that was given for it: its own, but of an `environments/NAME`."""
+        return self.config.parent if self.config and self.folder not in self.config.parents else self.folder
 
     @property
     def root(self) -> Path:
@@ -128,7 +128,7 @@ def find_envs(patterns: Iterable[str], cwd: Path) -> tuple[Env, ...]:
     found: dict[Path | str, Env] = {}
     for pattern in patterns:
         for env in _find(pattern, cwd):
-            found.setdefault(env.application or env.home, env)
+            found.setdefault(env.application or env.config or env.home, env)
     return _named(tuple(found.values()))
 
 
@@ -143,10 +143,10 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
                 "env's folder, or a glob such as 'envs/*'"
             )
         return [env]
-    if folder.is_file():
-        raise NoEnv(f"{pattern!r}: that is a file; give the env's folder")
+    if folder.is_file() and (env := _configured(folder)) is None:
+        raise NoEnv(f"{pattern!r}: that is a file; give the env's folder, or a YAML in it or in its configs/")
     inside = [Path(path) for path in sorted(glob(str(folder)))]  # noqa: PTH207 - absolute patterns, too
-    envs = [env for path in inside if (env := _read(path))]
+    envs = [env for path in inside if (env := _configured(path) if path.is_file() else _read(path))]
     if not envs:
         raise NoEnv(
             f"{pattern!r}: no folder with an app.py or a server's config.yaml there; give an env's folder, a glob or module:attribute"
@@ -171,6 +171,14 @@ def _read(home: Path) -> Env | None:
     places = (root / server.group / server.inner for server in declared)
     folder = next((place for place in places if (place / "app.py").is_file()), None)
     return _at(home, folder, data, config) if folder else None
+
+
+def _configured(file: Path) -> Env | None:
+    """The env of a YAML in its folder or in its `configs`; None of another file."""
+    file = file.resolve()
+    folder = next((each for each in file.parents[:2] if (each / "app.py").is_file()), None)
+    env = _read(folder) if folder and file.suffix in (".yaml", ".yml") else None
+    return replace(env, name=_UNFIT.sub("-", file.stem), config=file) if env else None
 
 
 def _named_rows(folder: Path) -> tuple[Path, ...]:
@@ -229,7 +237,7 @@ def find_server(folder: Path, config: Path | None = None) -> ConfiguredServer:
         BadConfig: there is none, or a file cannot be read.
     """
     files = [config] if config else _yaml_files(folder)
-    root = config.parent.parent.parent if config else None
+    root = Env("", folder).root if config else None
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
     declared = [instance for file in files for instance in _configured_servers(file, root)]
     if not declared:
