@@ -10,11 +10,13 @@ from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.renaming import (
     names_in,
     new_names,
+    phrased,
     read_back,
     renamed,
     shared_names,
     taking,
     with_other_numbers,
+    with_other_options,
 )
 from gym_conformance.trajectories.trajectory import Trajectory
 
@@ -97,3 +99,20 @@ def test_a_number_that_says_how_many_stays() -> None:
     names = {7: 123456}
     assert renamed(Trajectory(row, LENDS.calls), names).row.data["books_in_all"] == 7
     assert renamed(Trajectory(row, LENDS.calls), names).row.data["books"] == [{"id": 123456}]
+
+
+def test_other_options_are_values_of_all_that_is_no_text_and_what_was_left_out() -> None:
+    [call] = with_other_options(Trajectory(ROW, (Call("lend", {"name": "saw", "kind": "tool"}),))).calls
+    assert call.arguments["name"] == "saw"
+    assert call.arguments["kind"] == "fruit"
+    assert {"book_id", "count"} <= call.arguments.keys()
+
+
+def test_a_new_word_stands_behind_what_a_read_asks_for_and_is_read_back() -> None:
+    tool = {"type": "function", "name": "search", "parameters": {"properties": {"query": {"type": "string"}}}}
+    row = Row({"responses_create_params": {"input": "x", "tools": [tool]}, "query": "saws"}, Source(Path("r"), 1))
+    asked, names = phrased(Trajectory(row, (Call("search", {"query": "saws"}),)), DRAW)
+    assert asked.calls[0].arguments["query"].startswith("saws zq")
+    assert asked.row is row
+    told = Outcome((StepOutcome("/search", 200, [f"no {names['saws']}"]),))
+    assert read_back(told, names).steps[0].body == ["no saws"]

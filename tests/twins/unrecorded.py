@@ -69,8 +69,28 @@ def hasty(state: Reading, minutes: int = 5) -> dict[str, int]:
     return set_timer(state, minutes or 5)
 
 
+def searching(*, cached: bool = False) -> ResourcesServer:
+    """One that finds notes; where it is `cached`, it keeps what it has found under the words alone, for all sessions."""
+    found: dict[str, list[dict[str, Any]]] = {}
+
+    def search_notes(query: str, limit: int = 5) -> list[dict[str, Any]]:
+        """Find notes, the newest first."""
+        hits = NOTES[::-1][:limit]
+        return found.setdefault(query, hits) if cached else hits
+
+    return ResourcesServer("notes", tools=[search_notes], verify=lambda: 0.0)
+
+
+def found_notes() -> Dataset:
+    return _rows(searching())
+
+
 def _data(tool: Callable[..., Any] = list_notes) -> Dataset:
-    tools = [tool | {"strict": False} for tool in _server(tool).declarations]
+    return _rows(_server(tool))
+
+
+def _rows(server: ResourcesServer) -> Dataset:
+    tools = [tool | {"strict": False} for tool in server.declarations]
     prompts = [[{"role": "user", "content": f"Which notes are of day {day}?"}] for day in (1, 2)]
     rows = [{"responses_create_params": {"input": prompt, "tools": tools}} for prompt in prompts]
     return Dataset(tuple(Row(row, Source(Path("notes.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))

@@ -57,12 +57,14 @@ from gym_conformance.trajectories.renaming import (
     has_number,
     names_in,
     new_names,
+    phrased,
     read_back,
     renamed,
     shared_names,
     taking,
     with_more_zeros,
     with_other_numbers,
+    with_other_options,
     word,
     words_of_answer,
 )
@@ -86,6 +88,11 @@ _SHARED = 3
 #: Zeros that may follow a number: fewer than these, and another number of them each time.
 _ZEROS: Final = 180
 
+_KEPT: Final = (
+    "What is answered is kept for all sessions under a part of the arguments: what it is kept under must name all of them, "
+    "such as the size of a page and its cursor, too."
+)
+
 _CACHED: Final = "The score is kept under the answer alone: what it is kept under must name the row, too."
 
 
@@ -97,14 +104,15 @@ _CACHED: Final = "The score is kept under the answer alone: what it is kept unde
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
-    """Looks for what a session leaves to later ones, in seven ways.
+    """Looks for what a session leaves to later ones, in eight ways.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; they stay the
     same. So they do each time that another session writes between them. A session that reads twice reads the same
     where another one comes and goes in between, at once and where it has come to after a rollout's
     calls. And a trajectory comes to the same whether an earlier session has
     spoken of the same names and numbers, or of others; names and numbers that nobody has used are put into calls and
-    row for it, and read back from the replies. It also does after a session on another row that has the same id, or
+    row for it, and read back from the replies. It does so, too, where the earlier one has asked for the same words with
+    other options, such as another size of a page. It also does after a session on another row that has the same id, or
     another text alike. And an answer earns the same on a row whether or not it was given to
     another row before, and the first time as the seventeenth, and so do calls with names that nobody has used. What differs anyway is not compared. A server that the
     suite launched is launched once more beside it, with `--gym-profile ci` and longer ones, or where a difference may have been chance and it starts in five
@@ -124,6 +132,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         *(make for probe in (*probes, *_reads_of(found, probes)) for make in _around(trial, probe, found)),
         *_where_it_ends(trial, found),
         *(make for trajectory in found for make in _by_name(trial, trajectory, found)),
+        *(make for trajectory in found for make in _by_phrase(trial, trajectory)),
         *_by_row(trial, knowledge),
         *_by_answer(trial, found),
     ]
@@ -289,6 +298,26 @@ def _by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) 
         )
         tried, control = [partial(after, names=names, other=other, same=same) for same in (True, False)]
         yield partial(Likeness, trial, tried, control, told)
+
+
+def _by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:
+    """A trajectory after a session that has read the same in its words and otherwise in all that is none, held to one alone.
+
+    No earlier answer to its words is known: a word that nobody has said before stands behind each.
+    """
+    draw = Random()  # noqa: S311 - words, no secrets
+    reads = trajectory.without([at for at, call in enumerate(trajectory.calls) if not is_read(call.name)])
+
+    async def after(channel: Channel, *, same: bool) -> Outcome:
+        spoken, names = phrased(reads, draw)
+        await run(trial.gym, channel, with_other_options(spoken if same else phrased(reads, draw)[0]))
+        return read_back(await run(trial.gym, channel, spoken), names)
+
+    if phrased(reads, draw)[1] and with_other_options(reads).calls != reads.calls:
+        told = Told(
+            Schedule((with_other_options(reads), reads)), ", as after a session that asked for other words", hint=_KEPT
+        )
+        yield partial(Likeness, trial, partial(after, same=True), partial(after, same=False), told)
 
 
 def _by_row(trial: Trial, knowledge: Knowledge) -> Iterator[Maker]:

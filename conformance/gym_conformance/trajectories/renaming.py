@@ -8,13 +8,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from random import Random
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
-from gym_conformance.trajectories.trajectory import Trajectory, is_reference
-from gym_schemas import admits
+from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
+from gym_schemas import admits, boundary_values
 
 #: What stands for what: a text or a number of the trajectory, and the new one in its place.
 Names = Mapping[Any, Any]
@@ -36,6 +38,9 @@ FREE = frozenset({"type", "description", "title", "default", "minLength", "maxLe
 
 #: The row's own fields are renamed, and not what the policy or the collector reads.
 _NOT_OWN = frozenset({"responses_create_params", "agent_ref"})
+
+#: Other values of an argument that are looked at.
+_OPTIONS = 8
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
@@ -210,6 +215,41 @@ def _other_numbers(value: Any, step: int, name: str = "") -> Any:
         return [_other_numbers(each, step, name) for each in value]
     plain = isinstance(value, int | float) and not isinstance(value, bool)
     return value + step if plain and not _NAMED_LIKE_IDS.search(name) else value
+
+
+def phrased(trajectory: Trajectory, draw: Random) -> tuple[Trajectory, Names]:
+    """The trajectory with a new word behind each text that a read may say in any words, and what stands for what."""
+    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
+    texts = {
+        value
+        for call in trajectory.calls
+        if is_read(call.name)
+        for _, value, schema in _arguments(call.arguments, tools.get(call.name, {}))
+        if _is_name(value, schema)
+    }
+    names = {text: f"{text} {word(draw)}" for text in texts}
+    return replace(renamed(trajectory, names), row=trajectory.row), names
+
+
+def with_other_options(trajectory: Trajectory) -> Trajectory:
+    """The trajectory with other values of all that is no text: numbers, words of an enum, and what was left out."""
+    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
+    calls = (Call(call.name, _other_options(call.arguments, tools.get(call.name, {}))) for call in trajectory.calls)
+    return replace(trajectory, calls=tuple(calls))
+
+
+def _other_options(arguments: Any, schema: Mapping[str, Any]) -> Any:
+    properties = schema.get("properties")
+    if not isinstance(arguments, dict) or not isinstance(properties, dict):
+        return arguments
+    chosen = dict(arguments)
+    for key, definition in properties.items():
+        value = chosen.get(key)
+        if takes_any_word(definition) or is_reference(value):
+            continue
+        others = ({**chosen, key: other} for other in islice(boundary_values(definition), _OPTIONS) if other != value)
+        chosen = next((each for each in others if admits(schema, resolve(each, []))), chosen)
+    return chosen
 
 
 def words_of_answer(trajectory: Trajectory) -> Iterator[str]:
