@@ -7,13 +7,14 @@ from typing import Any
 import httpx
 from fastapi import FastAPI, HTTPException, Response
 
-from gym_conformance.contract.dataset_rows import Row, Source
+from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.gym_under_test import recognise
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import bare_reads, with_bounds
 from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.learn import quiet_tools
 from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_mocks.serving import serve
@@ -143,6 +144,43 @@ def test_a_call_that_works_is_varied_in_one_argument_at_a_time() -> None:
     for call in varied:
         changed = [key for key, value in found.calls[2].arguments.items() if call.arguments[key] != value]
         assert len(changed) <= 1
+
+
+def test_a_tool_whose_name_says_nothing_reads_where_nothing_changes_without_it() -> None:
+    app, booked = FastAPI(), list[str]()
+
+    @app.post("/seed_session")
+    def seed(response: Response) -> dict[str, str]:
+        booked.clear()
+        response.set_cookie("session", "1")
+        return {}
+
+    @app.post("/book")
+    def book(body: dict[str, str]) -> int:
+        booked.append(body["title"])
+        return len(booked)
+
+    @app.post("/agenda")
+    def agenda() -> list[str]:
+        return booked
+
+    @app.post("/verify")
+    def verify() -> dict[str, float]:
+        return {"reward": 0.0}
+
+    row = _row([_tool("book", title=_TEXT), _tool("agenda")])
+    calls = (Call("book", {"title": "one"}), Call("agenda", {}), Call("book", {"title": "two"}), Call("agenda", {}))
+
+    async def learned(url: str) -> Knowledge:
+        transport = Transport(httpx.URL(url), deadline=10)
+        gym = await recognise(Endpoint(url, transport, 10), (row,), ())
+        quiet = await quiet_tools(gym, [Trajectory(row, calls)])
+        await transport.aclose()
+        return Knowledge((row,), quiet=quiet)
+
+    with serve(app) as url:
+        knowledge = asyncio.run(learned(url))
+    assert [knowledge.reads(name) for name in ("agenda", "book", "list_stars")] == [True, False, True]
 
 
 def test_a_read_that_may_be_told_nothing_is_bare() -> None:

@@ -129,8 +129,8 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     found = known(knowledge)[:_TRAJECTORIES]
     probes = look.probes if look else ()
     makers = [
-        *(make for probe in (*probes, *_reads_of(found, probes)) for make in _around(trial, probe, found)),
-        *_where_it_ends(trial, found),
+        *(make for probe in (*probes, *_reads_of(knowledge, found, probes)) for make in _around(trial, probe, found)),
+        *_where_it_ends(trial, knowledge, found),
         *(make for trajectory in found for make in _by_name(trial, trajectory, found)),
         *(make for trajectory in found for make in _by_phrase(trial, trajectory)),
         *_by_row(trial, knowledge),
@@ -148,11 +148,11 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     )
 
 
-def _reads_of(found: Sequence[Trajectory], probes: Sequence[Trajectory]) -> Iterator[Trajectory]:
+def _reads_of(knowledge: Knowledge, found: Sequence[Trajectory], probes: Sequence[Trajectory]) -> Iterator[Trajectory]:
     """The reads of a trajectory that follow what others return, which no look at an untouched server could make."""
     asked = {call.name for probe in probes for call in probe.calls}
     for trajectory in found:
-        reads = trajectory.without([at for at, call in enumerate(trajectory.calls) if not is_read(call.name)])
+        reads = trajectory.without([at for at, call in enumerate(trajectory.calls) if not knowledge.reads(call.name)])
         if new := {call.name for call in reads.calls} - asked:
             asked |= new
             yield reads
@@ -230,18 +230,24 @@ def _asking_for_others(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Ma
             yield partial(Between, trial, _in_two(trial, probe), partial(replace, other), _told_of(probe, other))
 
 
-def _where_it_ends(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
-    """What a session reads where it has come to, while another goes the same way, and while others come and go."""
+def _where_it_ends(trial: Trial, knowledge: Knowledge, found: Sequence[Trajectory]) -> Iterator[Maker]:
+    """What a session reads where it has come to, while another goes the same way, also with other numbers, and others."""
     for lasting_one in found:
-        asked = [call for call in lasting_one.calls if is_read(call.name)]
+        asked = [call for call in lasting_one.calls if knowledge.reads(call.name)]
         asked += [call for call in bare_reads(lasting_one.row) if call not in asked]
         others = [] if lasting_one is found[0] else [found[0]]
         if asked:
             yield from _steady(trial, lasting_one, asked[-_READS:], [lasting_one, *others])
+            # what is kept by all of the row, such as a template that is copied in part, is met on that very row alone
+            yield from _steady(trial, lasting_one, asked[-_READS:], [with_other_options(lasting_one)], made=replace)
 
 
 def _steady(
-    trial: Trial, lasting_one: Trajectory, reads: Sequence[Call], between: Sequence[Trajectory]
+    trial: Trial,
+    lasting_one: Trajectory,
+    reads: Sequence[Call],
+    between: Sequence[Trajectory],
+    made: Callable[[Trajectory], Trajectory] | None = None,
 ) -> Iterator[Maker]:
     """A session that does something, and then reads twice, while another comes and goes in between.
 
@@ -267,7 +273,7 @@ def _steady(
             " again, as where no other session comes and goes in between",
             " after another session",
         )
-        yield partial(Between, trial, anyway, partial(_fresh, writes), told)
+        yield partial(Between, trial, anyway, partial(made or _fresh, writes), told)
 
 
 def _fresh(trajectory: Trajectory) -> Trajectory:

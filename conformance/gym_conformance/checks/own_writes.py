@@ -58,7 +58,7 @@ def _writes(knowledge: Knowledge) -> Iterator[tuple[Trajectory, int, list[int]]]
     """Known trajectories, each with the numbers of a tool's first call that writes, and of reads, which come after all else."""
     seen = set[str]()
     for trajectory in known(knowledge):
-        reading = {tool.name for tool in trajectory.row.tools if may_read(tool)}
+        reading = {tool.name for tool in trajectory.row.tools if may_read(tool) or knowledge.reads(tool.name)}
         found = [*trajectory.calls[::-1], *bare_reads(trajectory.row)]
         reads = list({call.name: call for call in reversed(found) if call.name in reading}.values())[::-1][:_READS]
         whole = replace(trajectory, calls=(*trajectory.calls, *reads))

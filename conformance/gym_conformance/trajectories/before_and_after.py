@@ -43,7 +43,7 @@ _READS, _BARE, _STRANGE, _MORE = 4, 4, 2, 4
 
 #: Names of what sound servers share: ids that count on over all sessions, what says that it was in a cache, clocks.
 _SHARED = re.compile(
-    r"cache|uptime|time|date|elapsed|since|latency|version|sessions|clients|connections|load|(^|_)(id|ids|number|no|seq|sequence|serial|counter|requests?)$|Id$",
+    r"cache|uptime|time|date|elapsed|took|since|latency|version|sessions|clients|connections|load|(^|_)(id|ids|number|no|seq|sequence|serial|counter|requests?)$|Id$",
     re.IGNORECASE,
 )
 

@@ -54,6 +54,7 @@ class Knowledge:
         crashing: sessions whose last call, an allowed one, crashed the server when it was asked what tools take.
         session_seconds: how long a session takes in which nothing is done.
         returned: where in a tool's reply a string or an integer stands, by tool.
+        quiet: tools whose names say nothing, and without which nothing else is answered otherwise: they read.
         mined: values seen in recorded arguments and in replies, by the name of the property they stood in: two calls
             that mean the same thing say it with the same word.
     """
@@ -64,6 +65,7 @@ class Knowledge:
     known_trajectories: tuple[Trajectory, ...] = field(default=(), repr=False)
     crashing: tuple[Trajectory, ...] = field(default=(), repr=False)
     returned: Mapping[str, tuple[tuple[type, tuple[str | int, ...]], ...]] = field(default_factory=dict, repr=False)
+    quiet: frozenset[str] = frozenset()
     mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
 
     session_seconds: float = 0.0
@@ -73,6 +75,10 @@ class Knowledge:
     def sessions_in(self, seconds: float, *, at_most: int) -> int:
         """How many sessions in which nothing is done fit into so many seconds, one at least."""
         return max(1, min(at_most, int(seconds / self.session_seconds) if self.session_seconds else at_most))
+
+    def reads(self, tool: str) -> bool:
+        """Whether the tool reads, by its name or as it was found to."""
+        return tool in self.quiet or is_read(tool)
 
     def beside(self, at_most: int) -> int:
         """How many trials may be made beside each other: no more than the server could score one by one in `_BATCH_SECONDS`."""
@@ -155,6 +161,11 @@ def is_read(tool: str) -> bool:
 def may_read(tool: Tool) -> bool:
     """Whether it sounds like a read, or takes no arguments and does not sound like anything else: `agenda`, `inbox`."""
     return is_read(tool.name) or not (tool.parameters.get("properties") or _words(tool.name)[1])
+
+
+def says_nothing(tool: str) -> bool:
+    """Whether the tool's name says neither that it reads nor that it does something: `free_busy`, `book`."""
+    return not is_read(tool) and not _words(tool)[1]
 
 
 def _words(tool: str) -> tuple[list[str], str]:

@@ -15,8 +15,8 @@ from gym_conformance.trajectories.answers import SHORT, paid_answers
 from gym_conformance.trajectories.execute import beside, run, run_each
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.generate import Knowledge, named_values, places
-from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trajectories.generate import Knowledge, named_values, places, says_nothing
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.words import known_arguments
@@ -29,6 +29,9 @@ _MADE_UP = 2
 
 #: Sessions in which nothing is done, to see what one costs.
 _BARE = 3
+
+#: Tools that are left out to see what they do.
+_ASIDE = 6
 
 #: Seconds for finding out what is paid for, and answers that are tried on one row.
 _PATIENCE, _ASKED = 15.0, 40
@@ -56,6 +59,7 @@ async def learn(gym: Gym) -> Knowledge:
         known_trajectories=(*_recorded(gym), *(each.taken for each in found if each.taken.calls)),
         crashing=tuple(one for each in found for one in each.crashing),
     )
+    knowledge = replace(knowledge, quiet=await quiet_tools(gym, knowledge.known_trajectories[:_RUNS]))
     if gym.kind is ServerKind.SINGLE_TURN and not gym.recorded:
         paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
         first = {row: (paid[row], *said) for row, said in knowledge.answers.items() if row in paid}
@@ -80,6 +84,29 @@ async def _session_seconds(gym: Gym) -> float:
 async def _played(gym: Gym, trajectories: Iterable[Trajectory]) -> list[StepOutcome]:
     """What the tools answered."""
     return [step for outcome in await run_each(gym, trajectories) for step in outcome.calls]
+
+
+async def quiet_tools(gym: Gym, found: Sequence[Trajectory]) -> frozenset[str]:
+    """Tools whose names say nothing, and without which the other calls and the verify are answered as with them."""
+    tools: dict[str, Trajectory] = {}
+    for trajectory in found:
+        for call in trajectory.calls if len({call.name for call in trajectory.calls}) > 1 else ():
+            if says_nothing(call.name):
+                tools.setdefault(call.name, trajectory)
+    asked = dict(list(tools.items())[:_ASIDE])
+    numbers = {name: {at for at, call in enumerate(one.calls) if call.name == name} for name, one in asked.items()}
+    without = await run_each(gym, [one.without(numbers[name]) for name, one in asked.items()])
+    twice = [await run_each(gym, [one] * 2) for one in dict.fromkeys(asked.values())]
+    whole = dict(zip(dict.fromkeys(asked.values()), twice, strict=True))
+    quiet = set()
+    for (name, one), other in zip(asked.items(), without, strict=True):
+        first, again = (
+            Outcome(tuple(step for at, step in enumerate(each.steps) if at - 1 not in numbers[name]))
+            for each in whole[one]
+        )
+        if all(each.of_time for each in differences(first, other, volatile(first, again))):
+            quiet.add(name)
+    return frozenset(quiet)
 
 
 def _arguments(calls: Iterable[Call]) -> dict[str, tuple[Any, ...]]:

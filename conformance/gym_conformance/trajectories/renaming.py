@@ -245,9 +245,10 @@ def _other_options(arguments: Any, schema: Mapping[str, Any]) -> Any:
     chosen = dict(arguments)
     for key, definition in properties.items():
         value = chosen.get(key)
-        if takes_any_word(definition) or is_reference(value):
+        if takes_any_word(definition) or isinstance(value, dict | list):
             continue
-        others = ({**chosen, key: other} for other in islice(boundary_values(definition), _OPTIONS) if other != value)
+        found = (other for other in islice(boundary_values(definition), _OPTIONS) if not isinstance(other, dict | list))
+        others = ({**chosen, key: other} for other in found if other != value)
         chosen = next((each for each in others if admits(schema, resolve(each, []))), chosen)
     return chosen
 
