@@ -204,6 +204,23 @@ class OneAtATime(ReferenceServer):
         return await super().call(session_id, tool, arguments)
 
 
+class Rising(ReferenceServer):
+    """Nothing may be added in a smaller quantity than what came last: it matters which of two calls at once comes first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: dict[str, float] = defaultdict(float)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        if tool.name == "add_stock":
+            await asyncio.sleep(random.random() / 200)  # noqa: S311
+            quantity = arguments["amount"].quantity
+            if quantity < self.last[session_id]:
+                raise HttpRefusal(409, "less than before")
+            self.last[session_id] = quantity
+        return await super().call(session_id, tool, arguments)
+
+
 NOISY: dict[str, Callable[[], ASGIApp]] = {
     **{f"reward {chance}": partial(NoisyReward, chance) for chance in (0.1, 0.5)},
     "wrong moves count": WrongMovesCount,
@@ -221,6 +238,7 @@ LIVELY: dict[str, Callable[[], ASGIApp]] = {
     "a queue": Queues,
     "one call at a time": OneAtATime,
     "a mailbox": TellsOnce,
+    "an order that matters": Rising,
     **{name: NOISY[name] for name in ("replies 0.1", "a reward that falls with the time", "what sessions share")},
 }
 

@@ -274,8 +274,6 @@ async def _expect_none_lost(trial: Trial, one: AtOnce) -> None:
     many = [len({each.words[at].total() for each in alike}) == 1 for at in range(len(stable))]
 
     def unlike(came: Came) -> Difference | None:
-        if came.refused > first.refused:
-            return None
         for at, (words, known_words) in enumerate(zip(came.words, first.words, strict=True)):
             counted = many[at] and words.total() != known_words.total()
             if counted or any(words[word] != known_words[word] for word in stable[at]):
@@ -284,12 +282,13 @@ async def _expect_none_lost(trial: Trial, one: AtOnce) -> None:
         return None
 
     async def at_once(channel: Channel) -> Difference | None:
-        return unlike(await one.made(trial, channel, seconds=first.seconds))
+        came = await one.made(trial, channel, seconds=first.seconds)
+        return None if came.refused > first.refused else unlike(came)
 
     async def in_turn(channel: Channel) -> Difference | None:
         return unlike(await one.made(trial, channel))
 
-    if any(map(unlike, back)) or not await at_once(trial.channel):
+    if any(unlike(came) or came.refused != first.refused for came in back) or not await at_once(trial.channel):
         return
     if found := await beyond_chance(trial, at_once, in_turn, together=True):
         trial.schedule = Schedule((one.trajectory,), concurrent=True)
