@@ -75,7 +75,15 @@ def test_a_yaml_of_an_env_is_an_env_of_its_own(tmp_path: Path) -> None:
     for name in ("easy", "hard"):
         (folder / "configs" / f"{name}.yaml").write_text(_SERVER.format(name=f"sums_{name}", inner="sums"))
     hard = folder / "configs" / "hard.yaml"
+    own = {name: folder / "data" / f"{name}.jsonl" for name in ("example", "hard")}
+    (folder / "data").mkdir()
+    for rows in own.values():
+        rows.touch()
+    named = {"type": "example", "jsonl_fpath": "resources_servers/sums/data/hard.jsonl"}
+    hard.write_text(hard.read_text() + yaml.safe_dump({"agent": {"datasets": [named]}}))
     (env,) = find_envs([str(hard)], tmp_path)
+    assert env.data == (own["hard"],)
+    assert find_envs([str(folder), str(folder / "configs" / "easy.yaml")], tmp_path)[0].data == (own["example"],)
     assert (env.name, env.folder, env.home, env.config, env.root) == ("hard", folder, folder, hard, tmp_path)
     assert Launch(env, NOBODY).specification(1)["instance"] == "sums_hard"
     both = find_envs(["resources_servers/sums/configs/[eh]*.yaml", str(hard), str(folder)], tmp_path)

@@ -3,9 +3,10 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from glob import glob
-from itertools import islice, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Env:
         folder: where it runs.
         application: `module:attribute`, an ASGI application below `folder`; '' for an env as NeMo Gym lays it out.
         python: its own interpreter, where it has one.
-        data: its example rows, else the first rows that its YAML names, where they are there.
+        data: its example rows, those that its YAML names of its own first; where it has none, others that its YAML names.
         config: the YAML that was given; of an `environments/NAME`, whose server lives in `folder`, elsewhere, its own.
     """
 
@@ -157,10 +158,10 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
 def _read(home: Path) -> Env | None:
     """The env of a folder: its own, or one whose config.yaml names a server of the same repo; None where it has none."""
     home = home.resolve()
+    if (home / "app.py").is_file():
+        return _at(home, home, _rows_of(home))
     rows = home / "data" / "example.jsonl"
     data = (rows,) if rows.is_file() else ()
-    if (home / "app.py").is_file():
-        return _at(home, home, data or _named_rows(home))
     config = home / "config.yaml"
     root = home.parent.parent
     try:
@@ -177,17 +178,28 @@ def _configured(file: Path) -> Env | None:
     """The env of a YAML in its folder or in its `configs`; None of another file."""
     file = file.resolve()
     folder = next((each for each in file.parents[:2] if (each / "app.py").is_file()), None)
-    env = _read(folder) if folder and file.suffix in (".yaml", ".yml") else None
-    return replace(env, name=_UNFIT.sub("-", file.stem), config=file) if env else None
+    if folder is None or file.suffix not in (".yaml", ".yml"):
+        return None
+    return replace(_at(folder, folder, _rows_of(folder, file), file), name=_UNFIT.sub("-", file.stem))
 
 
-def _named_rows(folder: Path) -> tuple[Path, ...]:
-    """The first file of rows that the YAML of a folder names and that is there, examples before others."""
+def _rows_of(folder: Path, config: Path | None = None) -> tuple[Path, ...]:
+    """The rows of an env: examples that a YAML of another name than the folder's has of its own, else the folder's, else any that are named."""
+    own = folder / "data" / "example.jsonl"
+    files = [config] if config else _yaml_files(folder)
+    if own.is_file() and files and files[0].stem == folder.name:
+        return (own,)
+    with suppress(BadConfig):
+        files = [find_server(folder, config).path]
+    named = sorted(
+        (each for file in files for each in datasets(yaml_mapping(file))), key=lambda each: _KINDS.index(each[0])
+    )
     root = Env("", folder).root
-    configs = (yaml_mapping(file) for file in _yaml_files(folder))
-    named = sorted((each for config in configs for each in datasets(config)), key=lambda each: _KINDS.index(each[0]))
-    there = (place for _, path in named for place in places(path, folder, root) if place.is_file())
-    return tuple(islice(there, 1))
+    there = [(kind, place) for kind, path in named for place in places(path, folder, root) if place.is_file()]
+    examples = [place for kind, place in there if kind == _KINDS[0]]
+    if own.is_file() and (own in examples or not examples):
+        return (own,)
+    return tuple(place for _, place in there[:1])
 
 
 def datasets(node: object) -> Iterator[tuple[str, str]]:
