@@ -268,3 +268,9 @@ def test_a_world_that_goes_on_is_complete(world: str, monkeypatch: pytest.Monkey
     with serve(LIVELY[world]()) as url:
         findings = judge(url, dataset(), checks={"seed-complete", "calls-complete"})
     assert [finding.verdict for several in findings.values() for finding in several] == [Verdict.PASS] * 2
+
+
+def test_what_comes_while_a_crowd_passes_comes_alone_too() -> None:
+    with serve(WritesLater()) as url:
+        [finding] = judge(url, dataset(), checks={"isolation-crowded"})["isolation-crowded"]
+    assert finding.verdict is Verdict.PASS, finding.actual

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel, Endpoint
@@ -24,12 +24,19 @@ _DEADLINE = 180.0
 #: Runs at once, where other sessions are not what is being tested.
 _TOGETHER = 6
 
-#: Seconds of a trial up to which all of its controls are made as slow.
-_PACED = 2.0
+#: Seconds of a trial up to which all of its controls are made as slow, and how many are where it takes longer.
+_PACED, _SLOW_CONTROLS = 2.0, 3
+
+
+class Control(Protocol):
+    """What a trial is held to: runs as they are known to be sound, otherwise the same."""
+
+    async def differs(self, endpoint: Endpoint, seconds: float) -> bool:
+        """Whether one more, as slow as the last trial where that took any seconds, differs from what is expected."""
 
 
 @dataclass
-class _Paced:
+class _EvenlyPaced:
     """A control that takes as long as a trial does: what a server answers may hang on the time that a session takes.
 
     Attributes:
@@ -57,14 +64,13 @@ class _Paced:
 
 
 async def beyond_chance(
-    trial: Trial, tried: Run[D], *controls: Run[Any], together: bool = False, costly: bool = False
+    trial: Trial, tried: Run[D], *controls: Run[Any] | Control, together: bool = False, costly: bool = False
 ) -> D | None:
     """How the trials differ, where they do so more often than the controls, and chance is excluded; else None.
 
     The trial's record becomes that of the last trial that differed. While an example is being shortened, one trial is
-    enough: the fault is certain by then, and the short example is held to the rule again at the end. Controls pause
-    before their requests, so that each takes as long as a trial; if that is more than two seconds, one does, and must
-    not differ.
+    enough: the fault is certain by then, and the short example is held to the rule again at the end. Each control is as
+    slow as a trial; where that takes more than two seconds, only three in the end are, and none of these may differ.
 
     Args:
         trial: whose suspicion it is.
@@ -76,7 +82,8 @@ async def beyond_chance(
     """
     if trial.shrinking:
         return await _one(trial, tried)
-    looks, paced = COSTLY if costly else LOOKS, [_Paced(control) for control in controls]
+    looks = COSTLY if costly else LOOKS
+    paced = [_EvenlyPaced(control) if callable(control) else control for control in controls]
     found = await _compared(trial, tried, paced, looks, _TOGETHER) if together else None
     if together and found is None:
         return None
@@ -85,7 +92,7 @@ async def beyond_chance(
 
 
 async def _compared(
-    trial: Trial, tried: Run[D], controls: Sequence[_Paced], looks: Sequence[Look], size: int
+    trial: Trial, tried: Run[D], controls: Sequence[Control], looks: Sequence[Look], size: int
 ) -> D | None:
     """The same, with so many runs at once."""
     trial.tried.comparisons += 1
@@ -116,7 +123,8 @@ async def _compared(
         batches = [forms[at : at + size] for at in range(0, len(forms), size)]
         came = [each for batch in batches for each in await asyncio.gather(*map(run, batch))]
         comparison.record(forms, came)
-    if comparison.decision is Decision.DIFFERENT and (seconds <= _PACED or not await controlled(seconds)):
+    slow = 0 if seconds <= _PACED else _SLOW_CONTROLS
+    if comparison.decision is Decision.DIFFERENT and not any([await controlled(seconds) for _ in range(slow)]):
         return last
     trial.dismissed.append(str(comparison))
     if comparison.decision is Decision.OPEN:

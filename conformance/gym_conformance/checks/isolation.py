@@ -138,7 +138,7 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
         and await _comes_again(trial, together)
         and (
             found := await beyond_chance(
-                trial, together, *(solos[id(watched[at])].alone for at in suspects), costly=schedule.passing
+                trial, together, *(solos[id(watched[at])] for at in suspects), costly=schedule.passing
             )
         )
     ):

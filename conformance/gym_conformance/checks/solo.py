@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from gym_conformance.checks.chance import beyond_chance
 from gym_conformance.checks.ending import NotApplicable
 from gym_conformance.checks.trial import Trial
-from gym_conformance.session.channel import Channel
+from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, compared, differences, named, volatile
 from gym_conformance.trajectories.trajectory import Trajectory
@@ -27,6 +27,7 @@ class Solo:
         self.seconds = 0.0
         self._trial = trial
         self._outcome: Outcome | None = None
+        self._pace: Sequence[float] = ()  # when the steps of the last run that differed began
         self._runs = 0
 
     async def outcome(self) -> Outcome:
@@ -44,7 +45,7 @@ class Solo:
         await self.outcome()
         if self.told_from(tried) is None:
             return None
-        await self.settle()
+        await self.settle(tried)
         return self.told_from(tried)
 
     async def settle(self, beside: Outcome | None = None) -> None:
@@ -56,7 +57,7 @@ class Solo:
         outcome = await self.outcome()
         while self._runs < (_SHORTENING if self._trial.shrinking else _RUNS):
             await self._run()
-        if beside and beside.began[-1] - beside.began[0] > self.seconds:
+        if beside and beside.began and beside.began[-1] - beside.began[0] > self.seconds:
             await self._run(beside.began)
         self._trial.volatile |= named(self.mask, outcome)
         left, values = compared(outcome, self.mask), compared(outcome, frozenset())
@@ -66,13 +67,19 @@ class Solo:
 
     def told_from(self, tried: Outcome) -> Difference | None:
         """Where `tried` differs from the first run alone, as far as is known by now."""
+        difference = self._difference(tried)
+        self._pace = tried.began if difference else self._pace
+        return difference
+
+    async def differs(self, endpoint: Endpoint, seconds: float) -> bool:
+        """Whether one more run alone differs from the first: the control of every comparison (`chance.Control`)."""
+        pace = self._pace if seconds else ()
+        return self._difference(await run(self._trial.gym, Channel(endpoint), self.trajectory, pace)) is not None
+
+    def _difference(self, other: Outcome) -> Difference | None:
         if self._outcome is None:
             return None
-        return next((one for one in differences(self._outcome, tried, self.mask) if not one.of_time), None)
-
-    async def alone(self, channel: Channel) -> Difference | None:
-        """Where one more run alone differs from the first: the control of every comparison."""
-        return self.told_from(await run(self._trial.gym, channel, self.trajectory))
+        return next((one for one in differences(self._outcome, other, self.mask) if not one.of_time), None)
 
     async def beyond_chance(
         self, first: Outcome, again: Callable[[Channel], Awaitable[Outcome]], *, together: bool = True
@@ -88,7 +95,7 @@ class Solo:
         async def tried(channel: Channel) -> Difference | None:
             return self.told_from(await again(channel))
 
-        return await beyond_chance(self._trial, tried, self.alone, together=together)
+        return await beyond_chance(self._trial, tried, self, together=together)
 
     async def _run(self, began: Sequence[float] = ()) -> Outcome:
         start = time.monotonic()
