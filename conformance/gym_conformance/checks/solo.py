@@ -57,8 +57,9 @@ class Solo:
         outcome = await self.outcome()
         while self._runs < (_SHORTENING if self._trial.shrinking else _RUNS):
             await self._run()
-        if beside and beside.began and beside.began[-1] - beside.began[0] > self.seconds:
-            await self._run(beside.began)
+        began = () if beside is None or self._trial.shrinking else beside.began
+        if began and began[-1] - began[0] > self.seconds:
+            await self._run(began)
         self._trial.volatile |= named(self.mask, outcome)
         left, values = compared(outcome, self.mask), compared(outcome, frozenset())
         self._trial.hidden = (self._trial.hidden[0] + values - left, self._trial.hidden[1] + values)
