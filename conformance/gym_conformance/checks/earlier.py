@@ -231,15 +231,13 @@ def _asking_for_others(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Ma
 
 
 def _where_it_ends(trial: Trial, knowledge: Knowledge, found: Sequence[Trajectory]) -> Iterator[Maker]:
-    """What a session reads where it has come to, while another goes the same way, also with other numbers, and others."""
+    """What a session reads where it has come to, while another goes the same way, and while others come and go."""
     for lasting_one in found:
         asked = [call for call in lasting_one.calls if knowledge.reads(call.name)]
         asked += [call for call in bare_reads(lasting_one.row) if call not in asked]
         others = [] if lasting_one is found[0] else [found[0]]
         if asked:
             yield from _steady(trial, lasting_one, asked[-_READS:], [lasting_one, *others])
-            # what is kept by all of the row, such as a template that is copied in part, is met on that very row alone
-            yield from _steady(trial, lasting_one, asked[-_READS:], [with_other_options(lasting_one)], made=replace)
 
 
 def _steady(
@@ -247,7 +245,6 @@ def _steady(
     lasting_one: Trajectory,
     reads: Sequence[Call],
     between: Sequence[Trajectory],
-    made: Callable[[Trajectory], Trajectory] | None = None,
 ) -> Iterator[Maker]:
     """A session that does something, and then reads twice, while another comes and goes in between.
 
@@ -273,7 +270,7 @@ def _steady(
             " again, as where no other session comes and goes in between",
             " after another session",
         )
-        yield partial(Between, trial, anyway, partial(made or _fresh, writes), told)
+        yield partial(Between, trial, anyway, partial(_fresh, writes), told)
 
 
 def _fresh(trajectory: Trajectory) -> Trajectory:
