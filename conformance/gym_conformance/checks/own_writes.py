@@ -37,6 +37,9 @@ _AT_ONCE: Final = 4
 #: Seconds after which no further ones are looked at.
 _SECONDS: Final = 8.0
 
+#: Sessions that are looked at beside each other whose calls are made at once.
+_BESIDE: Final = 2
+
 #: Runs that show what differs anyway.
 _CONTROLS: Final = 3
 
@@ -213,9 +216,9 @@ class AtOnce:
 
     async def suspected(self, trial: Trial) -> list["AtOnce"]:
         """It, where the reads show something else where the calls are made at once."""
-        in_turn = await self.made(trial, Channel(trial.gym.endpoint))
-        at_once = await self.made(trial, Channel(trial.gym.endpoint), seconds=in_turn.seconds)
-        return [self] if in_turn.words != at_once.words else []
+        in_turn = Alike([await self.made(trial, Channel(trial.gym.endpoint)) for _ in range(2)])
+        at_once = await self.made(trial, Channel(trial.gym.endpoint), seconds=in_turn.first.seconds)
+        return [self] if in_turn.differs(at_once) else []
 
 
 @dataclass(frozen=True)
@@ -230,6 +233,27 @@ class Came:
     def words(self) -> Sequence[Counter[str]]:
         """How often each word and number stands in each reply, wherever: calls at once have no order."""
         return [Counter(map(_rounded, _WORD.findall(_written(step.body)))) for step in self.shown]
+
+
+class Alike:
+    """Runs of the same: what is always as in the first of them, and what is not."""
+
+    def __init__(self, runs: Sequence[Came]) -> None:
+        self.first = runs[0]
+        counted = list(zip(*(run.words for run in runs), strict=True))
+        self._stable = [[word for word in each[0] if len({words[word] for words in each}) == 1] for each in counted]
+        self._many = [len({words.total() for words in each}) == 1 for each in counted]
+
+    def differs(self, came: Came) -> Difference | None:
+        """How the reads show something else; None where more calls were refused, so that less was done."""
+        if came.refused > self.first.refused:
+            return None
+        for at, (words, known_words) in enumerate(zip(came.words, self.first.words, strict=True)):
+            other_count = self._many[at] and words.total() != known_words.total()
+            if other_count or any(words[word] != known_words[word] for word in self._stable[at]):
+                step = self.first.shown[at]
+                return Difference((at,), step.name, step.body, came.shown[at].body)
+        return None
 
 
 def _written(body: Any) -> str:
@@ -264,31 +288,18 @@ async def _expect_none_lost(trial: Trial, one: AtOnce) -> None:
 
     Where it matters which of them comes first, or fewer of them are taken at once, nothing is compared.
     """
-    first = await one.made(trial, Channel(trial.gym.endpoint))
     orders = [await one.made(trial, Channel(trial.gym.endpoint), back=bool(at % 2)) for at in range(2 * _CONTROLS)]
-    alike, back = [first, *orders[::2]], orders[1::2]
-    stable = [
-        [word for word in words if len({other.words[at][word] for other in alike}) == 1]
-        for at, words in enumerate(first.words)
-    ]
-    many = [len({each.words[at].total() for each in alike}) == 1 for at in range(len(stable))]
-
-    def unlike(came: Came) -> Difference | None:
-        for at, (words, known_words) in enumerate(zip(came.words, first.words, strict=True)):
-            counted = many[at] and words.total() != known_words.total()
-            if counted or any(words[word] != known_words[word] for word in stable[at]):
-                step = first.shown[at]
-                return Difference((at,), step.name, step.body, came.shown[at].body)
-        return None
+    alike = Alike(orders[::2])
+    if any(alike.differs(back) or back.refused != alike.first.refused for back in orders[1::2]):
+        return
 
     async def at_once(channel: Channel) -> Difference | None:
-        came = await one.made(trial, channel, seconds=first.seconds)
-        return None if came.refused > first.refused else unlike(came)
+        return alike.differs(await one.made(trial, channel, seconds=alike.first.seconds))
 
     async def in_turn(channel: Channel) -> Difference | None:
-        return unlike(await one.made(trial, channel))
+        return alike.differs(await one.made(trial, channel))
 
-    if any(unlike(came) or came.refused != first.refused for came in back) or not await at_once(trial.channel):
+    if not await at_once(trial.channel):
         return
     if found := await beyond_chance(trial, at_once, in_turn, together=True):
         trial.schedule = Schedule((one.trajectory,), concurrent=True)
@@ -318,7 +329,8 @@ async def expect_own_writes(trial: Trial, knowledge: Knowledge) -> None:
     """Require that a session shows each of its writes, whatever it has read before, and several that were made at once."""
     for each in await _suspected(trial, list(asked(knowledge)), knowledge.beside(FEW)):
         await _expect_fresh(trial, each)
-    for one in await _suspected(trial, list(made_at_once(knowledge)), knowledge.beside(FEW)):
+    # few beside each other: where all workers are busy, calls that are sent at once are made one after the other
+    for one in await _suspected(trial, list(made_at_once(knowledge)), min(_BESIDE, knowledge.beside(FEW))):
         await _expect_none_lost(trial, one)
 
 
