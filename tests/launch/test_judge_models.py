@@ -1,5 +1,6 @@
 """Servers with a judge: one that copes with whatever it says, and twins that do not, each seen by its own check only."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -36,6 +37,7 @@ class _Judged(ReferenceServer):
     """Asks its judge before it scores, and copes: within seconds, and whatever is said."""
 
     patience = 2.5
+    prompt = "Is it right?"
 
     def __init__(self, mocks: MockPeers) -> None:
         super().__init__()
@@ -44,7 +46,7 @@ class _Judged(ReferenceServer):
     async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         try:
             async with httpx.AsyncClient(timeout=self.patience, verify=_TLS) as client:
-                reply = await client.post(self.judge, json={"input": "Is it right?"})
+                reply = await client.post(self.judge, json={"input": self.prompt})
             self.read(reply)
         except httpx.TimeoutException:
             pass
@@ -68,6 +70,17 @@ class _WantsItsOwn(_Judged):
         raise ValueError(f"the judge did not return one JSON object: {text}")
 
 
+class _AsksForJson(_Judged):
+    """Scores nothing with anything else, and says so."""
+
+    prompt = 'Is it right? Answer in JSON: {"verdict": "PASS" or "FAIL", "reason": "..."}'
+
+    def read(self, reply: httpx.Response) -> None:
+        text = reply.json()["output"][0]["content"][0]["text"] if reply.is_success else ""
+        if not re.search(r'"verdict": "(PASS|FAIL)"', text):
+            raise RuntimeError(f"the judge did not return the object that it is asked for: {text:.200}")
+
+
 class _Waits(_Judged):
     patience = 60.0
 
@@ -83,7 +96,7 @@ def _judge(server: ReferenceServer, judge_models: JudgeModels | None) -> dict[st
 
 @pytest.mark.parametrize(
     ("server", "fails"),
-    [(_Judged, set()), (_TakesItForGranted, {"judge-answers"}), (_Waits, {"judge-silent"})],
+    [(_Judged, set()), (_AsksForJson, set()), (_TakesItForGranted, {"judge-answers"}), (_Waits, {"judge-silent"})],
 )
 def test_a_twin_fails_exactly_its_own(server: type[_Judged], fails: set[str], mocks: MockPeers) -> None:
     found = _judge(server(mocks), JudgeModels(("judge",), mocks))
