@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks.launched import Launched
+from gym_conformance.checks.launched import Launched, OtherHosts
 from gym_conformance.checks.registry import CHECKS, OUTSIDE
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
@@ -176,6 +176,30 @@ def test_a_crash_while_other_hosts_are_down_is_no_violation_of_other_rules(mocks
             run.close()
     assert {one.verdict for one in found} == {Verdict.UNTESTABLE}
     assert found[0].reason.startswith("the network (--gym-network): /verify asks another host, and answers ")
+
+
+class _FindsNothing(_Searches):
+    """Raises while the host is down, as tavily_search of nemo-gym 0.7.0 does."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        async with httpx.AsyncClient(timeout=30) as client:
+            _ = (await client.get(self.host)).json().get("results", [])
+        return await ReferenceServer.score(self, session_id, row, response)
+
+
+def test_a_server_that_needs_other_hosts_is_judged_with_ones_that_answer_an_empty_object(mocks: MockPeers) -> None:
+    checks = [check for check in CHECKS if check.id in ("verify-scores-rows", "repeat-recorded")] + [OUTSIDE[-1]]
+    with serve(_FindsNothing(mocks)) as url:
+        run = Run(url, Options(url=url, timeout=30.0), dataset(), launched=Launched(outside=mocks))
+        try:
+            found = {check.id: run.judge(check) for check in checks}
+        finally:
+            run.close()
+    assert {one.verdict for one in found["verify-scores-rows"]} == {Verdict.PASS}
+    assert {one.verdict for one in found["repeat-recorded"]} == {Verdict.NOT_APPLICABLE}
+    assert "other hosts answer 200 with an empty object, except for" in found["outside-asked"][0].hint
+    mocks.forget()
+    assert mocks.settled is OtherHosts.DOWN
 
 
 def test_what_is_made_up_is_said(mocks: MockPeers) -> None:

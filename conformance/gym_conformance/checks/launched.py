@@ -63,8 +63,15 @@ class FakeHosts(Protocol):
     def requests(self) -> dict[str, int]:
         """What was asked of them, and how often."""
 
+    @property
+    def settled(self) -> OtherHosts:
+        """What they do as long as no check has it otherwise."""
+
     def let(self, hosts: OtherHosts) -> None:
         """Let them do so from now on."""
+
+    def settle(self, hosts: OtherHosts) -> None:
+        """Let them do so from now on, and after each check that has it otherwise."""
 
 
 class SandboxTrouble(StrEnum):

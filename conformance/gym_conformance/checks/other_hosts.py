@@ -63,7 +63,7 @@ async def outside_answers(trial: Trial, hosts: OtherHosts) -> None:
             output = response(recorded[0].output) if recorded else response([message("The answer is 42.")])
             await session.verify(output)
     finally:
-        outside.let(OtherHosts.DOWN)
+        outside.let(outside.settled)
     if _times(outside) == asked:
         raise NotApplicable("nothing that was tried asks another host")
     for exchange in trial.channel.exchanges:
@@ -114,8 +114,8 @@ async def outside_asked(trial: Trial, _: object) -> None:
     raise Violation(
         "no other host, and no credential",
         "; ".join([*asked, *keys]),
-        "All other hosts are down while the server is judged, except for outside-answers; --gym-network lets it reach "
-        "them, and --gym-env-set gives a real credential.",
+        f"While the server is judged, other hosts {_phrase(outside.settled) if outside else 'are down'}, except for "
+        "outside-answers; --gym-network lets it reach them, and --gym-env-set gives a real credential.",
     )
 
 

@@ -44,7 +44,7 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
 
     Raises:
         Violation: a tool's output or the reward is not as recorded.
-        NotApplicable: the server refuses the record, made by an older version, or asks a judge, who is our mock.
+        NotApplicable: the server refuses the record, made by an older version, or asks a judge, who is our mock, or other hosts.
     """
     rollout = trial.gym.recorded[row][0]
     recorded = _recorded(rollout)
@@ -55,6 +55,8 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
         raise NotApplicable(f"/verify answers {now.steps[-1].status} to it; an older version recorded it")
     if mock := trial.scored_by_mock:
         raise NotApplicable(f"its reward comes from {mock}")
+    if trial.asked_outside:
+        raise NotApplicable("it asks other hosts, which answer nothing of what they did when it was recorded")
     if trial.gym.endpoint.groups.size > 1:
         raise NotApplicable("its reward was relative to the others of its group, which are not recorded with it")
     mask = volatile(now, again) | _not_recorded(recorded, now, row)

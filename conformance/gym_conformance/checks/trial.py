@@ -95,7 +95,7 @@ class Trial:
 
     @property
     def asked_outside(self) -> bool:
-        """Whether another host was asked since the trial began, which is down but where a check has it otherwise."""
+        """Whether another host was asked since the trial began; none of them is there, and a mock answers at most."""
         return self._times_asked_outside() > self._asked_outside
 
     @property

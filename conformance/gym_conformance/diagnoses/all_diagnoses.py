@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from gym_conformance.diagnoses.busy_machine import BusyMachine
 from gym_conformance.diagnoses.diagnosis import Case, Diagnosis, Missing, TryAgain
+from gym_conformance.diagnoses.hosts_down import HostsDown
 from gym_conformance.diagnoses.judge_model_form import JudgeModelForm
 from gym_conformance.diagnoses.missing_dependency import MissingDependency
 from gym_conformance.diagnoses.sandbox_runs import SandboxRuns
@@ -15,7 +16,7 @@ class Diagnoses:
 
     def __init__(self, diagnoses: Sequence[Diagnosis] | None = None) -> None:
         self.needs = ""
-        usual = (WornOut(), BusyMachine(), MissingDependency(), JudgeModelForm(), SandboxRuns())
+        usual = (WornOut(), HostsDown(), BusyMachine(), MissingDependency(), JudgeModelForm(), SandboxRuns())
         self._diagnoses = usual if diagnoses is None else diagnoses
 
     async def explain(self, case: Case) -> Missing | TryAgain | None:

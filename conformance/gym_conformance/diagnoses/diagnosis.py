@@ -20,7 +20,7 @@ class Case:
         exchanges: the trial's record.
         fault: what ended the trial, where no whole reply came.
         asked_sandbox: whether the server asked our sandboxes, which run nothing, meanwhile.
-        asked_outside: whether the server asked another host meanwhile, which is down; False where the check is about that.
+        asked_outside: whether the server asked another host meanwhile, which is not there; False where the check is about that.
         asked_judge_model: whether the server asked our mock judge model meanwhile.
         repeated: whether the trial is already a second try of the same.
         log: the last lines that a launched server printed since the trial began: older ones say nothing of it.

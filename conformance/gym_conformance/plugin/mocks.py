@@ -34,6 +34,7 @@ class MockPeers:
         self._outside: Any = None
         self._sandboxes: Any = None
         self._peers: PeerAddresses | None = None
+        self.settled = OtherHosts.DOWN
 
     @property
     def addresses(self) -> PeerAddresses:
@@ -103,6 +104,11 @@ class MockPeers:
 
         self._outside.outage = Outage[hosts.name]
 
+    def settle(self, hosts: OtherHosts) -> None:
+        """Let other hosts do so from now on, and after each check that has it otherwise."""
+        self.settled = hosts
+        self.let(hosts)
+
     @property
     def asked_sandboxes(self) -> int:
         """How many requests sandboxes got."""
@@ -125,7 +131,7 @@ class MockPeers:
         if self._outside:
             self._outside.forget()
             self._sandboxes.forget()
-            self.let(OtherHosts.DOWN)
+            self.settle(OtherHosts.DOWN)
 
     def _counted(self) -> Any:
         async def counted(scope: Any, receive: Any, send: Any) -> None:  # a function: uvicorn mistakes a bound method

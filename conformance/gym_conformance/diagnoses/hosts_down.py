@@ -1,0 +1,48 @@
+"""Whether a server that needs other hosts goes on where they answer next to nothing, as a search that finds nothing does.
+
+So does tavily_search of nemo-gym 0.7.0: its tools raise while other hosts are down, and find nothing where they answer an
+empty object.
+"""
+
+from gym_conformance.checks.launched import OtherHosts
+from gym_conformance.contract.statuses import is_crash
+from gym_conformance.diagnoses.diagnosis import Case, TryAgain
+from gym_conformance.session.channel import Channel, NotSent
+from gym_conformance.session.exchange import Exchange
+from gym_conformance.session.server_fault import ServerFault
+
+
+class HostsDown:
+    """What crashed or hung while other hosts were down is sent once more, and they answer an empty object from then on if that helps."""
+
+    def __init__(self) -> None:
+        self._probed = False
+
+    def suspects(self, case: Case) -> bool:
+        """Whether a reply is of 500 or above, or did not come, and another host was asked. It is probed once for a gym."""
+        failed = case.crashed or case.hung is not None
+        return failed and case.asked_outside and case.bench.launched.outside is not None and not self._probed
+
+    async def confirm(self, case: Case) -> TryAgain | None:
+        """Send the request once more."""
+        self._probed = True
+        outside, endpoint = case.bench.launched.outside, case.bench.gym.endpoint
+        failed = next((one for one in reversed(case.exchanges) if _has_failed(one)), None)
+        request = case.hung or (failed.request if failed else None)
+        if outside is None or request is None:
+            return None
+        outside.settle(OtherHosts.EMPTY)
+        hangs = endpoint.hangs.pop(request.path, 0)
+        try:
+            answer = await Channel(endpoint).send(request)
+        except (ServerFault, NotSent):
+            answer = None
+        if answer is None or _has_failed(answer):
+            outside.settle(OtherHosts.DOWN)
+            endpoint.hangs[request.path] = hangs
+            return None
+        return TryAgain("it answers nothing of use while other hosts are down: they answer an empty object instead")
+
+
+def _has_failed(exchange: Exchange) -> bool:
+    return exchange.reply is None or is_crash(exchange.reply.status)
