@@ -13,7 +13,10 @@ from jsonschema_rs.canonical import Containment
 from gym_schemas.acceptance import UNREADABLE
 from gym_schemas.json_values import identity
 from gym_schemas.size import tractable
-from gym_schemas.tree import ANNOTATIONS, Document, Schema
+from gym_schemas.tree import ANNOTATIONS, Document, Schema, walk
+
+#: Parts of two schemas that are still subtracted from one another: 300 take a second, and the work grows with their cube.
+_MOST_SUBTRACTED = 300
 
 _OBJECT = ANNOTATIONS | {"type", "properties", "required", "additionalProperties"}
 _ARRAY = ANNOTATIONS | {"type", "items", "minItems", "maxItems"}
@@ -33,6 +36,8 @@ def contains(wide: Schema, narrow: Schema) -> bool:
 def subtract(source: Schema, target: Schema) -> Schema | None:
     """A schema of the values that `source` admits and `target` refuses; None where it cannot be written."""
     if not (tractable(Document(source)) and tractable(Document(target))):
+        return None
+    if sum(1 for schema in (source, target) for _ in walk(schema)) > _MOST_SUBTRACTED:
         return None
     try:
         return _canonical(source).subtract(_canonical(target)).to_json_schema()

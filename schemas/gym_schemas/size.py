@@ -4,7 +4,7 @@ What a canonical form or a comparison costs grows with the schema's expansion: t
 reference is replaced by what it leads to. A few references to references make millions of nodes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from gym_schemas.json_values import Json
 from gym_schemas.tree import Document, Schema, walk
@@ -13,19 +13,26 @@ from gym_schemas.upgrade import upgrade
 #: Nodes of a schema as written, nodes of its expansion, and levels of nesting; more is not compared.
 MOST_NODES, MOST_EXPANDED, DEEPEST = 5_000, 20_000, 60
 
+#: Objects and arrays of a schema as written, those of its values too: 60,000 in one `enum` take 300 MB to compare.
+MOST_CONTAINERS = 20_000
+
 #: How many cases the canonical form may be asked to tell apart in one place: its work grows with them.
 MOST_CASES = 256
 
 
 def depth(value: Json) -> int:
-    """How deep a value is nested, without recursion."""
-    deepest, waiting = 0, [(value, 1)]
+    """How deep a value is nested."""
+    return max(level for _, level in _levels(value))
+
+
+def _levels(value: Json) -> Iterator[tuple[Json, int]]:
+    """The value and all that is in it, each with its level, without recursion."""
+    waiting = [(value, 1)]
     while waiting:
         one, level = waiting.pop()
-        deepest = max(deepest, level)
+        yield one, level
         inner: Iterable[Json] = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
         waiting.extend((each, level + 1) for each in inner)
-    return deepest
 
 
 def too_large(schema: Schema) -> str:
@@ -34,6 +41,8 @@ def too_large(schema: Schema) -> str:
         return f"it is nested more than {DEEPEST} levels deep"
     if any(count >= MOST_NODES for count, _ in enumerate(walk(schema))):
         return f"it has more than {MOST_NODES:,} parts"
+    if sum(isinstance(one, dict | list) for one, _ in _levels(schema)) > MOST_CONTAINERS:
+        return f"it has more than {MOST_CONTAINERS:,} objects and arrays"
     if _Expansion(Document(upgrade(schema))).nodes > MOST_EXPANDED:
         return f"its references stand for more than {MOST_EXPANDED:,} parts"
     return ""

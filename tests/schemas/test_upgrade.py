@@ -54,6 +54,7 @@ def _deep(levels: int) -> dict[str, Any]:
         (_chain(24), "its references stand for more than 20,000 parts"),
         (_deep(100), "it is nested more than 60 levels deep"),
         ({"properties": {str(number): {} for number in range(130_000)}}, "it has more than 5,000 parts"),
+        ({"enum": [{"a": [number]} for number in range(10_000)]}, "it has more than 20,000 objects and arrays"),
         (KEYWORDS["recursion"], ""),
         (KEYWORDS["recursion to the root"], ""),
     ],

@@ -45,7 +45,7 @@ class Places:
 
     def names(self, way: Way) -> bool:
         """Whether the schema names the property that the way ends in."""
-        return bool(way) and any(str(way[-1]) in self._named(node) for node in self._at(way[:-1]))
+        return bool(way) and any(self._names(node, str(way[-1])) for node in self._at(way[:-1]))
 
     def names_all(self, way: Way) -> bool:
         """Whether the schema names every property on the way."""
@@ -69,7 +69,7 @@ class Places:
         nodes: list[Schema] = [self._document.root]
         known = []
         for step in way:
-            known.append(isinstance(step, str) and any(step in self._named(node) for node in nodes))
+            known.append(isinstance(step, str) and any(self._names(node, step) for node in nodes))
             nodes = [inner for node in nodes for inner in self._step(node, step)]
         return known
 
@@ -82,6 +82,9 @@ class Places:
     def _step(self, node: Schema, step: str | int) -> Iterator[Schema]:
         for one in self._alternatives(node, _LEVELS):
             yield from _inner(one, step)
+
+    def _names(self, node: Schema, name: str) -> bool:
+        return any(name in one.get("properties", {}) for one in self._alternatives(node, _LEVELS))
 
     def _named(self, node: Schema) -> Iterator[str]:
         for one in self._alternatives(node, _LEVELS):
