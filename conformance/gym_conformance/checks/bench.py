@@ -1,6 +1,7 @@
 """What all trials of one gym share: the gym, how to try it, and what came of it so far."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from gym_conformance.calibration.prompt_places import JudgedRow
 from gym_conformance.calibration.row_plan import RowPlan
@@ -46,6 +47,7 @@ class Learned:
     Attributes:
         knowledge: what trajectories are made from; None until a property needs it.
         first_look: what it answered before any session had written anything; None until it is taken.
+        met: what searches were answered, as `Novelty` tells it apart: few go on for what an earlier one met.
         waiting: sessions that were begun when it was learned, and left alone since.
         shared: whether sessions were found to share state while they are open.
         load: what came of episodes, so many at once; None until they were run.
@@ -57,6 +59,7 @@ class Learned:
 
     knowledge: Knowledge | None = None
     first_look: FirstLook | None = None
+    met: set[Any] = field(default_factory=set, repr=False)
     waiting: tuple[Waiting, ...] = ()
     shared: bool = False
     load: Load | None = None

@@ -260,13 +260,14 @@ def property_check(
 
     `before` tries what needs no search. `first` makes the examples that are tried before any is drawn, whatever they cost.
     `together` says that several may be tried at once: not where other sessions are what is being tested. `deep` says that
-    its faults may take many examples to reach: its search goes on for longer where nothing new comes. `weight` says how
-    many examples of other properties one of this stands for, because it takes as many sessions: so many fewer are drawn.
+    its faults may take many examples to reach: its search goes on for longer where nothing new comes, and for what earlier
+    ones have met, too. `weight` says how many examples of other properties one of this stands for, because it takes as many
+    sessions: so many fewer are drawn.
     """
 
     def declare(attempt: Attempt) -> Check:
         async def body(trial: Trial, _: object) -> None:
-            attempts = _Attempts(attempt, trial)
+            attempts = _Attempts(attempt, trial, novelty=Novelty() if deep else Novelty(met=trial.learned.met))
             knowledge = await knowledge_of(trial)
             if before:
                 await before(trial, knowledge)
@@ -277,6 +278,7 @@ def property_check(
             failure = await attempts.first(first(knowledge), size)
             cut_short = False
             if failure is None:
+                opening, attempts.novelty.quiet = attempts.tried, 0
                 quiet = -(-search.profile.quiet * (_DEEP if deep else 1) // weight)
 
                 def enough() -> bool:
@@ -285,7 +287,7 @@ def property_check(
                 found = await explore(check_id, batches, attempts.try_batch, search, Broken, enough=enough)
                 failure = found.failure if isinstance(found.failure, Broken) else None
                 trial.tried.statistics[check_id] = found.statistics
-                cut_short, attempts.drawn = found.cut_short, found.tried * size
+                cut_short, attempts.drawn = found.cut_short, attempts.tried - opening
                 attempts.settled = enough()
             trial.note = attempts.note(time.monotonic() - began)
             trial.caution = attempts.caution(

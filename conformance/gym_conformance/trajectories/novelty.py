@@ -12,15 +12,15 @@ _DEPTH, _MEMBERS = 4, 20
 
 @dataclass
 class Novelty:
-    """What a search has met so far; `quiet` is how many trials in a row brought nothing new."""
+    """What was met so far, by this search or one before it; `quiet` is how many trials in a row brought nothing new."""
 
     quiet: int = 0
-    _met: set[Any] = field(default_factory=set)
+    met: set[Any] = field(default_factory=set, repr=False)
 
     def take(self, exchanges: Iterable[Exchange]) -> None:
         """Take in what one trial was answered."""
-        fresh = {_trait(exchange) for exchange in exchanges} - self._met
-        self._met |= fresh
+        fresh = {_trait(exchange) for exchange in exchanges} - self.met
+        self.met |= fresh
         self.quiet = 0 if fresh else self.quiet + 1
 
 
