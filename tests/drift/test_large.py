@@ -92,3 +92,9 @@ def test_many_cases_are_compared_without_being_written_out() -> None:
     """9 to the power of 9 cases: the canonical form is not asked for."""
     many = {"allOf": [{"anyOf": [{"required": [f"{i}{j}"]} for i in range(9)]} for j in range(9)]}
     assert compared(of("a", a=many), {"a": of("a", a=STRING)})
+
+
+def test_hundreds_of_required_arguments_that_the_server_does_not_have() -> None:
+    names = [f"x{number}" for number in range(250)]
+    found = compared(of(*names, **dict.fromkeys(names, STRING)), {"a": of("a", a=STRING)})
+    assert {f"/{name}" for name in names} <= {drift.path for drift in found}
