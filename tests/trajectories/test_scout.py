@@ -146,6 +146,51 @@ def test_a_call_that_works_is_varied_in_one_argument_at_a_time() -> None:
         assert len(changed) <= 1
 
 
+def test_what_was_added_is_taken_away_and_added_again_and_the_end_comes_last() -> None:
+    app = FastAPI()
+    notes: dict[int, str] = {}
+    closed = list[bool]()
+
+    @app.post("/seed_session")
+    def seed(response: Response) -> dict[str, str]:
+        notes.clear()
+        closed.clear()
+        response.set_cookie("session", "1")
+        return {}
+
+    @app.post("/add_note")
+    def add_note(body: dict[str, str]) -> dict[str, int]:
+        if closed:
+            raise HTTPException(409)
+        notes[len(notes) + 1] = body["text"]
+        return {"note": len(notes)}
+
+    @app.post("/withdraw_note")
+    def withdraw_note(body: dict[str, int]) -> dict[str, str]:
+        if closed or body["note"] not in notes:
+            raise HTTPException(404)
+        return {"withdrawn": notes.pop(body["note"])}
+
+    @app.post("/submit_notes")
+    def submit_notes() -> dict[str, int]:
+        closed.append(True)
+        return {"submitted": len(notes)}
+
+    row = _row([_tool("submit_notes"), _tool("withdraw_note", note={"type": "integer"}), _tool("add_note", text=_TEXT)])
+
+    async def find(url: str) -> Scouted:
+        transport = Transport(httpx.URL(url), deadline=10)
+        gym = await recognise(Endpoint(url, transport, 10), (row,), ())
+        found = await scouted(gym, row, row.tools, {})
+        await transport.aclose()
+        return found
+
+    with serve(app) as url:
+        found = asyncio.run(find(url))
+    assert [call.name for call in found.taken.calls] == ["add_note", "withdraw_note", "add_note"]
+    assert [[call.name for call in one.calls][-1] for one in found.ended] == ["submit_notes"]
+
+
 def test_a_tool_whose_name_says_nothing_reads_where_nothing_changes_without_it() -> None:
     app, booked = FastAPI(), list[str]()
 

@@ -36,7 +36,7 @@ _READS: Final = re.compile(
 _DOES: Final = re.compile(
     "accept|add|advance|apply|approve|assign|cancel|change|checkin|checkout|clear|close|create|delete|do|edit|end|execute|"
     "finish|join|leave|make|mark|modify|move|next|open|out|pay|put|redo|reject|remove|rename|reply|reserve|reset|save|send|"
-    "set|start|stop|submit|take|toggle|undo|update|wait|write"
+    "set|start|stop|submit|take|toggle|undo|update|wait|withdraw|write"
 )
 
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")

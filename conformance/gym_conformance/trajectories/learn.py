@@ -4,7 +4,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row
@@ -12,7 +11,7 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.answers import SHORT, paid_answers
-from gym_conformance.trajectories.execute import beside, run, run_each
+from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, places, says_nothing
@@ -56,7 +55,11 @@ async def learn(gym: Gym) -> Knowledge:
         rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
         meaningful={**words, **_arguments(calls)},
-        known_trajectories=(*_recorded(gym), *(each.taken for each in found if each.taken.calls)),
+        known_trajectories=(
+            *_recorded(gym),
+            *(each.taken for each in found if each.taken.calls),
+            *(ended for each in found for ended in each.ended),
+        ),
         crashing=tuple(one for each in found for one in each.crashing),
     )
     knowledge = replace(knowledge, quiet=await quiet_tools(gym, knowledge.known_trajectories[:_RUNS]))
@@ -130,7 +133,8 @@ async def _found(
     """What is found on rows with tools that no recorded rollout calls."""
     called = {call.name for call in recorded}
     asked = [row for row in rows if not {tool.name for tool in row.tools} <= called]
-    return await beside(partial(scouted, gym, row, row.tools, words) for row in asked)
+    # one after the other: where sessions share state, one takes away what another has just made
+    return [await scouted(gym, row, row.tools, words) for row in asked]
 
 
 def _answers(gym: Gym, row: Row) -> tuple[str, ...]:

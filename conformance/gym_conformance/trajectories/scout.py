@@ -7,7 +7,7 @@ names from the row, reads come first. Of each tool the first call is kept that i
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.refusals import says_no
 from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.followed import scalars
-from gym_conformance.trajectories.generate import is_read, named_alike, named_values
+from gym_conformance.trajectories.generate import may_read, named_alike, named_values
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
 from gym_conformance.trajectories.trajectory import Reference, Trajectory, resolve
@@ -29,8 +29,9 @@ from gym_schemas import admits
 #: Tools that are asked about, calls that are tried of each, and values of a reply that may stand in later calls.
 _TOOLS, _TRIES, _SEEN = 16, 5, 200
 
-#: Names that begin like this are assumed to end something, or to take it away.
-_ENDS: Final = ("cancel", "clear", "close", "delete", "drop", "end", "finish", "remove", "reset", "submit", "undo")
+#: Names that begin like this are assumed to take something away, or to end the whole.
+_TAKES_AWAY: Final = ("cancel", "clear", "delete", "drop", "remove", "reset", "revoke", "undo", "withdraw")
+_ENDS: Final = ("close", "conclude", "end", "finish", "submit")
 
 #: Fields that say what a thing is called.
 _CALLED: Final = ("name", "id", "title", "code", "no")
@@ -41,9 +42,16 @@ _TEXT: Final = "text"
 
 @dataclass(frozen=True)
 class Scouted:
-    """What was found in one session: calls that are taken, and sessions whose last call crashed the server."""
+    """What was found in one session.
+
+    Attributes:
+        taken: calls that are taken.
+        ended: the same, and then those that sound as if they ended it all, if any is taken.
+        crashing: sessions whose last call crashed the server.
+    """
 
     taken: Trajectory
+    ended: tuple[Trajectory, ...] = ()
     crashing: tuple[Trajectory, ...] = ()
 
 
@@ -56,22 +64,34 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
     session = gym.contract.session(Channel(gym.endpoint), row)
     await session.seed()
     scout = _Scout(session, row, words)
-    reads = [tool for tool in tools[:_TOOLS] if is_read(tool.name)]
-    writes = sorted((tool for tool in tools[:_TOOLS] if not is_read(tool.name)), key=_adds)
-    for tool in (*reads, *writes, *reads):  # a read may ask for what a write has made
+    reads = [tool for tool in tools[:_TOOLS] if may_read(tool)]
+    endings = [tool for tool in tools[:_TOOLS] if tool.name.lower().startswith(_ENDS)]
+    writes = sorted((tool for tool in tools[:_TOOLS] if tool not in (*reads, *endings)), key=_adds)
+    away = [tool for tool in writes if not _adds(tool)]
+    for tool in (*reads, *writes):
+        await scout.find(tool)
+    if await scout.take_away(away):  # and something is to be left
+        await scout.repeat(writes)
+    for tool in reads:  # a read may ask for what a write has made
         await scout.find(tool)
     for tool in reads:
         await scout.go_on(tool)
     # what was written shows in the end, in reads that were not made since
-    since = next((at for at in reversed(range(len(scout.calls))) if not is_read(scout.calls[at].name)), -1) + 1
+    names = {tool.name for tool in reads}
+    since = next((at for at in reversed(range(len(scout.calls))) if scout.calls[at].name not in names), -1) + 1
     known = [scout.taken[tool.name] for tool in reads if tool.name in scout.taken]
     again = [call for call in known if since and call not in scout.calls[since:]]
-    return Scouted(Trajectory(row, (*scout.calls, *again)), tuple(scout.crashing))
+    taken = Trajectory(row, (*scout.calls, *again))
+    made = len(scout.calls)
+    for tool in endings:
+        await scout.find(tool)
+    ended = (replace(taken, calls=(*taken.calls, *scout.calls[made:])),) if len(scout.calls) > made else ()
+    return Scouted(taken, ended, tuple(scout.crashing))
 
 
 def _adds(tool: Tool) -> bool:
-    """Whether it sounds as if it left something behind: what ends or takes away comes before that, lest nothing is left."""
-    return bool(_properties(tool)) and not tool.name.lower().startswith(_ENDS)
+    """Whether it sounds as if it left something behind: what takes away comes before that, lest nothing is left."""
+    return bool(_properties(tool)) and not tool.name.lower().startswith(_TAKES_AWAY)
 
 
 class _Scout:
@@ -100,6 +120,19 @@ class _Scout:
                 asked.append(arguments)
                 if await self._is_taken(tool, arguments):
                     return
+
+    async def take_away(self, tools: Sequence[Tool]) -> bool:
+        """Try again what found nothing to take away before anything was added, and say whether any of it was taken."""
+        made = len(self.calls)
+        for tool in tools:
+            await self.find(tool)
+        return len(self.calls) > made
+
+    async def repeat(self, tools: Sequence[Tool]) -> None:
+        """Make the calls again of those that leave something behind."""
+        for tool in tools:
+            if _adds(tool) and tool.name in self.taken:
+                await self._is_taken(tool, self.taken[tool.name].arguments)
 
     async def go_on(self, tool: Tool) -> None:
         """Call a tool again with what may be null taken from earlier replies: the next page, by its cursor."""
