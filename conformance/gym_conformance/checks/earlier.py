@@ -289,7 +289,9 @@ def _by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) 
     draw = Random()  # noqa: S311 - names, no secrets
 
     async def after(channel: Channel, *, names: frozenset[Any], other: Trajectory, same: bool) -> Outcome:
-        earlier, spoken = replace(trajectory, row=other.row), next(iter(names_in(other)), frozenset[Any]())
+        earlier, spoken = replace(trajectory, row=other.row), frozenset[Any]()
+        if other is not trajectory:  # its own things keep their names, but for those that are looked for
+            spoken = next(iter(names_in(other)), spoken)
         mine = new_names(names, draw)
         theirs = mine if same else new_names(names, draw)
         await run(trial.gym, channel, renamed(earlier, {**taking(spoken, theirs), **theirs}))

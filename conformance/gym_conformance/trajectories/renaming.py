@@ -39,6 +39,9 @@ FREE = frozenset({"type", "description", "title", "default", "minLength", "maxLe
 #: The row's own fields are renamed, and not what the policy or the collector reads.
 _NOT_OWN = frozenset({"responses_create_params", "agent_ref"})
 
+#: A date or a time names nothing, and no other word is taken for it.
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}:\d{2}(:\d{2})?")
+
 #: Other values of an argument that are looked at.
 _OPTIONS = 8
 
@@ -112,7 +115,7 @@ def names_in(trajectory: Trajectory) -> tuple[frozenset[Any], ...]:
 
 
 def _is_name(value: Any, schema: Any) -> bool:
-    return isinstance(value, str) and bool(value) and takes_any_word(schema)
+    return isinstance(value, str) and bool(value) and takes_any_word(schema) and not _DATE.fullmatch(value)
 
 
 def _is_id(name: str, value: Any, schema: Any) -> bool:
