@@ -278,7 +278,10 @@ def property_check(
             failure = await attempts.first(first(knowledge), size)
             cut_short = False
             if failure is None:
-                opening, attempts.novelty.quiet = attempts.tried, 0
+                opening = attempts.tried
+                attempts.novelty.quiet *= (
+                    deep  # where earlier searches have met the same, ten must be drawn all the same
+                )
                 quiet = -(-search.profile.quiet * (_DEEP if deep else 1) // weight)
 
                 def enough() -> bool:
