@@ -1,5 +1,6 @@
 """Twins that do not do the same again."""
 
+import gzip
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer, StoredSession
@@ -56,7 +57,31 @@ class SaysUnsupported(ReferenceServer):
         return type(score)(1.0 if len(response["output"]) > 2 else 0.0, {})
 
 
+class CompressesAll(ReferenceServer):
+    """Replies are compressed where the client takes that, but for errors, which have the header as well."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        if "gzip" not in request.headers.get("accept-encoding", "") or not isinstance(reply.body, bytes):
+            return reply
+        body = reply.body if reply.status >= 400 else gzip.compress(reply.body)
+        headers = tuple(each for each in reply.headers if each[0].lower() != "content-length")
+        return HttpReply(reply.status, body, (*headers, ("content-encoding", "gzip")))
+
+
+class RenamesForSome(ReferenceServer):
+    """Clients that take compressed replies are sent others."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        if "gzip" not in request.headers.get("accept-encoding", "") or not isinstance(reply.body, bytes):
+            return reply
+        return HttpReply(reply.status, reply.body.replace(b'"quantity":', b'"amount":'), reply.headers)
+
+
 TWINS: tuple[Twin, ...] = (
+    twin("errors that are said to be compressed", "repeat-compressed", CompressesAll),
+    twin("other replies where they are compressed", "repeat-compressed", RenamesForSome),
     twin("state lost after each call", "repeat-recorded", StateForEachCall),
     twin("state shared by all sessions", "repeat-recorded", StateOfTheLastSeed),
     twin("calls that count", "repeat-recorded repeat-tool-calls drift-result", NumbersCalls),

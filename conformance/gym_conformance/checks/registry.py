@@ -7,6 +7,7 @@ from typing import Final
 from gym_conformance.checks import (
     calibrated,
     calls,
+    compressed,
     cookies,
     defaults,
     drift,
@@ -72,6 +73,7 @@ _MODULES = (
         sandbox_lending,
         repeat,
         pages,
+        compressed,
         reward,
         calibrated,
         typed,

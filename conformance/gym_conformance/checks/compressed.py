@@ -1,0 +1,84 @@
+"""Whether replies are the same to a client that takes them compressed, as all usual ones do."""
+
+from dataclasses import replace
+from typing import Final
+
+from gym_conformance.checks.check import Level, check
+from gym_conformance.checks.ending import Violation
+from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.checks.property import knowledge_of
+from gym_conformance.checks.solo import Solo
+from gym_conformance.checks.trial import Trial
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import Exchange, Request
+from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.first import known, known_disturbed
+from gym_conformance.trajectories.outcome import Outcome
+from gym_conformance.trajectories.trajectory import Trajectory
+
+#: What aiohttp and httpx ask for.
+_TAKEN: Final = {"Accept-Encoding": "gzip, deflate"}
+
+#: Trajectories that are run, as they are and with refused calls in their midst.
+_RUN: Final = 2
+
+
+class _TakesCompressed(Channel):
+    """A channel that takes compressed replies, with the record of another."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(channel.endpoint)
+        self.continue_record(channel)
+
+    async def send(self, request: Request) -> Exchange:
+        """Send one request.
+
+        Raises:
+            Violation: the reply is not coded as it says.
+            ServerFault: as `Channel.send` does.
+        """
+        try:
+            return await super().send(replace(request, headers={**request.headers, **_TAKEN}))
+        except ServerFault as fault:
+            if fault.fault is not Fault.INVALID or "content-encoding" not in fault.detail:
+                raise
+            raise Violation(
+                "a body that is coded as its Content-Encoding says",
+                f"{request.method} {request.path}: {fault.detail}",
+                "Middleware compresses some replies, and its header is on others: errors, or what is short.",
+            ) from fault
+
+
+@check(
+    "repeat-compressed",
+    Level.MUST,
+    "Compressed replies MUST say the same",
+    why="clients ask for compressed replies, and fail on one that is not what it says; the rollout is lost.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def repeat_compressed(trial: Trial, _: object) -> None:
+    """Runs trajectories that mean something, two of them with refused calls, and takes replies in gzip or deflate.
+
+    All other checks ask for replies as they are. Statuses, replies and the reward must be the same, chance excluded, and
+    each body coded as its Content-Encoding says.
+
+    Source: nemo_gym/server_utils.py sends its requests with aiohttp (every version), which asks for both, as httpx does.
+    """
+    knowledge = await knowledge_of(trial)
+    refused = [schedule.trajectories[0] for schedule in known_disturbed(knowledge)[:_RUN]]
+    for trajectory in (*known(knowledge)[:_RUN], *refused):
+        await _expect_the_same(trial, trajectory)
+
+
+async def _expect_the_same(trial: Trial, trajectory: Trajectory) -> None:
+    async def compressed(channel: Channel) -> Outcome:
+        return await run(trial.gym, _TakesCompressed(channel), trajectory)
+
+    trial.channel.exchanges.clear()
+    if difference := await Solo(trial, trajectory).beyond_chance(await compressed(trial.channel), compressed):
+        raise Violation(
+            f"{difference.step} answers {difference.expected!r}, as to a client that takes no compressed replies",
+            f"{difference.actual!r}",
+            "What is compressed is another reply, or a part of it: compress the bytes that would be sent without.",
+        )
