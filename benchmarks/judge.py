@@ -15,7 +15,6 @@ from statistics import median
 
 import httpx
 
-from gym_conformance.checks.bench import Bench
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import Dataset, load
 from gym_conformance.gym_under_test import recognise
@@ -23,6 +22,7 @@ from gym_conformance.judge import Judge
 from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.transport import Transport
+from gym_conformance.trials.bench import Bench
 from gym_mocks.reference import DATA, reference_app
 from gym_mocks.serving import serve
 

@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
 
-from gym_conformance.checks import property as properties
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import QUICK, Profile
 from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials import property as properties
 from gym_mocks.serving import serve
 from tests.twins.properties import TWINS, PropertyTwin
 from tests.twins.twin import dataset

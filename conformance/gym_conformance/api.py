@@ -3,10 +3,6 @@
 Everything else in this distribution may change in any release, but for what that page names.
 """
 
-from gym_conformance.checks.check import Check, Level, Need, check
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, TOOLS, each_row, each_tool
-from gym_conformance.checks.trial import Trial, describe, expect_no_crash, expect_object, expect_status
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Tool
 from gym_conformance.contract.policy_output import (
     function_call,
@@ -19,6 +15,10 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, Request
+from gym_conformance.trials.check import Check, Level, Need, check
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, TOOLS, each_row, each_tool
+from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_status
 
 __all__ = [
     "RESOURCES_SERVER",

@@ -5,11 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
-from gym_conformance.checks.bench import Bench
-from gym_conformance.checks.check import Check, Level, Need
-from gym_conformance.checks.ending import NotApplicable, NotExamined, Untestable, Violation
 from gym_conformance.checks.other_hosts import OUTSIDE
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.diagnoses.all_diagnoses import Diagnoses
 from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
@@ -21,6 +17,10 @@ from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.trajectory import Schedule, dump
+from gym_conformance.trials.bench import Bench
+from gym_conformance.trials.check import Check, Level, Need
+from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
+from gym_conformance.trials.trial import Trial
 
 _HINTS = {
     Fault.HANG: "The handler never returns: a lock that is never released, a blocking call on the event loop, or a judge model that does not answer.",

@@ -11,12 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gym_conformance.checks.check import Check
 from gym_conformance.checks.registry import all_checks
 from gym_conformance.dataset import Dataset, load
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trials.check import Check
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 

@@ -5,10 +5,10 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any, cast
 
-from gym_conformance.checks.property import Broken, _Attempts
 from gym_conformance.session.channel import PathHangs
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.property import Broken, _Attempts
 
 
 class Crowd(_Attempts):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.checks.check import Check, Level
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.trials.check import Check, Level
 
 COMMITTED = [tuple(line.split()) for line in Path(__file__).with_name("ids.txt").read_text().splitlines()]
 

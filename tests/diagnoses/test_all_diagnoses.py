@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import httpx
 
-from gym_conformance.checks.bench import Bench
 from gym_conformance.contract.openapi import Api, ServerKind
 from gym_conformance.diagnoses.all_diagnoses import Diagnoses
 from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
@@ -13,6 +12,7 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.transport import Transport
+from gym_conformance.trials.bench import Bench
 
 VERIFIED = (Exchange(1, Request("POST", "/verify")),)
 

@@ -7,14 +7,14 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks.bench import Bench
-from gym_conformance.checks.launched import JudgeModels, Launched, Saying
 from gym_conformance.diagnoses.diagnosis import Case
 from gym_conformance.diagnoses.judge_model_form import JudgeModelForm
 from gym_conformance.gym_under_test import recognise
 from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.transport import Transport
+from gym_conformance.trials.bench import Bench
+from gym_conformance.trials.launched import JudgeModels, Launched, Saying
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve

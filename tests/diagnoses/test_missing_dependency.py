@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.launched import Launched
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.diagnoses.diagnosis import Missing
 from gym_conformance.diagnoses.missing_dependency import missing
@@ -15,6 +14,7 @@ from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.session.exchange import Exchange, Reply, Request
+from gym_conformance.trials.launched import Launched
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve

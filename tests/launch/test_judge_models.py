@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks.launched import JudgeModels, Launched
 from gym_conformance.checks.registry import CHECKS, JUDGE_MODELS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trials.launched import JudgeModels, Launched
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve

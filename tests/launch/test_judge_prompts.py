@@ -11,12 +11,12 @@ import httpx
 import pytest
 
 from gym_conformance.calibration.prompt_places import VerdictWords, parts_of, verdicts
-from gym_conformance.checks.launched import JudgeModels, Launched
 from gym_conformance.checks.registry import JUDGE_MODELS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trials.launched import JudgeModels, Launched
 from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 from gym_mocks.serving import serve
 from tests.twins.calibration import quizzed

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.launched import JudgeModels, Launched
 from gym_conformance.checks.registry import JUDGE_MODELS
 from gym_conformance.checks.run import run_isolation
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trials.launched import JudgeModels, Launched
 from gym_mocks.agent.loop import body_of
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest

@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks.launched import Launched, OtherHosts
 from gym_conformance.checks.registry import CHECKS, OUTSIDE
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trials.launched import Launched, OtherHosts
 from gym_mocks.outside import Outage, Outside
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from gym_conformance.checks.earlier import isolation_earlier
-from gym_conformance.checks.launched import Launched
 from gym_conformance.checks.repeat import repeat_recorded
 from gym_conformance.checks.restart import restart_session
 from gym_conformance.findings import Cause, Finding, Verdict
@@ -18,6 +17,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.target import Relaunching
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import PROFILES, Profile
+from gym_conformance.trials.launched import Launched
 from tests.launch.drills import NOBODY, alive, application, gone
 from tests.twins.twin import dataset
 

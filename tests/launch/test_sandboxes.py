@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.launched import Launched
 from gym_conformance.checks.registry import LAUNCHED
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trials.launched import Launched
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.sandbox_provider import ScriptedProvider

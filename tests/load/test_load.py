@@ -11,7 +11,6 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from gym_conformance.checks.check import Check
 from gym_conformance.checks.load import load_abandoned, load_answers, load_episode, load_pathological
 from gym_conformance.checks.registry import CHECKS, LAUNCHED, LOAD
 from gym_conformance.findings import EndpointLoad, Finding, LoadLevel, Verdict
@@ -19,6 +18,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.reports.load_curve import held, knee, sentence, text_lines
 from gym_conformance.trajectories.profiles import PROFILES
+from gym_conformance.trials.check import Check
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve

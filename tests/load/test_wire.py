@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.check import Check
 from gym_conformance.checks.wire import wire_disturbed, wire_hang_up
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import PROFILES
+from gym_conformance.trials.check import Check
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import ResourcesServer, Score, TaskRow
 from gym_mocks.serving import serve

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.checks.launched import JudgeModels, Launched
 from gym_conformance.checks.registry import CHECKS, JUDGE_MODELS
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict
@@ -14,6 +13,7 @@ from gym_conformance.launch.launched_server import Launch, LaunchedServer
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trials.launched import JudgeModels, Launched
 from tests.twins.judging import ended, failures
 
 pytestmark = [pytest.mark.nemo_gym, pytest.mark.filterwarnings("ignore")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gym_conformance.checks import recorded
+from gym_conformance.trials import recorded
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import pytest
 
 from gym_conformance.checks.calibrated import calibration_gold
-from gym_conformance.checks.launched import Launched, SandboxTrouble
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import function_call, message, response
@@ -19,6 +18,7 @@ from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trials.launched import Launched, SandboxTrouble
 from gym_mocks.reference import DATA, ROLLOUTS
 from gym_mocks.resources import ResourcesServer, Score, TaskRow
 from gym_mocks.serving import serve

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks import recorded
 from gym_conformance.checks.pauses import resources_session_kept
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.checks.wearing_out import resources_seeds
@@ -17,6 +16,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.session import seeds
 from gym_conformance.trajectories.waiting import Waiting
+from gym_conformance.trials import recorded
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve

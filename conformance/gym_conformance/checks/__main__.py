@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from gym_conformance.checks.check import Check
 from gym_conformance.checks.registry import CHECKS, EVERY_ROW, LAUNCHED, LOAD
+from gym_conformance.trials.check import Check
 
 
 def catalogue() -> str:

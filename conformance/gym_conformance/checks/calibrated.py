@@ -18,11 +18,11 @@ from gym_conformance.calibration.row_scores import (
     RowTally,
     probe_tallies,
 )
-from gym_conformance.checks.calibrating import calibration_of, probes_of
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, NotExamined, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.trial import Trial
+from gym_conformance.trials.calibrating import calibration_of, probes_of
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, NotExamined, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.trial import Trial
 
 #: Rows that a finding names, the worst first.
 _NAMED: Final = 6

@@ -10,13 +10,6 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
-from gym_conformance.checks.check import Level
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.in_form import expect_summed
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
-from gym_conformance.checks.property import alone, knowledge_of, property_check
-from gym_conformance.checks.solo import Solo
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_crash, is_error
@@ -30,6 +23,13 @@ from gym_conformance.trajectories.first import known, known_disturbed, with_boun
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, masked, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, resolve, without_surrogates
+from gym_conformance.trials.check import Level
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.in_form import expect_summed
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
+from gym_conformance.trials.property import alone, knowledge_of, property_check
+from gym_conformance.trials.solo import Solo
+from gym_conformance.trials.trial import Trial
 
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
 

@@ -3,12 +3,6 @@
 from dataclasses import replace
 from typing import Final
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.solo import Solo
-from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, ServerFault
@@ -16,6 +10,12 @@ from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import known, known_disturbed
 from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.solo import Solo
+from gym_conformance.trials.trial import Trial
 
 #: What aiohttp and httpx ask for.
 _TAKEN: Final = {"Accept-Encoding": "gzip, deflate"}

@@ -11,12 +11,6 @@ from itertools import compress
 
 import itsdangerous
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.needs import COOKIES, RECORDED_CALLS, RESOURCES_SERVER, SERVED_TOOLS
-from gym_conformance.checks.replay import Replayed, replay
-from gym_conformance.checks.trial import Trial, describe, expect_no_crash
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.openapi import ServerKind
@@ -34,6 +28,12 @@ from gym_conformance.trajectories.first import by_tools
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.needs import COOKIES, RECORDED_CALLS, RESOURCES_SERVER, SERVED_TOOLS
+from gym_conformance.trials.replay import Replayed, replay
+from gym_conformance.trials.trial import Trial, describe, expect_no_crash
 
 #: Recorded rollouts that are run for a client that replaces its cookies.
 _ROLLOUTS = 8

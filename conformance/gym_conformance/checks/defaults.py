@@ -7,13 +7,6 @@ from functools import partial
 from itertools import compress
 from typing import Any
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.solo import Solo
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.channel import Channel
@@ -21,6 +14,13 @@ from gym_conformance.trajectories.execute import FEW, beside, run, run_each
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, said_at
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.solo import Solo
+from gym_conformance.trials.trial import Trial
 from gym_schemas import ABSENT, admits
 
 #: Arguments that are tried, calls of each, and calls that come after it and may show what it did.

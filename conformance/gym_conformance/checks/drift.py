@@ -9,11 +9,6 @@ from collections.abc import Coroutine, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from gym_conformance.checks.check import Level, Subjects, check
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.needs import EXECUTED_TOOLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.trial import Trial
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.soundness import not_json_schema
@@ -28,6 +23,11 @@ from gym_conformance.probes.ignored import is_ignored
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused import is_refused
 from gym_conformance.probes.refused_values import RefusedCall, refused_value
+from gym_conformance.trials.check import Level, Subjects, check
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.needs import EXECUTED_TOOLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.trial import Trial
 
 #: Calls of one tool whose replies are held to the server's response schema.
 _REPLIES = 3

@@ -13,24 +13,6 @@ from itertools import islice, permutations
 from random import Random
 from typing import Any, Final
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import Violation
-from gym_conformance.checks.fresh_process import fresh_process
-from gym_conformance.checks.needs import FIRST_LOOK, RESOURCES_SERVER, SCORE
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.same_answer import expect_the_same_each_time
-from gym_conformance.checks.suspicions import (
-    STORE,
-    Anyway,
-    Between,
-    Likeness,
-    Maker,
-    Suspicion,
-    Told,
-    expect_none,
-    suspected,
-)
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.findings import Cause
@@ -69,6 +51,24 @@ from gym_conformance.trajectories.renaming import (
     words_of_answer,
 )
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory, resolve
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.fresh_process import fresh_process
+from gym_conformance.trials.needs import FIRST_LOOK, RESOURCES_SERVER, SCORE
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.same_answer import expect_the_same_each_time
+from gym_conformance.trials.suspicions import (
+    STORE,
+    Anyway,
+    Between,
+    Likeness,
+    Maker,
+    Suspicion,
+    Told,
+    expect_none,
+    suspected,
+)
+from gym_conformance.trials.trial import Trial
 
 #: Trajectories that are tried under other names, and sets of names of each.
 _TRAJECTORIES, _SETS = 3, 2

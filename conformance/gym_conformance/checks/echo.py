@@ -8,12 +8,6 @@ import json
 from http import HTTPStatus
 from typing import Any, Final
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.trial import (
-    Trial,
-)
 from gym_conformance.contract.endpoints import TOKEN_FIELDS, VERIFY
 from gym_conformance.contract.policy_output import (
     DO_NOTHING,
@@ -27,6 +21,12 @@ from gym_conformance.session.contracts import JSON_HEADERS
 from gym_conformance.session.exchange import Request, reply_of
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.session.unserved import NO_SUCH_TOOL
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.trial import (
+    Trial,
+)
 from gym_schemas import ABSENT, differences, same
 
 _REPLACEMENT: Final = "\ufffd"

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable
-from gym_conformance.checks.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
 from gym_conformance.checks.own_writes import expect_own_writes, found_again
-from gym_conformance.checks.property import knowledge_of
 from gym_conformance.checks.readiness import READS, SECONDS, ReadLater, expect_each_complete, once_more
-from gym_conformance.checks.trial import Trial
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable
+from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.trial import Trial
 
 #: Reads that follow a write.
 _AFTER = 3

@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Final
 
-from gym_conformance.checks.check import Check, Level, Need
+from gym_conformance.trials.check import Check, Level, Need
 
 GROUP: Final = "gym_conformance.checks"
 

@@ -11,15 +11,15 @@ from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.calibration.row_scores import ASKED, AnswerScore, Calibration, Counting, Hit, Question, RowScores
 from gym_conformance.checks.calibrated import calibrated, hint_of, reproduce, said
-from gym_conformance.checks.calibrating import Calibrating
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotExamined, Untestable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.scoring import Scoring
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import BadData, read
 from gym_conformance.documents import parse_json, read_lines
+from gym_conformance.trials.calibrating import Calibrating
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotExamined, Untestable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.scoring import Scoring
+from gym_conformance.trials.trial import Trial
 
 #: Rows at once, each with one request under way.
 AT_ONCE: Final = 64

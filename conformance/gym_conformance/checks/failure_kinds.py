@@ -3,11 +3,11 @@
 import re
 from typing import Final
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.policy_output import DO_NOTHING, degenerate_outputs
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.trial import Trial
 
 _KIND: Final = "failure_kind"
 

@@ -11,13 +11,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import accumulate, compress
 
-from gym_conformance.checks.chance import beyond_chance, waiting_beyond_chance
-from gym_conformance.checks.check import Level
-from gym_conformance.checks.ending import Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.property import alone, knowledge_of, property_check
-from gym_conformance.checks.solo import Solo
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.contract.statuses import is_crash
@@ -33,6 +26,13 @@ from gym_conformance.trajectories.generate import Knowledge, crowded, interleave
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome
 from gym_conformance.trajectories.reading_back import ReadBack, reading_back
 from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.chance import beyond_chance, waiting_beyond_chance
+from gym_conformance.trials.check import Level
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.property import alone, knowledge_of, property_check
+from gym_conformance.trials.solo import Solo
+from gym_conformance.trials.trial import Trial
 
 _NEEDS = [RESOURCES_SERVER, SCORE]
 _HINT = (

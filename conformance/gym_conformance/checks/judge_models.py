@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.in_form import expect_named_cause, expect_reported
-from gym_conformance.checks.launched import FakeModel, JudgeModels, Saying
-from gym_conformance.checks.needs import RESOURCES_SERVER, reverify_mode
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.contract.verify_reply import is_masked
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.in_form import expect_named_cause, expect_reported
+from gym_conformance.trials.launched import FakeModel, JudgeModels, Saying
+from gym_conformance.trials.needs import RESOURCES_SERVER, reverify_mode
+from gym_conformance.trials.trial import Trial
 
 #: More than a judge model's context holds.
 _LONG: Final = response([message("word " * 50_000)])

@@ -21,17 +21,17 @@ from gym_conformance.calibration.prompt_places import (
     place_of,
     verdicts,
 )
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.judge_models import answering, judge_models_of
-from gym_conformance.checks.launched import Saying
-from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.launched import Saying
+from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.trial import Trial
 
 #: Rows whose prompts are looked at, and yeses and noes that are tried.
 _ROWS: Final = 3

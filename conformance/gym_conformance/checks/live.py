@@ -4,14 +4,14 @@ Source: `setup_liveness` in nemo_gym/server_utils.py and `SimpleResourcesServer.
 nemo_gym/base_resources_server.py.
 """
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import Violation
-from gym_conformance.checks.trial import Trial, describe, expect_no_crash
 from gym_conformance.contract.endpoints import LIVENESS, SEED_SESSION, VERIFY
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Request
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.trial import Trial, describe, expect_no_crash
 
 
 @check(

@@ -8,12 +8,6 @@ from dataclasses import replace
 from math import ceil
 from typing import Final
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.findings import Cause
@@ -29,6 +23,12 @@ from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.in_flight import HERE, Drivers, Known, Load, known_alone
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.trial import Trial
 
 #: Different episodes that are run beside each other.
 _EPISODES: Final = 4

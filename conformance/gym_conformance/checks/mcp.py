@@ -8,11 +8,6 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import TOOLS
-from gym_conformance.checks.over_mcp import MCP_BLOCK, MCP_CLIENT, MCP_TOOLS, over_mcp
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.contract.mcp_block import faults
@@ -26,6 +21,11 @@ from gym_conformance.mcp.result import McpResult
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused_over_mcp import drifts_over_mcp, is_refused_over_mcp
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import TOOLS
+from gym_conformance.trials.over_mcp import MCP_BLOCK, MCP_CLIENT, MCP_TOOLS, over_mcp
+from gym_conformance.trials.trial import Trial
 
 
 @check(

@@ -5,13 +5,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import ROLLOUTS, SCORE
-from gym_conformance.checks.over_mcp import MCP_TOOLS, known_calls, over_mcp, shown_to
 from gym_conformance.checks.tools import wrong_arguments
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
@@ -23,6 +17,12 @@ from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, volatile
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import ROLLOUTS, SCORE
+from gym_conformance.trials.over_mcp import MCP_TOOLS, known_calls, over_mcp, shown_to
+from gym_conformance.trials.trial import Trial
 
 #: So many tools are called with wrong arguments.
 _TOOLS = 12

@@ -8,11 +8,18 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.mcp_calls import by_mcp, play, scored
-from gym_conformance.checks.needs import SCORE
-from gym_conformance.checks.over_mcp import (
+from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.statuses import is_refusal
+from gym_conformance.drift.compare import first_call
+from gym_conformance.drift.soundness import not_json_schema
+from gym_conformance.mcp.carrier import NotSpoken
+from gym_conformance.mcp.result import McpResult
+from gym_conformance.trajectories.outcome import Outcome, differences, volatile
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.needs import SCORE
+from gym_conformance.trials.over_mcp import (
     MCP_TOOLS,
     Headers,
     Opened,
@@ -21,14 +28,7 @@ from gym_conformance.checks.over_mcp import (
     open_session,
     over_mcp,
 )
-from gym_conformance.checks.trial import Trial
-from gym_conformance.contract.dataset_rows import Call
-from gym_conformance.contract.statuses import is_refusal
-from gym_conformance.drift.compare import first_call
-from gym_conformance.drift.soundness import not_json_schema
-from gym_conformance.mcp.carrier import NotSpoken
-from gym_conformance.mcp.result import McpResult
-from gym_conformance.trajectories.outcome import Outcome, differences, volatile
+from gym_conformance.trials.trial import Trial
 
 
 async def _call(trial: Trial, opened: Opened, call: Call, headers: Headers) -> McpResult:

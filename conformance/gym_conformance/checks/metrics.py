@@ -7,10 +7,6 @@ Source: `aggregate_metrics` in nemo_gym/base_resources_server.py and `AggregateM
 from http import HTTPStatus
 from typing import Any
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.trial import Trial, expect_object, expect_status
 from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX, TASK_INDEX
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING
@@ -19,6 +15,10 @@ from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.unserved import NO_SUCH_TOOL
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.trial import Trial, expect_object, expect_status
 
 
 async def _aggregate(trial: Trial, verdicts: list[dict[str, Any]]) -> Reply:

@@ -6,16 +6,16 @@ nemo_gym/rollout_collection.py (0.7.0).
 
 from collections.abc import Iterable
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
 from gym_conformance.checks.judge_models import answering, judge_models_of
-from gym_conformance.checks.launched import Saying
-from gym_conformance.checks.needs import ENVIRONMENT
 from gym_conformance.checks.run import EPISODE, episode_of, expect_answer, played
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.session.playing import Played, play
 from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.launched import Saying
+from gym_conformance.trials.needs import ENVIRONMENT
+from gym_conformance.trials.trial import Trial
 
 #: Fresh episodes that must earn the same.
 _EPISODES = 4

@@ -5,16 +5,16 @@ While it is judged, a recorder on loopback stands for all other hosts (`--gym-ne
 
 from collections.abc import Iterable
 
-from gym_conformance.checks.check import Level, Need, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.in_form import expect_named_cause, expect_reported
-from gym_conformance.checks.launched import FakeHosts, OtherHosts
-from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.trajectories.before_and_after import writing
+from gym_conformance.trials.check import Level, Need, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.in_form import expect_named_cause, expect_reported
+from gym_conformance.trials.launched import FakeHosts, OtherHosts
+from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.trial import Trial
 
 #: Rows that are played, and requests to other hosts that are told.
 _ROWS, _TOLD = 2, 12

@@ -12,9 +12,6 @@ from itertools import groupby, islice
 from random import Random
 from typing import Any, Final, TypeVar
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.ending import Violation
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
@@ -26,6 +23,9 @@ from gym_conformance.trajectories.generate import Knowledge, may_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, volatile
 from gym_conformance.trajectories.renaming import names_in, new_names, renamed, with_other_numbers
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.trial import Trial
 
 #: Writes, and calls that may come before one; reads, and how often one is made after it that is suspected: what comes a
 #: call or two later is not remembered.

@@ -6,12 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.channel import Channel
@@ -19,6 +13,12 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.trial import Trial
 from gym_schemas import admits
 
 #: How arguments are called that say how long a page is, and where it begins: with a cursor, or after so many items.

@@ -8,13 +8,6 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from gym_conformance.checks.chance import waiting_beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.solo import Solo
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
@@ -25,6 +18,13 @@ from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.waiting import Waiting
+from gym_conformance.trials.chance import waiting_beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.solo import Solo
+from gym_conformance.trials.trial import Trial
 
 #: Seconds of the pauses that are tried where a session of the run was lost; no longer than that one was left alone.
 _PAUSES: Final = (1.0, 3.0, 8.0, 20.0, 60.0)

@@ -8,12 +8,6 @@ from functools import partial
 from itertools import compress, cycle, islice
 from typing import Final
 
-from gym_conformance.checks.chance import waiting_beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import lasting
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside
@@ -21,6 +15,12 @@ from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, masked, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
+from gym_conformance.trials.chance import waiting_beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.trial import Trial
 
 #: Seconds between the seed's reply and a late read. A session that is filled is the same after each of them; a world
 #: that goes on by itself is not, or not before the first one.

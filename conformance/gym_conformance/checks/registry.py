@@ -50,8 +50,8 @@ from gym_conformance.checks import (
     whole_groups,
     wire,
 )
-from gym_conformance.checks.check import Check
 from gym_conformance.checks.entry_points import foreign_checks
+from gym_conformance.trials.check import Check
 
 
 def _checks(module: ModuleType) -> tuple[Check, ...]:

@@ -8,25 +8,6 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import (
-    FIRST_LOOK,
-    RECORDED_CALLS,
-    RESOURCES_SERVER,
-    ROLLOUTS,
-    SCORE,
-    SERVED_TOOLS,
-    STATELESS,
-    TOOLS,
-    reverify_mode,
-)
-from gym_conformance.checks.property import alone, property_check
-from gym_conformance.checks.recorded import differs_from_record
-from gym_conformance.checks.replay import play
-from gym_conformance.checks.solo import Solo
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import response
@@ -37,6 +18,25 @@ from gym_conformance.trajectories.execute import TrajectoryRun, run
 from gym_conformance.trajectories.generate import trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import (
+    FIRST_LOOK,
+    RECORDED_CALLS,
+    RESOURCES_SERVER,
+    ROLLOUTS,
+    SCORE,
+    SERVED_TOOLS,
+    STATELESS,
+    TOOLS,
+    reverify_mode,
+)
+from gym_conformance.trials.property import alone, property_check
+from gym_conformance.trials.recorded import differs_from_record
+from gym_conformance.trials.replay import play
+from gym_conformance.trials.solo import Solo
+from gym_conformance.trials.trial import Trial
 
 #: Fresh sessions that a trajectory is run on, and what is made of it where they differ.
 _SESSIONS = 3

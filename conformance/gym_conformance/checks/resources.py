@@ -12,10 +12,6 @@ from functools import partial
 from itertools import pairwise
 from statistics import median
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, NotExamined, Untestable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, TYPED
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import LIVENESS, VERIFY
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import degenerate_outputs, response
@@ -27,6 +23,10 @@ from gym_conformance.session.typed_sessions import TypedContract
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TYPED
+from gym_conformance.trials.trial import Trial
 
 #: A light request that waits this long, and this many times its idle latency, was held up.
 _HELD_UP_SECONDS, _HELD_UP_TIMES = 0.5, 20

@@ -11,11 +11,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, NotExamined, Untestable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_crash, is_refusal, is_success
@@ -28,6 +23,11 @@ from gym_conformance.trajectories.execute import TrajectoryRun, beside
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.trial import Trial
 
 #: Trajectories whose sessions are open over the restart.
 _TRAJECTORIES: Final = 2

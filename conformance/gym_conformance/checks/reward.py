@@ -9,12 +9,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, each_row
-from gym_conformance.checks.replay import called
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import (
     Item,
@@ -31,6 +25,12 @@ from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, each_row
+from gym_conformance.trials.replay import called
+from gym_conformance.trials.trial import Trial
 
 
 def _rename_call_ids(output: list[Item]) -> list[Item]:

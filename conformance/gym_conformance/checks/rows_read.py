@@ -7,12 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_error
@@ -26,6 +20,12 @@ from gym_conformance.trajectories.generate import is_read, named_values
 from gym_conformance.trajectories.outcome import Outcome, Place, differences, said_at, volatile
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.trial import Trial
 from gym_schemas import Way
 
 #: Rows that are compared, last words of each that are tried, and numbers that are 0.

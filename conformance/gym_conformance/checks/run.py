@@ -10,11 +10,6 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, Need, check
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.needs import ENVIRONMENT, each_row
-from gym_conformance.checks.trial import Trial, describe, expect_no_crash, expect_object, expect_status
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX, RUN, TASK_INDEX
 from gym_conformance.contract.episode import Episode
@@ -25,6 +20,11 @@ from gym_conformance.session.exchange import Reply, Request
 from gym_conformance.session.playing import Played, play
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, Need, check
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.needs import ENVIRONMENT, each_row
+from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_status
 
 #: Rows that are played at the same time, and how often each; and how often each alone, to see what varies by itself.
 _ROWS, _TIMES, _ALONE = 3, 3, 4

@@ -4,13 +4,13 @@ import json
 from http import HTTPStatus
 from typing import Final
 
-from gym_conformance.checks.check import Level, Need, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.trial import Trial, describe
 from gym_conformance.contract.endpoints import SANDBOX_ACCESS
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.trials.check import Level, Need, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.trial import Trial, describe
 
 #: What says which sandbox it is: `DirectSandboxConnection` in nemo_gym/sandbox/access.py (0.5.1 on).
 _DESCRIPTOR: Final = "descriptor"

@@ -6,14 +6,14 @@ Where its config refers to a sandbox and has none, the suite's stand for it; the
 import asyncio
 from collections.abc import Iterable
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.in_form import expect_named_cause, expect_reported
-from gym_conformance.checks.launched import FakeSandboxes, SandboxTrouble
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.session.exchange import Reply
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.in_form import expect_named_cause, expect_reported
+from gym_conformance.trials.launched import FakeSandboxes, SandboxTrouble
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.trial import Trial
 
 #: Seconds within which a sandbox is closed after a verify.
 _CLOSING = 5.0

@@ -8,17 +8,6 @@ from http import HTTPStatus
 
 import httpx
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import COOKIES, RESOURCES_SERVER, each_row
-from gym_conformance.checks.trial import (
-    Trial,
-    describe,
-    expect_no_crash,
-    expect_object,
-    expect_status,
-    refuse_made_up,
-)
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import ROLLOUT_KEYS, SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.policy_output import DO_NOTHING
@@ -28,6 +17,17 @@ from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import reply_of
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import COOKIES, RESOURCES_SERVER, each_row
+from gym_conformance.trials.trial import (
+    Trial,
+    describe,
+    expect_no_crash,
+    expect_object,
+    expect_status,
+    refuse_made_up,
+)
 
 
 @check(

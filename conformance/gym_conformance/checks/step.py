@@ -9,11 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import GYMNASIUM, RESETS, each_degenerate_output, each_row
-from gym_conformance.checks.trial import Trial, describe, expect_no_crash, expect_object, expect_status
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, response
@@ -25,6 +20,11 @@ from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.stepping import SteppingSession
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_degenerate_output, each_row
+from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_status
 
 #: Steps of one episode; the agent takes ten (`max_steps`).
 _STEPS = 8

@@ -7,18 +7,18 @@ import asyncio
 from random import Random
 from typing import Final
 
-from gym_conformance.checks.check import Level
-from gym_conformance.checks.ending import Violation
 from gym_conformance.checks.isolation import session_name
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.property import property_check
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import tool_path
 from gym_conformance.findings import Cause
 from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.trajectories.execute import opened
 from gym_conformance.trajectories.markers import any_told_apart, markers, renewed, told_apart
 from gym_conformance.trajectories.trajectory import Schedule, asks_another
+from gym_conformance.trials.check import Level
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.property import property_check
+from gym_conformance.trials.trial import Trial
 
 _STORE: Final = (
     "One store for several sessions: a module or class attribute, a default argument such as [] or {}, which is made once, "

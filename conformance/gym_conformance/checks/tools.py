@@ -9,19 +9,6 @@ from collections.abc import Iterable
 from functools import partial
 from http import HTTPStatus
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.needs import (
-    EXECUTED_TOOLS,
-    RECORDED_CALLS,
-    RESOURCES_SERVER,
-    SERVED_TOOLS,
-    TOOLS,
-    each_tool,
-)
-from gym_conformance.checks.replay import Replayed, replay
-from gym_conformance.checks.trial import Trial, describe, expect_no_crash
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.contract.openapi import ServerKind
@@ -36,6 +23,19 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.needs import (
+    EXECUTED_TOOLS,
+    RECORDED_CALLS,
+    RESOURCES_SERVER,
+    SERVED_TOOLS,
+    TOOLS,
+    each_tool,
+)
+from gym_conformance.trials.replay import Replayed, replay
+from gym_conformance.trials.trial import Trial, describe, expect_no_crash
 
 #: So many tools' calls are spoilt: each is sent before every step of a replay.
 _SPOILT = 4

@@ -12,21 +12,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final
 
-from gym_conformance.checks.check import Level, Need, check
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
 from gym_conformance.checks.isolation import expect_isolated
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE, TYPED, each_row
-from gym_conformance.checks.property import alone, knowledge_of, property_check
-from gym_conformance.checks.replay import recorded_trajectory
-from gym_conformance.checks.solo import Solo
-from gym_conformance.checks.trial import (
-    Trial,
-    describe,
-    expect_no_crash,
-    expect_object,
-    expect_status,
-    refuse_made_up,
-)
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.identity import SESSION_ID
@@ -41,6 +27,20 @@ from gym_conformance.trajectories.first import known, side_by_side
 from gym_conformance.trajectories.generate import interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.check import Level, Need, check
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TYPED, each_row
+from gym_conformance.trials.property import alone, knowledge_of, property_check
+from gym_conformance.trials.replay import recorded_trajectory
+from gym_conformance.trials.solo import Solo
+from gym_conformance.trials.trial import (
+    Trial,
+    describe,
+    expect_no_crash,
+    expect_object,
+    expect_status,
+    refuse_made_up,
+)
 
 #: The episode that comes for another's session.
 _ANOTHER: Final = "another"

@@ -10,20 +10,6 @@ from http import HTTPStatus
 from itertools import cycle, islice
 from typing import Any
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.in_form import expect_summed
-from gym_conformance.checks.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_degenerate_output, each_row
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.replay import play
-from gym_conformance.checks.trial import (
-    Trial,
-    describe,
-    expect_no_crash,
-    expect_object,
-    expect_status,
-    refuse_made_up,
-)
 from gym_conformance.contract.dataset_rows import Rollout, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.openapi import ServerKind
@@ -51,6 +37,20 @@ from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.in_form import expect_summed
+from gym_conformance.trials.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_degenerate_output, each_row
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.replay import play
+from gym_conformance.trials.trial import (
+    Trial,
+    describe,
+    expect_no_crash,
+    expect_object,
+    expect_status,
+    refuse_made_up,
+)
 
 #: Characters that are shown of a reward that cannot be read.
 _AROUND = 20

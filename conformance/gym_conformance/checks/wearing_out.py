@@ -2,13 +2,13 @@
 
 from http import HTTPStatus
 
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.trial import Trial, describe, refuse_made_up
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import NoMoreSessions
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.trial import Trial, describe, refuse_made_up
 
 #: A training run has millions; so many in all show a fixed number of places, and take no second.
 _SEEDS = 120

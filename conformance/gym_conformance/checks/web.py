@@ -5,14 +5,14 @@ from http import HTTPStatus
 from secrets import token_hex
 from typing import Any, Final
 
-from gym_conformance.checks.check import Level, Need, check
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.trial import Trial, describe, expect_status, refuse_made_up
 from gym_conformance.contract.endpoints import CLOSE, CLOSE_CAPABILITY, SEED_SESSION, WEB_SESSION_ID
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Exchange, reply_of
+from gym_conformance.trials.check import Level, Need, check
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.trial import Trial, describe, expect_status, refuse_made_up
 
 #: Seeds of one session at the same time.
 _AT_ONCE: Final = 3

@@ -8,15 +8,15 @@ import asyncio
 from contextlib import suppress
 from http import HTTPStatus
 
-from gym_conformance.checks.check import Level, Need, check
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trials.check import Level, Need, check
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.trial import Trial
 
 #: Seconds after which an incomplete group is given up.
 _PATIENCE = 2.0

@@ -6,12 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.check import Level, check
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.checks.property import knowledge_of
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.session.channel import Channel
@@ -23,6 +17,12 @@ from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.in_flight import Known, known_alone
 from gym_conformance.trajectories.outcome import Difference
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.trial import Trial
 
 #: Trajectories, and calls of each, that are disturbed.
 _TRAJECTORIES, _CALLS = 2, 3

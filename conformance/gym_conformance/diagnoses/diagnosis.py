@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gym_conformance.checks.bench import Bench
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.trials.bench import Bench
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ So does tavily_search of nemo-gym 0.7.0: its tools raise while other hosts are d
 empty object.
 """
 
-from gym_conformance.checks.launched import OtherHosts
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.diagnoses.diagnosis import Case, TryAgain
 from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trials.launched import OtherHosts
 
 
 class HostsDown:

@@ -5,12 +5,12 @@ So does bbq of nemo-gym 0.7.0, whose judge model has to answer with one JSON obj
 
 from typing import Final
 
-from gym_conformance.checks.ending import Untestable
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.session.channel import NotSent
 from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trials.ending import Untestable
+from gym_conformance.trials.trial import Trial
 
 _NEEDS: Final = "a judge model that answers in the form it asks for: it can score nothing with our mock's answers"
 

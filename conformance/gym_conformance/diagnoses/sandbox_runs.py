@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from gym_conformance.checks.ending import Untestable
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.session.channel import NotSent
 from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trials.ending import Untestable
+from gym_conformance.trials.trial import Trial
 
 _NEEDS: Final = (
     "a sandbox that runs its commands: it can score nothing with one that runs none; --gym-sandbox local runs them on "

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from gym_conformance.checks.ending import Untestable
 from gym_conformance.fleet.node_driver import NodeDriver, Order, Part
 from gym_conformance.fleet.ray_cluster import Node, RayCluster
 from gym_conformance.gym_under_test import Gym
@@ -16,6 +15,7 @@ from gym_conformance.options import Options, is_here
 from gym_conformance.plugin.hooks import DRIVERS
 from gym_conformance.trajectories.driven import Driven, Strayed, added_up, divided
 from gym_conformance.trajectories.in_flight import PATIENCE, ROUNDS, Known
+from gym_conformance.trials.ending import Untestable
 
 #: Seconds within which a node must have a processor free, and have started a process and reached the server.
 _START: Final = 60.0

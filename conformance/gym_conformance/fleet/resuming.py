@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from gym_conformance import __version__
-from gym_conformance.checks.check import Check
 from gym_conformance.documents import append_line, own_folder, parse_json, read_lines, write_whole
 from gym_conformance.findings import Finding
 from gym_conformance.launch.env import Env
@@ -22,6 +21,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.keeping import FOLDER
 from gym_conformance.plugin.target import Target
 from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.check import Check
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from gym_conformance.baseline import Stale
-from gym_conformance.checks.check import Check
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.plugin.gate import BASELINE, BEFORE, today
 from gym_conformance.plugin.target import JudgedTarget
@@ -16,6 +15,7 @@ from gym_conformance.printable import printable_lines
 from gym_conformance.reports.changes import compare
 from gym_conformance.reports.terminal_text import explain
 from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.check import Check
 
 
 class Fails(Exception):

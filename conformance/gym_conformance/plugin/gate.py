@@ -9,8 +9,8 @@ import pytest
 
 from gym_conformance.baseline import Baseline, Stale
 from gym_conformance.baseline_toml import BadBaseline, read_baseline
-from gym_conformance.checks.check import Check
 from gym_conformance.reports.earlier_report import EarlierReport
+from gym_conformance.trials.check import Check
 
 BASELINE = pytest.StashKey[Baseline]()
 BEFORE = pytest.StashKey[EarlierReport]()

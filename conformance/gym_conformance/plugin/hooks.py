@@ -11,8 +11,6 @@ from typing import Any, Final
 import pytest
 
 from gym_conformance.baseline import Stale
-from gym_conformance.checks.check import Check
-from gym_conformance.checks.needs import FIRST_LOOK
 from gym_conformance.checks.registry import EVERY_ROW, FILES, JUDGE_MODELS, LOAD, OUTSIDE, RESTARTS, all_checks
 from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.findings import Finding, Verdict
@@ -33,6 +31,8 @@ from gym_conformance.plugin.summary import Tally, exit_status, status, write_sum
 from gym_conformance.plugin.target import Target, launched_target, running_target
 from gym_conformance.plugin.target_run import Unreachable, ensure_reachable
 from gym_conformance.trajectories.in_flight import HERE, Drivers
+from gym_conformance.trials.check import Check
+from gym_conformance.trials.needs import FIRST_LOOK
 
 #: Who runs the episodes of a load, where this process does not.
 DRIVERS: Final = pytest.StashKey[Drivers]()

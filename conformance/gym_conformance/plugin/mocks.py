@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
-from gym_conformance.checks.launched import OtherHosts, SandboxTrouble, Saying
 from gym_conformance.launch.launched_server import PeerAddresses
+from gym_conformance.trials.launched import OtherHosts, SandboxTrouble, Saying
 
 #: The forms in which judges of nemo-gym's own envs look for a verdict, where they ask for none that the mock knows; some take
 #: any A for a yes.

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.check import Check
 from gym_conformance.documents import read_text
 from gym_conformance.option_readers import BadOption
 from gym_conformance.plugin.check_items import CheckItem
 from gym_conformance.plugin.target import JudgedTarget
 from gym_conformance.printable import printable
 from gym_conformance.trajectories.trajectory import Schedule, parse
+from gym_conformance.trials.check import Check
 
 
 @dataclass(frozen=True)

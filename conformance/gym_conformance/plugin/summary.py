@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from gym_conformance.baseline import Stale
-from gym_conformance.checks.check import Check
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import NOT_SELECTED, Finding, LoadLevel, Verdict
 from gym_conformance.options import Options
@@ -27,6 +26,7 @@ from gym_conformance.reports.report import (
 from gym_conformance.reports.shown_text import named
 from gym_conformance.reports.terminal_text import cause_lines, explain, framework_line, not_examined_lines
 from gym_conformance.session.latencies import Latencies
+from gym_conformance.trials.check import Check
 
 
 @dataclass

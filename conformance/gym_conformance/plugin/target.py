@@ -9,17 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Protocol
 
-from gym_conformance.checks.bench import Bench
-from gym_conformance.checks.check import Check
 from gym_conformance.checks.drift import drift_definition_unsound
-from gym_conformance.checks.launched import (
-    NOT_LAUNCHED,
-    FakeHosts,
-    FakeModel,
-    FakeSandboxes,
-    JudgeModels,
-    Launched,
-)
 from gym_conformance.checks.registry import FILES
 from gym_conformance.contract.openapi import Api, ServerKind
 from gym_conformance.dataset import BadData, Dataset, load
@@ -39,6 +29,16 @@ from gym_conformance.reports.repo_paths import relative
 from gym_conformance.session.process import allow_open_files
 from gym_conformance.trajectories.in_flight import HERE, Drivers
 from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.bench import Bench
+from gym_conformance.trials.check import Check
+from gym_conformance.trials.launched import (
+    NOT_LAUNCHED,
+    FakeHosts,
+    FakeModel,
+    FakeSandboxes,
+    JudgeModels,
+    Launched,
+)
 
 _NOTHING = Effort(0, 0.0)
 _NO_ROWS = Dataset()
@@ -340,7 +340,7 @@ class launched:  # noqa: N801 - a context manager
 
 @dataclass(frozen=True)
 class Relaunching:
-    """Launches again what was launched (`checks.launched.Relaunch`)."""
+    """Launches again what was launched (`trials.launched.Relaunch`)."""
 
     server: LaunchedServer
     options: Options

@@ -10,9 +10,6 @@ from typing import Any, TypeVar
 import httpx
 
 from gym_conformance.agents import executing_agents
-from gym_conformance.checks.bench import Bench, Settings
-from gym_conformance.checks.check import Check
-from gym_conformance.checks.launched import NOT_LAUNCHED, Launched
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
@@ -30,6 +27,9 @@ from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.in_flight import HERE, Drivers
 from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.bench import Bench, Settings
+from gym_conformance.trials.check import Check
+from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
 
 T = TypeVar("T")
 

@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks.check import Check
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import load
 from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trials.check import Check
 from gym_mocks.serving import serve
 from tests.nemo_gym.conftest import RealServer
 from tests.nemo_gym.mocks.conftest import notes_env

@@ -13,14 +13,14 @@ from gym_conformance.calibration.moulds import Candidate, GivenAnswer, Mould, Sa
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
 from gym_conformance.calibration.row_scores import AnswerScore, Attempt, Calibration, Question, RowScores, usual_top
-from gym_conformance.checks.ending import Untestable
-from gym_conformance.checks.scoring import MOCKED, Scoring
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import Item
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.oracle import items_of
 from gym_conformance.trajectories.followed import followed
+from gym_conformance.trials.ending import Untestable
+from gym_conformance.trials.scoring import MOCKED, Scoring
+from gym_conformance.trials.trial import Trial
 
 #: Of the default choice: rows, and seconds after which no further row is begun: generous, for a verdict must not depend
 #: on the machine's load, but few where a single score takes long.

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.ending import Violation
-from gym_conformance.checks.trial import Trial
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.server_fault import ServerFault
@@ -17,6 +14,9 @@ from gym_conformance.trajectories.before_and_after import by_design, lasting
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, masked, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.trial import Trial
 
 #: Runs of the control that show what differs anyway.
 _CONTROLS = 5

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from gym_conformance.calibration.moulds import GivenAnswer
 from gym_conformance.calibration.row_scores import AnswerScore, RowScores
-from gym_conformance.checks.ending import Untestable
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, response
@@ -21,6 +19,8 @@ from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.trajectory import resolve
+from gym_conformance.trials.ending import Untestable
+from gym_conformance.trials.trial import Trial
 
 #: Rows at once.
 _AT_ONCE: Final = 8

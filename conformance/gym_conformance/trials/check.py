@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from gym_conformance.checks.trial import Trial
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.trial import Trial
 
 
 class Level(StrEnum):

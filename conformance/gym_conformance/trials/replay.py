@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
@@ -12,6 +11,7 @@ from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.trial import Trial
 
 #: Enough to write and to read again.
 _CALLS = 8

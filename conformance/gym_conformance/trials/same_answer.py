@@ -7,8 +7,6 @@ from math import comb, prod
 from random import Random
 from typing import Final
 
-from gym_conformance.checks.ending import Violation
-from gym_conformance.checks.trial import Trial
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import by_design
@@ -18,6 +16,8 @@ from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences, volatile
 from gym_conformance.trajectories.renaming import has_number, names_in, new_names, renamed, with_more_zeros
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.trial import Trial
 
 #: So often an answer is given, and so many answers are, none of which was given before; trajectories whose calls are made.
 _TIMES: Final = 17

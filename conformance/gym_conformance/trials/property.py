@@ -10,9 +10,6 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from gym_conformance.checks.check import Attempt, Check, Level, Need, the_server
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.session.channel import Channel, OutOfTime, PathHangs
@@ -26,6 +23,9 @@ from gym_conformance.trajectories.profiles import PROFILES, Profile
 from gym_conformance.trajectories.reduce import smaller
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trajectories.waiting import left_waiting
+from gym_conformance.trials.check import Attempt, Check, Level, Need, the_server
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.trial import Trial
 
 #: How many schedules are tried at once if the property allows it, so that slow tools are waited for together.
 _TOGETHER = 8

@@ -8,10 +8,10 @@ from functools import partial
 from math import inf
 from typing import Any, Protocol, TypeVar
 
-from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.trajectories.evidence import COSTLY, LOOKS, SEVENTEEN, Comparison, Decision, Look
 from gym_conformance.trajectories.execute import beside
+from gym_conformance.trials.trial import Trial
 
 D = TypeVar("D")
 

@@ -6,9 +6,6 @@ import re
 from http import HTTPStatus
 from typing import Any, Final
 
-from gym_conformance.checks.ending import NotApplicable, Violation
-from gym_conformance.checks.fresh_process import fresh_process
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.openapi import ServerKind
@@ -21,6 +18,9 @@ from gym_conformance.trajectories.clock import both_tell_the_time
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, said_at, volatile
 from gym_conformance.trajectories.trajectory import resolve
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.fresh_process import fresh_process
+from gym_conformance.trials.trial import Trial
 from gym_schemas import same
 
 _HINT = (

@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
-from gym_conformance.checks.ending import Violation
-from gym_conformance.checks.trial import describe
 from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.contract.verify_reply import is_summed
 from gym_conformance.session.exchange import Reply
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.trial import describe
 
 #: Exceptions that say that the code met what it did not expect, and not what it met.
 _SLIPS: Final = (

@@ -6,9 +6,6 @@ from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
 
-from gym_conformance.checks.check import Need
-from gym_conformance.checks.ending import NotApplicable, NotExamined, Untestable
-from gym_conformance.checks.trial import Trial, refuse_made_up
 from gym_conformance.contract.dataset_rows import Row, Tool
 from gym_conformance.contract.endpoints import REVERIFY_MODE
 from gym_conformance.contract.openapi import ServerKind, phrase
@@ -20,6 +17,9 @@ from gym_conformance.session.stepping import SteppingSession
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.before_and_after import look, writing
 from gym_conformance.trajectories.execute import run
+from gym_conformance.trials.check import Need
+from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable
+from gym_conformance.trials.trial import Trial, refuse_made_up
 
 #: Recorded answers of different forms that are spoilt.
 _FORMS: Final = 3

@@ -6,7 +6,6 @@ from typing import Any
 from gym_conformance.calibration.prompt_places import JudgedRow
 from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.calibration.row_scores import Calibration, RowScores
-from gym_conformance.checks.launched import NOT_LAUNCHED, Launched
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
 from gym_conformance.oracle import Oracle
@@ -15,6 +14,7 @@ from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.in_flight import HERE, Drivers, Load
 from gym_conformance.trajectories.profiles import USUAL, Search
 from gym_conformance.trajectories.waiting import Waiting
+from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,6 @@ from http import HTTPStatus
 from typing import Any
 
 from gym_conformance.calibration.reward_counts import RewardCounts
-from gym_conformance.checks.bench import Bench, Learned, Settings, Tried
-from gym_conformance.checks.ending import Untestable, Violation
-from gym_conformance.checks.launched import Launched
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
@@ -19,6 +16,9 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session, post
 from gym_conformance.session.exchange import Reply, Request, reply_of
 from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.bench import Bench, Learned, Settings, Tried
+from gym_conformance.trials.ending import Untestable, Violation
+from gym_conformance.trials.launched import Launched
 
 
 class Trial:

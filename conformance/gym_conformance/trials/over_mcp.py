@@ -7,10 +7,6 @@ from http import HTTPStatus
 from itertools import islice
 from typing import Final
 
-from gym_conformance.checks.check import Need
-from gym_conformance.checks.ending import NotApplicable, Untestable, Violation
-from gym_conformance.checks.needs import RESOURCES_SERVER
-from gym_conformance.checks.trial import Trial
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.mcp_block import McpEndpoint, block_of, faults, read_endpoint
 from gym_conformance.drift.compare import first_call
@@ -22,6 +18,10 @@ from gym_conformance.session.channel import NotSent
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trials.check import Need
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.trial import Trial
 
 #: Calls of one rollout, and made-up ones where none is recorded.
 _CALLS, _MADE_UP = 8, 4

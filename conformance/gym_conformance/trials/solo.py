@@ -3,13 +3,13 @@
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from gym_conformance.checks.chance import beyond_chance
-from gym_conformance.checks.ending import NotApplicable
-from gym_conformance.checks.trial import Trial
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, compared, differences, named, volatile
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.ending import NotApplicable
+from gym_conformance.trials.trial import Trial
 
 #: So many runs alone show what differs alone, too; fewer will do while an example is shortened.
 _RUNS, _SHORTENING = 6, 2
