@@ -2,10 +2,10 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import httpx
-from fastapi import FastAPI, HTTPException, Response
+from fastapi import Cookie, Depends, FastAPI, HTTPException, Response
 
 from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.gym_under_test import recognise
@@ -192,22 +192,26 @@ def test_what_was_added_is_taken_away_and_added_again_and_the_end_comes_last() -
 
 
 def test_a_tool_whose_name_says_nothing_reads_where_nothing_changes_without_it() -> None:
-    app, booked = FastAPI(), list[str]()
+    app, booked = FastAPI(), list[list[str]]()
 
     @app.post("/seed_session")
     def seed(response: Response) -> dict[str, str]:
-        booked.clear()
-        response.set_cookie("session", "1")
+        booked.append([])
+        response.set_cookie("session", str(len(booked) - 1))
         return {}
 
+    def mine(response: Response, session: Annotated[str, Cookie()]) -> list[str]:
+        response.set_cookie("session", session)
+        return booked[int(session)]
+
     @app.post("/book")
-    def book(body: dict[str, str]) -> int:
-        booked.append(body["title"])
-        return len(booked)
+    def book(body: dict[str, str], own: Annotated[list[str], Depends(mine)]) -> int:
+        own.append(body["title"])
+        return len(own)
 
     @app.post("/agenda")
-    def agenda() -> list[str]:
-        return booked
+    def agenda(own: Annotated[list[str], Depends(mine)]) -> list[str]:
+        return own
 
     @app.post("/verify")
     def verify() -> dict[str, float]:
