@@ -229,6 +229,8 @@ class Judge:
     def _violation(self, check: Check, subject: object, cause: Violation | ServerFault, trial: Trial) -> Finding:
         """A violation, or a note; a note whose request was not answered tells nothing, and is untestable."""
         violation, verdict, reason = self._as_violation(cause), Verdict.FAIL, ""
+        if violation.cause:
+            self.bench.learned.causes.add(violation.cause)
         if check.level is Level.NOTE:
             unanswered = isinstance(cause, ServerFault)
             verdict = Verdict.UNTESTABLE if unanswered else Verdict.NOTE

@@ -43,10 +43,13 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     The calls that are left, and verify, must be answered as without a pause. Where they are not, as many sessions pause
     for 1, 3, 8, 20 and 60 seconds, as do not, and chance is excluded. A session is lost where a call is answered with an
     error that is none without the pause, or all is answered as in a session in which nothing was done before. Other
-    differences, such as a clock's, do not count.
+    differences, such as a clock's, do not count. Nothing is tried where each
+    process was found to keep sessions of its own.
 
     Source: `setup_session_middleware` in nemo_gym/server_utils.py gives the cookie 14 days (every version).
     """
+    if Cause.SEPARATE_PROCESSES in trial.learned.causes:
+        raise NotApplicable("a session is lost without a pause where another process answers: another finding says so")
     await knowledge_of(trial)
     waiting, trial.learned.waiting = trial.learned.waiting, ()
     if not waiting:

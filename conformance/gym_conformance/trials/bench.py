@@ -6,6 +6,7 @@ from typing import Any
 from gym_conformance.calibration.prompt_places import JudgedRow
 from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.calibration.row_scores import Calibration, RowScores
+from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.offer import Offer
 from gym_conformance.oracle import Oracle
@@ -50,6 +51,7 @@ class Learned:
         met: what searches were answered, as `Novelty` tells it apart: few go on for what an earlier one met.
         waiting: sessions that were begun when it was learned, and left alone since.
         shared: whether sessions were found to share state while they are open.
+        causes: of the violations so far.
         load: what came of episodes, so many at once; None until they were run.
         offer: what it serves over MCP, as far as it is known.
         calibration: what rows' own answers and others earn; None until a check asks.
@@ -62,6 +64,7 @@ class Learned:
     met: set[Any] = field(default_factory=set, repr=False)
     waiting: tuple[Waiting, ...] = ()
     shared: bool = False
+    causes: set[Cause] = field(default_factory=set)
     load: Load | None = None
     offer: Offer = field(default_factory=Offer)
     calibration: Calibration | None = None
