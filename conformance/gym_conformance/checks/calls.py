@@ -5,10 +5,11 @@ Source: the tools of a row are what the policy is shown (`responses_create_param
 """
 
 import json
+import re
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
@@ -32,6 +33,8 @@ from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
 
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
+
+_WORD: Final = re.compile(r"\w+")
 
 #: Known trajectories of a row in which a call is made again.
 _KNOWN = 2
@@ -104,7 +107,17 @@ def _lists_places(body: Any) -> bool:
 
 
 async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepOutcome) -> bool:
-    """Whether arguments that no tool can mean are answered alike."""
+    """Whether arguments that no tool can mean are answered alike.
+
+    Not where it asks for an argument that may be left out: one state may need it, and another not. Where every state does,
+    `drift-argument-refused` tells that.
+    """
+    said = {name for name, value in call.arguments.items() if value is not None}
+    may_be_left_out = {
+        name for tool in row.tools if tool.name == call.name for name in tool.parameters.get("properties") or ()
+    } - said
+    if may_be_left_out & set(_WORD.findall(json.dumps(step.body))):
+        return False
     strange: dict[str, list[Any]] = {"unexpected": []}
     session = await Trial(trial.bench).open(row)
     own = Reply(step.status, (), json.dumps(step.body).encode(), 0.0)
