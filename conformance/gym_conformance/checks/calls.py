@@ -113,9 +113,7 @@ async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepO
     `drift-argument-refused` tells that.
     """
     said = {name for name, value in call.arguments.items() if value is not None}
-    may_be_left_out = {
-        name for tool in row.tools if tool.name == call.name for name in tool.parameters.get("properties") or ()
-    } - said
+    may_be_left_out = set(row.parameters_of(call.name).get("properties") or ()) - said
     if may_be_left_out & set(_WORD.findall(json.dumps(step.body))):
         return False
     strange: dict[str, list[Any]] = {"unexpected": []}

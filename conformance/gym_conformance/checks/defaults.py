@@ -155,9 +155,8 @@ def _left_out(found: Sequence[Trajectory]) -> Iterator[_LeftOut]:
     """What is tried: of each argument that has a default a few calls."""
     tried: Counter[tuple[str, str]] = Counter()
     for trajectory in found:
-        definitions = {tool.name: tool.parameters for tool in trajectory.row.tools}
         for at, call in enumerate(trajectory.calls):
-            parameters = definitions.get(call.name, {})
+            parameters = trajectory.row.parameters_of(call.name)
             for name, default in _defaults(parameters).items() if isinstance(call.arguments, dict) else ():
                 key = (call.name, name)
                 without = {other: value for other, value in call.arguments.items() if other != name}
@@ -173,9 +172,8 @@ def _with_zero(found: Sequence[Trajectory]) -> Iterator[_Zero]:
     """What is tried with a zero: each number that may be left out, in the first call that it may stand in."""
     tried = set[tuple[str, str]]()
     for trajectory in found:
-        definitions = {tool.name: tool.parameters for tool in trajectory.row.tools}
         for at, call in enumerate(trajectory.calls):
-            zeros = _zeros(definitions.get(call.name, {})) if isinstance(call.arguments, dict) else {}
+            zeros = _zeros(trajectory.row.parameters_of(call.name)) if isinstance(call.arguments, dict) else {}
             for name, others in zeros.items():
                 if (call.name, name) not in tried and len(tried) < _ZEROS:
                     tried.add((call.name, name))

@@ -241,10 +241,7 @@ def _where_it_ends(trial: Trial, knowledge: Knowledge, found: Sequence[Trajector
 
 
 def _steady(
-    trial: Trial,
-    lasting_one: Trajectory,
-    reads: Sequence[Call],
-    between: Sequence[Trajectory],
+    trial: Trial, lasting_one: Trajectory, reads: Sequence[Call], between: Sequence[Trajectory]
 ) -> Iterator[Maker]:
     """A session that does something, and then reads twice, while another comes and goes in between.
 

@@ -83,7 +83,7 @@ def _others(whole: Trajectory, at: int) -> list[Call]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AroundWrite:
     """Reads just before a write, and again just after it.
 
     Attributes:
@@ -113,7 +113,7 @@ class Asked:
         await rollout.session.close()
         return rollout.steps[1 + len(self.begun) :]
 
-    async def suspected(self, trial: Trial) -> list["Asked"]:
+    async def suspected(self, trial: Trial) -> list["AroundWrite"]:
         """Each read that says after the write what it has said before it, and something else where it was not asked then."""
         tried, control = [
             await self.made(trial, Channel(trial.gym.endpoint), before=before) for before in (True, False)
@@ -127,12 +127,12 @@ class Asked:
         ]
 
 
-def asked(knowledge: Knowledge) -> Iterator[Asked]:
+def around_writes(knowledge: Knowledge) -> Iterator[AroundWrite]:
     """Reads around a tool's first write, and around another that follows it."""
     for whole, at, reads in islice(_writes(knowledge), _WRITES):
         longer = replace(whole, calls=(*whole.calls, *(_others(whole, at) or whole.calls[at : at + 1])[:1]))
-        yield Asked(longer, tuple(range(at)), at, tuple(reads))
-        yield Asked(longer, tuple(range(at + 1)), len(whole.calls), tuple(reads))
+        yield AroundWrite(longer, tuple(range(at)), at, tuple(reads))
+        yield AroundWrite(longer, tuple(range(at + 1)), len(whole.calls), tuple(reads))
 
 
 def _news(one: StepOutcome, other: StepOutcome, mask: frozenset[Place] = frozenset()) -> Difference | None:
@@ -145,7 +145,7 @@ def _mask(steps: Sequence[StepOutcome]) -> frozenset[Place]:
     return frozenset[Place]().union(*(volatile(Outcome((steps[0],)), Outcome((other,))) for other in steps))
 
 
-async def _expect_fresh(trial: Trial, one: Asked) -> None:
+async def _expect_fresh(trial: Trial, one: AroundWrite) -> None:
     """Require that a read after a write shows the write where it was made before, too, if it does where it was not.
 
     Where the write is answered otherwise after the read, such as by a game that is over, nothing is compared.
@@ -311,7 +311,7 @@ async def _expect_none_lost(trial: Trial, one: AtOnce) -> None:
         )
 
 
-S = TypeVar("S", Asked, AtOnce)
+S = TypeVar("S", AroundWrite, AtOnce)
 
 
 async def _suspected(trial: Trial, subjects: Sequence[S], at_once: int) -> list[S]:
@@ -327,7 +327,7 @@ async def _suspected(trial: Trial, subjects: Sequence[S], at_once: int) -> list[
 
 async def expect_own_writes(trial: Trial, knowledge: Knowledge) -> None:
     """Require that a session shows each of its writes, whatever it has read before, and several that were made at once."""
-    for each in await _suspected(trial, list(asked(knowledge)), knowledge.beside(FEW)):
+    for each in await _suspected(trial, list(around_writes(knowledge)), knowledge.beside(FEW)):
         await _expect_fresh(trial, each)
     # few beside each other: where all workers are busy, calls that are sent at once are made one after the other
     for one in await _suspected(trial, list(made_at_once(knowledge)), min(_BESIDE, knowledge.beside(FEW))):
@@ -346,5 +346,5 @@ async def found_again(trial: Trial, schedule: Schedule) -> bool:
     before = len(calls) - _ROUNDS - 2
     if before < 0 or not all(call == calls[before] for call in calls[-_ROUNDS:]):
         return False
-    await _expect_fresh(trial, Asked(trajectory, tuple(range(before)), before + 1, (before,), _ROUNDS))
+    await _expect_fresh(trial, AroundWrite(trajectory, tuple(range(before)), before + 1, (before,), _ROUNDS))
     return True

@@ -62,6 +62,14 @@ class Row:
         declared = self.data["responses_create_params"].get("tools") or []
         return tuple(tool for entry in declared if (tool := _read_tool(entry)) is not None)
 
+    def parameters_of(self, tool: str) -> Mapping[str, Any]:
+        """The parameters of the tool of that name, a JSON Schema; an empty one where the row declares none."""
+        return self._parameters.get(tool, {})
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, Mapping[str, Any]]:
+        return {tool.name: tool.parameters for tool in self.tools}
+
     @cached_property
     def body(self) -> bytes:
         """The row as JSON: what `seed_session` gets. ASCII only, so that a lone surrogate travels as an escape."""

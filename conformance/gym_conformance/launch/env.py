@@ -23,7 +23,7 @@ _UNFIT = re.compile(r"[^\w .+@()=-]")
 _PYTHON = Path(".venv", "bin", "python")
 
 #: The files that say what an env requires, and the folder in which most build backends look for packages.
-_REQUIRING = ("requirements.txt", "pyproject.toml")
+REQUIRING = ("requirements.txt", "pyproject.toml")
 _SOURCES = "src"
 
 #: What datasets are for, those first that are meant to be looked at.
@@ -70,16 +70,14 @@ class Env:
     @property
     def root(self) -> Path:
         """Where `gym env start` is run, and what paths in its YAML are relative to; of a package, where it is imported from."""
-        if self.folder.parent.name in (RESOURCES, ENVIRONMENT):
-            return self.folder.parent.parent
-        return next(each for each in (self.folder, *self.folder.parents) if not (each / "__init__.py").is_file())
+        return _root_of(self.folder)
 
     @property
     def project(self) -> Path:
         """The folder whose files say what it requires: its own, or of a package the nearest above that has such files."""
         packaged = self.root != self.folder and self.folder.parent.name not in (RESOURCES, ENVIRONMENT)
         above = takewhile(lambda each: each != self.root.parent.parent, self.folder.parents) if packaged else ()
-        said = (each for each in (self.folder, *above) if any((each / name).is_file() for name in _REQUIRING))
+        said = (each for each in (self.folder, *above) if any((each / name).is_file() for name in REQUIRING))
         return next(said, self.folder)
 
     @property
@@ -194,7 +192,7 @@ def _rows_of(folder: Path, config: Path | None = None) -> tuple[Path, ...]:
     named = sorted(
         (each for file in files for each in datasets(yaml_mapping(file))), key=lambda each: _KINDS.index(each[0])
     )
-    root = Env("", folder).root
+    root = _root_of(folder)
     there = [(kind, place) for kind, path in named for place in places(path, folder, root) if place.is_file()]
     examples = [place for kind, place in there if kind == _KINDS[0]]
     if own.is_file() and (own in examples or not examples):
@@ -204,19 +202,20 @@ def _rows_of(folder: Path, config: Path | None = None) -> tuple[Path, ...]:
 
 def datasets(node: object) -> Iterator[tuple[str, str]]:
     """The type and path of each dataset that a YAML names (`DatasetConfig`, nemo_gym/config_types.py, 0.4.0)."""
-    if isinstance(node, dict):
-        if node.get("type") in _KINDS and isinstance(node.get("jsonl_fpath"), str):
-            yield node["type"], node["jsonl_fpath"]
-        for value in node.values():
-            yield from datasets(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from datasets(value)
+    for entry in _mappings(node):
+        if entry.get("type") in _KINDS and isinstance(entry.get("jsonl_fpath"), str):
+            yield entry["type"], entry["jsonl_fpath"]
 
 
 def places(path: str, folder: Path, root: Path) -> tuple[Path, ...]:
     """Where a dataset may lie: from the root, or, of an env that stands alone, from its folder."""
     return root / path, folder / path, folder / path.removeprefix(f"{RESOURCES}/{folder.name}/")
+
+
+def _root_of(folder: Path) -> Path:
+    if folder.parent.name in (RESOURCES, ENVIRONMENT):
+        return folder.parent.parent
+    return next(each for each in (folder, *folder.parents) if not (each / "__init__.py").is_file())
 
 
 def _at(home: Path, folder: Path, data: tuple[Path, ...], config: Path | None = None) -> Env:
@@ -249,7 +248,7 @@ def find_server(folder: Path, config: Path | None = None) -> ConfiguredServer:
         BadConfig: there is none, or a file cannot be read.
     """
     files = [config] if config else _yaml_files(folder)
-    root = Env("", folder).root if config else None
+    root = _root_of(folder) if config else None
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
     declared = [instance for file in files for instance in _configured_servers(file, root)]
     if not declared:
@@ -328,11 +327,15 @@ def _models(entry: Mapping[str, Any], group: str) -> Iterable[str]:
 
 def references(node: object) -> Iterator[tuple[str, str]]:
     """The type and the name of each server that is referred to (`ServerRef`, nemo_gym/config_types.py, 0.4.0)."""
+    for entry in _mappings(node):
+        if isinstance(entry.get("type"), str) and isinstance(entry.get("name"), str):
+            yield entry["type"], entry["name"]
+
+
+def _mappings(node: object) -> Iterator[dict[str, Any]]:
+    """Each mapping of a YAML, one before those in it."""
     if isinstance(node, dict):
-        if isinstance(node.get("type"), str) and isinstance(node.get("name"), str):
-            yield node["type"], node["name"]
-        for value in node.values():
-            yield from references(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from references(value)
+        yield node
+        node = list(node.values())
+    for value in node if isinstance(node, list) else ():
+        yield from _mappings(value)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any
 
-from gym_conformance.launch.env import Env
+from gym_conformance.launch.env import REQUIRING, Env
 
 _KEYS = re.compile(r"^\s*-\s+(\S+)\s*$", re.MULTILINE)
 _INTERPOLATION = re.compile(r"Interpolation key '([^']+)'|\$\{([A-Za-z_][\w.]*)\}")
@@ -110,7 +110,7 @@ def _module(module: str, env: Env, python: str) -> str:
     """The module that is missing, and the command that brings it; of nemo-gym's own, nemo-gym."""
     top = module.partition(".")[0]
     install = f"{quote(python)} -m pip install"
-    listed = next((name for name in ("requirements.txt", "pyproject.toml") if (env.project / name).is_file()), "")
+    listed = next((name for name in REQUIRING if (env.project / name).is_file()), "")
     or_so = ", or --gym-install" if listed else ""
     if top in _GYM:
         return f"nemo-gym where the server runs: {install} nemo-gym{or_so}, or --gym-python PATH of an interpreter that has it"

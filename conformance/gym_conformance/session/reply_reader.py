@@ -66,7 +66,7 @@ class Reader:
         self.expect("GET")
 
     def expect(self, method: str) -> None:
-        """Begin to wait for the answer to a request of this method."""
+        """Begin to wait for the answer to a request of this method; the last one is let go of."""
         self.seen = b""  # the answer's first bytes, at most PARTIAL_LIMIT
         self._method = method
         self._interims = 0

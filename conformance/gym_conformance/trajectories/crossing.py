@@ -16,11 +16,10 @@ _VALUES, _CALLS = 4, 12
 
 def crossed(trajectory: Trajectory) -> Iterator[tuple[str, list[Call]]]:
     """For each tool that writes, its calls with all values that the trajectory says under such names."""
-    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
     for name in dict.fromkeys(call.name for call in trajectory.calls if not is_read(call.name)):
         known = [call for call in trajectory.calls if call.name == name]
         calls = [call for call in _combined(trajectory, known[0]) if call not in known]
-        taken = [call for call in calls if admits(tools.get(name, {}), resolve(call.arguments, []))]
+        taken = [call for call in calls if admits(trajectory.row.parameters_of(name), resolve(call.arguments, []))]
         if taken:
             yield name, taken[:_CALLS]
 

@@ -146,25 +146,23 @@ def _with_strange_names(trajectory: Trajectory) -> Iterator[Trajectory]:
 
     What it has read it reads again in the end.
     """
-    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
     seen = set[tuple[str, str]]()
     for at, call in reversed(list(enumerate(trajectory.calls))):
         for name, strange in () if is_read(call.name) else _saying(_NOBODY, call.arguments):
-            if (call.name, name) not in seen and admits(tools.get(call.name, {}), resolve(strange, [])):
+            if (call.name, name) not in seen and admits(trajectory.row.parameters_of(call.name), resolve(strange, [])):
                 yield reading_again(trajectory).with_noise(at + 1, Call(call.name, strange))
             seen.add((call.name, name))
 
 
 def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
     """The trajectory with a tool's last call repeated just after it, for each of its texts once in each damaged form."""
-    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
     texts = damaged(trajectory)
     calls = {call.name: (at, call) for at, call in enumerate(trajectory.calls)}
     for at, call in calls.values():
         said: dict[str, list[Any]] = {}
         for text in texts:
             for name, arguments in _saying(text, call.arguments):
-                if admits(tools.get(call.name, {}), resolve(arguments, [])):
+                if admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
                     said.setdefault(name, []).append(arguments)
         for several in said.values():
             longer = reading_again(trajectory)

@@ -99,8 +99,7 @@ async def quiet_tools(gym: Gym, found: Sequence[Trajectory]) -> frozenset[str]:
     asked = dict(list(tools.items())[:_ASIDE])
     numbers = {name: {at for at, call in enumerate(one.calls) if call.name == name} for name, one in asked.items()}
     without = await run_each(gym, [one.without(numbers[name]) for name, one in asked.items()])
-    twice = [await run_each(gym, [one] * 2) for one in dict.fromkeys(asked.values())]
-    whole = dict(zip(dict.fromkeys(asked.values()), twice, strict=True))
+    whole = {one: await run_each(gym, [one] * 2) for one in dict.fromkeys(asked.values())}
     quiet = set()
     for (name, one), other in zip(asked.items(), without, strict=True):
         first, again = (

@@ -48,10 +48,9 @@ class Marking:
     def marked(self, trajectory: Trajectory) -> Trajectory:
         """The trajectory with markers in the place of free texts."""
         row = trajectory.row if self.rows is None else self._row(trajectory.row)
-        tools = {tool.name: tool.parameters for tool in row.tools}
         text = json.dumps(own(row), ensure_ascii=False)
         calls = (
-            Call(call.name, self._arguments(call.arguments, tools.get(call.name, {}), text))
+            Call(call.name, self._arguments(call.arguments, row.parameters_of(call.name), text))
             for call in trajectory.calls
         )
         return replace(trajectory, row=row, calls=tuple(calls))

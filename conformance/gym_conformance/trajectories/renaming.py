@@ -100,11 +100,10 @@ def word(draw: Random) -> str:
 
 def names_in(trajectory: Trajectory) -> tuple[frozenset[Any], ...]:
     """Sets of what may be renamed, the most promising first: texts and ids, texts, texts that the row does not know."""
-    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
     found = {
         (name, value)
         for call in trajectory.calls
-        for name, value, schema in _arguments(call.arguments, tools.get(call.name, {}))
+        for name, value, schema in _arguments(call.arguments, trajectory.row.parameters_of(call.name))
         if _is_name(value, schema) or _is_id(name, value, schema)
     }
     texts = frozenset(value for _, value in found if isinstance(value, str))
@@ -202,10 +201,9 @@ def _name(value: Any, names: Names) -> Any:
 
 def with_other_numbers(trajectory: Trajectory) -> Trajectory | None:
     """The trajectory with one less, or one more, for each number that is no id; None where no call has any."""
-    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
     calls = []
     for call in trajectory.calls:
-        schema = tools.get(call.name, {})
+        schema = trajectory.row.parameters_of(call.name)
         others = (_other_numbers(call.arguments, step) for step in (-1, 1))
         calls.append(Call(call.name, next((other for other in others if admits(schema, other)), call.arguments)))
     return None if calls == list(trajectory.calls) else replace(trajectory, calls=tuple(calls))
@@ -222,12 +220,11 @@ def _other_numbers(value: Any, step: int, name: str = "") -> Any:
 
 def phrased(trajectory: Trajectory, draw: Random) -> tuple[Trajectory, Names]:
     """The trajectory with a new word behind each text that a read may say in any words, and what stands for what."""
-    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
     texts = {
         value
         for call in trajectory.calls
         if is_read(call.name)
-        for _, value, schema in _arguments(call.arguments, tools.get(call.name, {}))
+        for _, value, schema in _arguments(call.arguments, trajectory.row.parameters_of(call.name))
         if _is_name(value, schema)
     }
     names = {text: f"{text} {word(draw)}" for text in texts}
@@ -236,8 +233,10 @@ def phrased(trajectory: Trajectory, draw: Random) -> tuple[Trajectory, Names]:
 
 def with_other_options(trajectory: Trajectory) -> Trajectory:
     """The trajectory with other values of all that is no text: numbers, words of an enum, and what was left out."""
-    tools = {tool.name: tool.parameters for tool in trajectory.row.tools}
-    calls = (Call(call.name, _other_options(call.arguments, tools.get(call.name, {}))) for call in trajectory.calls)
+    calls = (
+        Call(call.name, _other_options(call.arguments, trajectory.row.parameters_of(call.name)))
+        for call in trajectory.calls
+    )
     return replace(trajectory, calls=tuple(calls))
 
 
