@@ -1,20 +1,23 @@
 """Where nobody recorded a rollout, ids, cursors and words are found by asking, as a careful policy would."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import httpx
 from fastapi import Cookie, Depends, FastAPI, HTTPException, Response
 
-from gym_conformance.contract.dataset_rows import Call, Row, Source
+from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source
+from gym_conformance.contract.openapi import ServerKind
+from gym_conformance.contract.policy_output import function_call, response
 from gym_conformance.gym_under_test import recognise
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import bare_reads, with_bounds
 from gym_conformance.trajectories.generate import Knowledge
-from gym_conformance.trajectories.learn import quiet_tools
+from gym_conformance.trajectories.learn import learn, quiet_tools
 from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_mocks.serving import serve
@@ -230,6 +233,36 @@ def test_a_tool_whose_name_says_nothing_reads_where_nothing_changes_without_it()
     with serve(app) as url:
         knowledge = asyncio.run(learned(url))
     assert [knowledge.reads(name) for name in ("agenda", "book", "list_stars")] == [True, False, True]
+
+
+def test_calls_that_are_written_and_never_made_read_nothing() -> None:
+    app = FastAPI()
+
+    @app.post("/seed_session")
+    def seed() -> dict[str, str]:
+        return {}
+
+    @app.post("/verify")
+    def verify() -> dict[str, float]:
+        return {"reward": 1.0}
+
+    row = _row([_tool("book", title=_TEXT), _tool("agenda")])
+    turns = [("book", {"title": "one"}), ("agenda", {}), ("book", {"title": "two"})]
+    output = [function_call(name, json.dumps(said), f"call_{at}") for at, (name, said) in enumerate(turns)]
+    rollout = Rollout({**row.data, "response": response(output), "reward": 1.0}, row.source)
+
+    async def learned(url: str) -> Knowledge:
+        transport = Transport(httpx.URL(url), deadline=10)
+        gym = await recognise(Endpoint(url, transport, 10), (row,), (rollout,))
+        assert gym.kind is ServerKind.SINGLE_TURN
+        found = await learn(gym)
+        await transport.aclose()
+        return found
+
+    with serve(app) as url:
+        knowledge = asyncio.run(learned(url))
+    assert len(knowledge.known_trajectories[0].calls) == len(turns)
+    assert knowledge.quiet == frozenset()
 
 
 def test_a_read_that_may_be_told_nothing_is_bare() -> None:

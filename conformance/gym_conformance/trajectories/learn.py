@@ -62,7 +62,8 @@ async def learn(gym: Gym) -> Knowledge:
         ),
         crashing=tuple(one for each in found for one in each.crashing),
     )
-    knowledge = replace(knowledge, quiet=await quiet_tools(gym, knowledge.known_trajectories[:_RUNS]))
+    if gym.kind is not ServerKind.SINGLE_TURN:  # its calls are written, never made
+        knowledge = replace(knowledge, quiet=await quiet_tools(gym, knowledge.known_trajectories[:_RUNS]))
     if gym.kind is ServerKind.SINGLE_TURN and not gym.recorded:
         paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
         first = {row: (paid[row], *said) for row, said in knowledge.answers.items() if row in paid}
