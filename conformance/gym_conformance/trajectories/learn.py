@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, places, says_nothing
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trajectories.scout import Scouted, scouted
-from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trajectories.trajectory import Path, Trajectory
 from gym_conformance.trajectories.words import known_arguments
 
 #: Recorded rollouts that are run to learn from.
@@ -47,7 +47,8 @@ async def learn(gym: Gym) -> Knowledge:
     """
     calls = [call for _, several in gym.recorded_calls for call in several]
     rows = tuple(row for row in gym.rows if row.tools) or gym.rows or (gym.row,)
-    played_rows = rows[:_MADE_UP] if gym.kind is not ServerKind.SINGLE_TURN else ()
+    graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are written, never made
+    played_rows = () if graded else rows[:_MADE_UP]
     words = await known_arguments(gym, played_rows)
     found = await _found(gym, played_rows, calls, words)
     knowledge = Knowledge(
@@ -62,20 +63,16 @@ async def learn(gym: Gym) -> Knowledge:
         ),
         crashing=tuple(one for each in found for one in each.crashing),
     )
-    if gym.kind is not ServerKind.SINGLE_TURN:  # its calls are written, never made
-        knowledge = replace(knowledge, quiet=await quiet_tools(gym, knowledge.known_trajectories[:_RUNS]))
-    if gym.kind is ServerKind.SINGLE_TURN and not gym.recorded:
+    runs = knowledge.known_trajectories[:_RUNS]
+    if not graded:
+        knowledge = replace(knowledge, quiet=await quiet_tools(gym, runs))
+    elif not gym.recorded:
         paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
         first = {row: (paid[row], *said) for row, said in knowledge.answers.items() if row in paid}
         knowledge = replace(knowledge, answers={**knowledge.answers, **first})
-    seen = [value for call in calls for value in named_values(call.arguments)]
-    returned: dict[str, dict[Any, None]] = defaultdict(dict)
-    made = [made_up(knowledge, row) for row in played_rows]
-    for step in await _played(gym, (*knowledge.known_trajectories[:_RUNS], *made)):
-        returned[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
-        seen += named_values(step.body)
-    places_by_tool = {tool: tuple(each) for tool, each in returned.items()}
-    return replace(knowledge, returned=places_by_tool, mined=_by_name(seen))
+    played = await _played(gym, (*runs, *(made_up(knowledge, row) for row in played_rows)))
+    values = (*(call.arguments for call in calls), *(step.body for step in played))
+    return replace(knowledge, returned=_places_by_tool(played), mined=_by_name(values))
 
 
 async def _session_seconds(gym: Gym) -> float:
@@ -101,15 +98,24 @@ async def quiet_tools(gym: Gym, found: Sequence[Trajectory]) -> frozenset[str]:
     numbers = {name: {at for at, call in enumerate(one.calls) if call.name == name} for name, one in asked.items()}
     without = await run_each(gym, [one.without(numbers[name]) for name, one in asked.items()])
     whole = {one: await run_each(gym, [one] * 2) for one in dict.fromkeys(asked.values())}
-    quiet = set()
-    for (name, one), other in zip(asked.items(), without, strict=True):
-        first, again = (
-            Outcome(tuple(step for at, step in enumerate(each.steps) if at - 1 not in numbers[name]))
-            for each in whole[one]
-        )
-        if all(each.of_time for each in differences(first, other, volatile(first, again))):
-            quiet.add(name)
-    return frozenset(quiet)
+    compared = zip(asked.items(), without, strict=True)
+    return frozenset(name for (name, one), left in compared if _misses_nothing(whole[one], numbers[name], left))
+
+
+def _misses_nothing(whole: Sequence[Outcome], numbers: Collection[int], left: Outcome) -> bool:
+    """Whether all but these calls are answered in two whole runs as where these calls are left out."""
+    first, again = (
+        Outcome(tuple(step for at, step in enumerate(each.steps) if at - 1 not in numbers)) for each in whole
+    )
+    return all(each.of_time for each in differences(first, left, volatile(first, again)))
+
+
+def _places_by_tool(played: Iterable[StepOutcome]) -> dict[str, tuple[tuple[type, Path], ...]]:
+    """Where values that may be passed on stand in what each tool returned."""
+    found: dict[str, dict[tuple[type, Path], None]] = defaultdict(dict)
+    for step in played:
+        found[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
+    return {tool: tuple(each) for tool, each in found.items()}
 
 
 def _arguments(calls: Iterable[Call]) -> dict[str, tuple[Any, ...]]:
@@ -145,10 +151,10 @@ def _answers(gym: Gym, row: Row) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in [*recorded, *texts[:_MINED]] if text))
 
 
-def _by_name(seen: list[tuple[str, Any]]) -> dict[str, tuple[Any, ...]]:
-    """A few different values for each name, as they came."""
+def _by_name(seen: Iterable[Any]) -> dict[str, tuple[Any, ...]]:
+    """A few different values for each name within what was seen, as they came."""
     found: dict[str, dict[str, Any]] = defaultdict(dict)
-    for name, value in seen:
+    for name, value in (named for each in seen for named in named_values(each)):
         if len(found[name]) < _MINED:
             found[name].setdefault(repr(value), value)
     return {name: tuple(values.values()) for name, values in found.items()}

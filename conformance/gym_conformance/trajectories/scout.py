@@ -70,25 +70,16 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
     reads = [tool for tool in tools[:_TOOLS] if may_read(tool)]
     endings = [tool for tool in tools[:_TOOLS] if tool.name.lower().startswith(_ENDS)]
     writes = sorted((tool for tool in tools[:_TOOLS] if tool not in (*reads, *endings)), key=_adds)
-    away = [tool for tool in writes if not _adds(tool)]
-    for tool in (*reads, *writes):
-        await scout.find(tool)
-    if await scout.take_away(away):  # and something is to be left
+    await scout.find_all((*reads, *writes))
+    # what found nothing to take away before anything was added; and something is to be left
+    if await scout.find_all([tool for tool in writes if not _adds(tool)]):
         await scout.repeat(writes)
-    for tool in reads:  # a read may ask for what a write has made
-        await scout.find(tool)
+    await scout.find_all(reads)  # a read may ask for what a write has made
     for tool in reads:
         await scout.go_on(tool)
-    # what was written shows in the end, in reads that were not made since
-    names = {tool.name for tool in reads}
-    since = next((at for at in reversed(range(len(scout.calls))) if scout.calls[at].name not in names), -1) + 1
-    known = [scout.taken[tool.name] for tool in reads if tool.name in scout.taken]
-    again = [call for call in known if since and call not in scout.calls[since:]]
-    taken = Trajectory(row, (*scout.calls, *again))
-    made = len(scout.calls)
-    for tool in endings:
-        await scout.find(tool)
-    ended = (replace(taken, calls=(*taken.calls, *scout.calls[made:])),) if len(scout.calls) > made else ()
+    taken = Trajectory(row, (*scout.calls, *scout.reads_since_written(reads)))
+    ending = await scout.find_all(endings)
+    ended = (replace(taken, calls=(*taken.calls, *ending)),) if ending else ()
     return Scouted(taken, ended, tuple(scout.crashing))
 
 
@@ -115,7 +106,21 @@ class _Scout:
         self._own = [*named_values(own(row)), *_members(own(row))]
         self._replies: list[Any] = []
 
-    async def find(self, tool: Tool) -> None:
+    async def find_all(self, tools: Sequence[Tool]) -> Sequence[Call]:
+        """Find a call of each tool that has none yet, and return those that were taken."""
+        made = len(self.calls)
+        for tool in tools:
+            await self._find(tool)
+        return self.calls[made:]
+
+    def reads_since_written(self, reads: Sequence[Tool]) -> Sequence[Call]:
+        """Known calls of these reads that were not made since the last write: what was written shows in them."""
+        names = {tool.name for tool in reads}
+        since = next((at for at in reversed(range(len(self.calls))) if self.calls[at].name not in names), -1) + 1
+        known = [self.taken[tool.name] for tool in reads if tool.name in self.taken]
+        return [call for call in known if since and call not in self.calls[since:]]
+
+    async def _find(self, tool: Tool) -> None:
         """Keep the first of a few calls that is taken, unless one was found before."""
         asked: list[Any] = []
         for arguments in self._candidates(tool) if tool.name not in self.taken else ():
@@ -123,13 +128,6 @@ class _Scout:
                 asked.append(arguments)
                 if await self._is_taken(tool, arguments):
                     return
-
-    async def take_away(self, tools: Sequence[Tool]) -> bool:
-        """Try again what found nothing to take away before anything was added, and say whether any of it was taken."""
-        made = len(self.calls)
-        for tool in tools:
-            await self.find(tool)
-        return len(self.calls) > made
 
     async def repeat(self, tools: Sequence[Tool]) -> None:
         """Make the calls again of those that leave something behind."""
