@@ -42,6 +42,9 @@ EVENT_STREAM = (("content-type", "text/event-stream; charset=utf-8"), ("cache-co
 
 log = logging.getLogger("gym_mocks")
 
+#: An answer or the fault that stands in its place, and what befalls the reply.
+_Answered = tuple[PolicyAnswer | HttpReply, frozenset[FaultKind]]
+
 
 class FakePolicy(App):
     """A policy behind an OpenAI-compatible server, which also takes texts and token ids as inference engines do (`SHAPES`).
@@ -145,36 +148,39 @@ class FakePolicy(App):
             raise HttpRefusal(400, why)
         key = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
         asked = PolicyRequest(api, body, key)
-        route = self.routes.find(asked.model, key)
-        if route is None and len(self.routes):
-            self.calls.add(PolicyCall(api, request.body, "", 409))
-            named = f"{', '.join(sorted(self.routes.names)):.200}"
-            raise HttpRefusal(409, f"no active rollout is named {asked.model!r:.100}; there are {named}")
+        route = self._route(asked, request.body)
         asked = replace(asked, route=route.name if route else "")
         with_ids = b"prompt_token_ids" in request.body
         requests = [self._read(replace(asked, body=part), with_ids=with_ids) for part in parts]
         policy = route.policy if route else self.default
         answering = [self._answer(each, policy) for each in requests]
         answered = [await answering[0]] if len(requests) == 1 else await asyncio.gather(*answering)
-        refusals = [answer for answer, _ in answered if isinstance(answer, HttpReply)]
-        answers = [answer for answer, _ in answered if isinstance(answer, PolicyAnswer)]
-        kinds = frozenset[FaultKind]().union(*(struck for _, struck in answered))
-        reply = refusals[0] if refusals else _rendered(answers, shape, kinds, joined=several is not None)
+        reply = _reply_of(answered, shape, joined=several is not None)
         for part, (answer, _) in zip(parts, answered, strict=True):
             raw = request.body if several is None else to_json(part)
             turn = answer.turn if isinstance(answer, PolicyAnswer) else ()
             self.calls.add(PolicyCall(api, raw, asked.route, reply.status, turn))
         return reply
 
+    def _route(self, asked: PolicyRequest, raw: bytes) -> Route | None:
+        """The route that a request is for; None while none is bound.
+
+        Raises:
+            HttpRefusal: routes are bound, and none of them is meant.
+        """
+        route = self.routes.find(asked.model, asked.api_key)
+        if route is None and len(self.routes):
+            self.calls.add(PolicyCall(asked.api, raw, "", 409))
+            named = f"{', '.join(sorted(self.routes.names)):.200}"
+            raise HttpRefusal(409, f"no active rollout is named {asked.model!r:.100}; there are {named}")
+        return route
+
     def _read(self, asked: PolicyRequest, *, with_ids: bool) -> PolicyRequest:
         """A request with what its tokens say, where it is made of tokens or comes with those of a turn."""
         asked = replace(asked, raw=raw_prompt(asked.api, asked.body, self.tokenizer))
         return replace(asked, counted=counted_turns(asked, self.tokenizer)) if asked.raw or with_ids else asked
 
-    async def _answer(
-        self, asked: PolicyRequest, policy: Policy
-    ) -> tuple[PolicyAnswer | HttpReply, frozenset[FaultKind]]:
-        """An answer, or the fault that stands in its place; and what befalls the reply."""
+    async def _answer(self, asked: PolicyRequest, policy: Policy) -> _Answered:
         faults = self.faults.strike(asked) if asked.step < self.max_turns else []
         if delay := self.faults.delay(faults):
             await asyncio.sleep(delay)
@@ -221,6 +227,14 @@ def _object(request: HttpRequest) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise HttpRefusal(400, "the request is no JSON object")
     return body
+
+
+def _reply_of(answered: Sequence[_Answered], shape: AnswerShape, *, joined: bool) -> HttpReply:
+    """One reply to all that one request asked; the first fault where one stands in an answer's place."""
+    refusals = [answer for answer, _ in answered if isinstance(answer, HttpReply)]
+    answers = [answer for answer, _ in answered if isinstance(answer, PolicyAnswer)]
+    kinds = frozenset[FaultKind]().union(*(struck for _, struck in answered))
+    return refusals[0] if refusals else _rendered(answers, shape, kinds, joined=joined)
 
 
 def _rendered(

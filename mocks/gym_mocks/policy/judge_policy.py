@@ -7,7 +7,6 @@ object that its prompt shows, else words of the caller's choice, with the tags a
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from random import Random
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from gym_mocks.policy.conversation import PolicyRequest, Prompt
 from gym_mocks.policy.items import Say, ToolCall
 from gym_mocks.policy.policies import Policy
 from gym_mocks.policy.samples import sample
+from gym_mocks.policy.shown_forms import is_number, shown_labels, shown_object, shown_tags
 
 #: How words begin that speak for an answer, and against it; and those that do as a whole.
 _FOR: Final = re.compile(
@@ -28,53 +28,9 @@ _AGAINST: Final = re.compile(
 )
 _NO: Final = frozenset({"no", "not", "non", "none"})
 
-#: What says yes, and the no to it, as judge models are asked for them.
-_OPPOSITES: Final = {
-    "yes": "no",
-    "correct": "incorrect",
-    "true": "false",
-    "pass": "fail",
-    "passed": "failed",
-    "equivalent": "different",
-    "supported": "unsupported",
-    "safe": "unsafe",
-    "a": "b",
-    "1": "0",
-}
-
-#: What asks for such an object, and the characters before an example within which it stands.
-_ASKING: Final = re.compile(r"json", re.IGNORECASE)
-_BEFORE: Final = 300
-
-#: What only an example has that is to be filled in: alternatives, a gap, a type.
-_GAP: Final = re.compile(
-    r"<[^<>]+>|\||[\"\w]\s*(?:/|\bor\b)\s*[\"\w]|\.\.\.|\b(?:string|int|integer|float|number|bool|boolean)\b"
-)
-_A_NUMBER: Final = re.compile(r"\b(?:int|integer|float|number|numeric|score)\b", re.IGNORECASE)
-_A_FLAG: Final = re.compile(r"\bbool(?:ean)?\b", re.IGNORECASE)
-#: Two bounds, but no date, and not how long a text may be ("1-3 sentences").
-_RANGE: Final = re.compile(
-    r"(?<![\d.])(?<!\d-)(\d+(?:\.\d+)?)\s*(?:-|\u2013|to|and|or|/|\||,|\.\.+)\s*(\d+(?:\.\d+)?)"
-    r"(?![\d.]*\d)(?!-\d)(?!\s+(?:\w+\s+)?(?:sentence|word|paragraph|line|bullet)s?\b)"
-)
-_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
-_BETWEEN: Final = re.compile(r"\s*(?:/|\||,|\bor\b)\s*")
-
-#: `"key":`, the place of a value, what closes an object, a label such as `[[A>B]]`, and a tag around a short text.
-_KEY: Final = re.compile(r"\s*(?:\"([^\"\n]{1,80})\"|'([^'\n]{1,80})')\s*:\s*")
-_VALUE: Final = re.compile(r"(?:\"(?:[^\"\\\n]|\\.)*\"|<[^<>\n]*>|[^,{}\]\n\"])*")
-_AFTER: Final = re.compile(r"[\s,.]*")
-_CLOSING: Final = re.compile(r"[^{}]{0,200}?\}")
-_LABEL: Final = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
-_TAG: Final = re.compile(r"<([A-Za-z_]\w*)>([^<>]{1,80})</\1>")
-
-#: Levels of examples and schemas, items of a list, examples that are looked at, characters of a value's place, and words
-#: of an option.
+#: Levels of schemas, and items of a list.
 _DEEPEST: Final = 12
 _MOST: Final = 100
-_EXAMPLES: Final = 200
-_PLACE: Final = 2000
-_OPTION: Final = 5
 
 _REASON: Final = "This is what the mock judge says."
 
@@ -88,12 +44,9 @@ def judging(*, favourable: bool, words: str) -> Policy:
         if schema := _schema(request.body):
             return Say(json.dumps(_valid(schema, favourable=favourable)))
         prompt = "\n\n".join(entry.text for entry in request.entries if isinstance(entry, Prompt))
-        if (shown := _shown(prompt)) is None:
-            return Say(
-                "\n".join(
-                    [words, *_tagged(prompt, favourable=favourable), *_labelled(prompt, words, favourable=favourable)]
-                )
-            )
+        if (shown := shown_object(prompt)) is None:
+            tagged = _tagged(prompt, favourable=favourable)
+            return Say("\n".join([words, *tagged, *_labelled(prompt, words, favourable=favourable)]))
         fenced, schema = shown
         said = json.dumps(_filled(schema, schema, favourable=favourable))
         return Say(f"```json\n{said}\n```" if fenced else said)
@@ -203,7 +156,7 @@ def _leaning(text: object) -> int:
 
 def _chosen(options: list[Any], *, favourable: bool) -> Any:
     """The option that is most for an answer, or most against it; of numbers the largest or smallest."""
-    if all(_NUMBER.fullmatch(str(each)) for each in options):
+    if all(is_number(str(each)) for each in options):
         return (max if favourable else min)(options, key=float)
     leanings = [(_leaning(each), each) for each in options if each is not None] or [(0, None)]
     if favourable:
@@ -217,94 +170,14 @@ def _flag(name: str, *, favourable: bool, decided: bool) -> bool:
     return favourable == (leaning > 0) if leaning else favourable and not decided
 
 
-def _shown(prompt: str) -> tuple[bool, dict[str, Any]] | None:
-    """The JSON object that a prompt shows as an example, as a schema, and whether it is fenced; None where it shows none.
-
-    Of several, the last of those with something to be filled in, else of those with `JSON` shortly before them.
-    """
-    if not _ASKING.search(prompt):
-        return None
-    best, over = ((0, 0), False, dict[str, Any]()), 0
-    for brace in islice(re.finditer(r"\{", prompt), _EXAMPLES):
-        at = brace.start()
-        if at < over or (read := _object(prompt, at, _DEEPEST)) is None:
-            continue
-        schema, over = read
-        before = prompt[max(0, at - _BEFORE) : at]
-        weight = 2 * bool(_GAP.search(prompt, at, over)) + bool(_ASKING.search(before))
-        best = max(best, ((weight, at), before.rstrip().endswith(("```", "```json")), schema), key=lambda one: one[0])
-    return best[1:] if best[0][0] else None
-
-
-def _object(text: str, at: int, deep: int) -> tuple[dict[str, Any], int] | None:
-    """The example of an object that begins at a brace, as a schema, and where it ends; None where it has no key."""
-    fields: dict[str, Any] = {}
-    place = at + 1
-    while deep and (key := _KEY.match(text, place)):
-        schema, place = _example(text, key.end(), deep - 1)
-        fields[key[1] or key[2]] = schema
-        place = _end(_AFTER, text, place)
-    closing = _CLOSING.match(text, place)
-    return ({"type": "object", "properties": fields}, closing.end()) if fields and closing else None
-
-
-def _example(text: str, at: int, deep: int) -> tuple[dict[str, Any], int]:
-    """The example of a value, as a schema, and where it ends."""
-    if text.startswith("{", at) and (read := _object(text, at, deep)):
-        return read
-    if text.startswith("[", at) and deep:
-        inner, end = _example(text, _end(_AFTER, text, at + 1), deep - 1)
-        closing = text.find("]", end)
-        return {"type": "array", "items": inner}, closing + 1 if closing >= 0 else end
-    end = _end(_VALUE, text, at)
-    return _leaf(text[at:end].strip()), end
-
-
-def _end(pattern: "re.Pattern[str]", text: str, at: int) -> int:
-    """Where a pattern that matches anything ends."""
-    found = pattern.match(text, at, at + _PLACE)
-    return found.end() if found else at
-
-
-def _leaf(raw: str) -> dict[str, Any]:
-    """What stands in the place of a value, such as `"PASS" | "FAIL"`, `<0-10>` or `true`, as a schema."""
-    bare = raw.strip("<>\"'` ")
-    options = [part.strip("<>\"'` ") for part in _BETWEEN.split(bare)]
-    if span := _RANGE.search(bare):
-        low, high = sorted(float(part) if "." in part else int(part) for part in span.groups())
-        as_text = raw.startswith('"') and bare == span[0]
-        return {"enum": [str(high), str(low)]} if as_text else {"type": "number", "minimum": low, "maximum": high}
-    if {option.lower() for option in options} <= {"true", "false"} or _A_FLAG.search(bare):
-        return {"type": "boolean"}
-    if len(options) > 1 and all(option and len(option.split()) <= _OPTION for option in options):
-        return {"enum": options}
-    if _NUMBER.fullmatch(bare):
-        most = max(1, float(bare) if "." in bare else int(bare))
-        return {"enum": [bare, "0"]} if raw.startswith('"') else {"type": "number", "minimum": 0, "maximum": most}
-    if _A_NUMBER.search(bare) and len(bare.split()) <= _OPTION:
-        return {"type": "number"}
-    return {"enum": pair} if (pair := _pair(bare)) else {"type": "string"}
-
-
-def _pair(word: str) -> list[str]:
-    """A verdict and its opposite, spelled alike; empty of what is no verdict."""
-    for pair in _OPPOSITES.items():
-        if word.lower() in pair:
-            spell = str.upper if word.isupper() else str.capitalize if word[0].isupper() else str.lower
-            return [spell(each) for each in pair]
-    return []
-
-
 def _tagged(prompt: str, *, favourable: bool) -> Iterator[str]:
     """What is said within the tags that a prompt shows."""
-    for tag, shown in dict(_TAG.findall(prompt)).items():
-        schema = _leaf(shown)
-        if schema != {"type": "string"}:
-            yield f"<{tag}>{_filled(schema, schema, favourable=favourable)}</{tag}>"
+    for tag, schema in shown_tags(prompt):
+        yield f"<{tag}>{_filled(schema, schema, favourable=favourable)}</{tag}>"
 
 
 def _labelled(prompt: str, words: str, *, favourable: bool) -> Iterator[str]:
     """One of the labels from which a prompt lets choose, unless the words have one of them."""
-    labels = list(dict.fromkeys(_LABEL.findall(prompt)))[:_MOST]
+    labels = shown_labels(prompt)
     if len(labels) > 1 and not any(f"[[{label}]]" in words for label in labels):
         yield f"[[{_chosen(labels, favourable=favourable)}]]"
