@@ -23,7 +23,8 @@ from statistics import median
 import httpx
 
 from gym_conformance.launch.env import Env, find_envs, find_server
-from gym_conformance.launch.launched_server import Launch, LaunchedServer
+from gym_conformance.launch.launched_server import LaunchedServer
+from gym_conformance.launch.specification import Launch
 from gym_conformance.plugin.mocks import MockPeers
 
 _IMPORT = "import runpy, sys; sys.path[:1] = sys.argv[2:]; runpy.run_path(sys.argv[1], run_name='benchmark')"

@@ -8,7 +8,8 @@ from textwrap import dedent
 import psutil
 
 from gym_conformance.launch.env import Env
-from gym_conformance.launch.launched_server import Launch, LaunchedServer, PeerAddresses
+from gym_conformance.launch.launched_server import LaunchedServer
+from gym_conformance.launch.specification import Launch, PeerAddresses
 
 #: Ports that nobody listens on: these envs ask nobody.
 NOBODY = PeerAddresses(("127.0.0.1", 9), ("127.0.0.1", 9))

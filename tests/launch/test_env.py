@@ -1,15 +1,14 @@
 """What there is to launch, found without running any of it."""
 
-import runpy
 import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from gym_conformance.launch import launched_server
-from gym_conformance.launch.env import BadConfig, Env, NoEnv, find_envs, find_server
-from gym_conformance.launch.launched_server import Launch, LaunchedServer, NotLaunched
+from gym_conformance.launch.env import BadConfig, Env, NoEnv, chained, find_envs, find_server
+from gym_conformance.launch.launched_server import LaunchedServer, NotLaunched
+from gym_conformance.launch.specification import Launch
 from gym_conformance.launch.venv_recipe import read_recipe
 from tests.launch.drills import NOBODY
 
@@ -87,19 +86,17 @@ def test_an_env_without_an_app_py_is_what_its_yaml_runs(tmp_path: Path) -> None:
 
 def test_what_an_env_yaml_notes_is_taken_in_but_for_its_credentials(tmp_path: Path) -> None:
     folder = _env(tmp_path / "sums", sums=_SERVER.format(name="sums", inner="sums"))
+    uses = "      url: ${service_url}\n      key: ${grader_api_key}\n"
+    (folder / "configs" / "sums.yaml").write_text(_SERVER.format(name="sums", inner="sums") + uses)
     note = "service_url: http://a\ngrader_api_key: sk-1\npolicy_base_url: http://b\njudge: {a: 1}\nunset:\n"
     (folder / "env.yaml").write_text(note)
     [env] = find_envs(["."], folder)
-    plain = {"service_url": "http://a", "policy_base_url": "http://b"}
-    assert Launch(env, NOBODY).specification(1)["noted"] == plain
-    spec = Launch(env, NOBODY, network=True).specification(1)
-    assert spec["noted"] == plain | {"grader_api_key": "sk-1"}
-    child = runpy.run_path(str(Path(launched_server.__file__).with_name("child.py")))
-    own = {"sums": {"resources_servers": {"sums": {"url": "${service_url}", "key": "${grader_api_key}"}}}}
-    taken = child["mocked"](spec, own)
+    taken = Launch(env, NOBODY, network=True).specification(1)["overrides"]
     assert (taken["service_url"], taken["grader_api_key"]) == ("http://a", "sk-1")
     assert taken["policy_base_url"] != "http://b", "the mock stands for it"
-    assert child["mocked"](spec | {"noted": plain}, own)["grader_api_key"] == "made-up-credential"
+    assert not {"judge", "unset"} & taken.keys()
+    alone = Launch(env, NOBODY).specification(1)["overrides"]
+    assert (alone["service_url"], alone["grader_api_key"]) == ("http://a", "made-up-credential")
 
 
 def test_a_yaml_of_an_env_is_an_env_of_its_own(tmp_path: Path) -> None:
@@ -194,12 +191,10 @@ def test_an_environment_whose_server_lives_elsewhere(tmp_path: Path) -> None:
     assert easy.root == tmp_path
     assert easy.data == (tmp_path / "environments" / "easy" / "data" / "example.jsonl",)
     specification = Launch(easy, NOBODY).specification(1)
-    assert [specification[key] for key in ("instance", "inner", "group", "config")] == [
-        "easy_1",
-        "sums",
-        "resources_servers",
-        str(tmp_path / "environments" / "easy" / "config.yaml"),
-    ]
+    assert (specification["instance"], specification["group"]) == ("easy_1", "resources_servers")
+    overrides = specification["overrides"]
+    assert overrides["config_paths"] == [str(tmp_path / "environments" / "easy" / "config.yaml")]
+    assert overrides["easy_1"] == {"resources_servers": {"sums": {"host": "127.0.0.1", "port": 1, "num_workers": 1}}}
     with pytest.raises(NoEnv, match=r"no config\.yaml that names a server of its repo"):
         find_envs(["environments/lost"], tmp_path)
 
@@ -227,7 +222,7 @@ def test_a_benchmark_takes_its_server_from_files_that_it_names(tmp_path: Path) -
         "circular": ("sums", ("judge",)),
         "hard": ("hard_sums", ("judge",)),
     }
-    declared = Launch(found[2], NOBODY).specification(1)["declared"]
+    declared = chained(servers["hard"].path, tmp_path)
     assert declared["hard_sums"]["resources_servers"] == declared["sums"]["resources_servers"]
 
 

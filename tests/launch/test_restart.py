@@ -12,7 +12,8 @@ from gym_conformance.checks.repeat import repeat_recorded
 from gym_conformance.checks.restart import restart_session
 from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.launch.env import Env
-from gym_conformance.launch.launched_server import Launch, LaunchedServer
+from gym_conformance.launch.launched_server import LaunchedServer
+from gym_conformance.launch.specification import Launch
 from gym_conformance.options import Options
 from gym_conformance.plugin.target import Relaunching
 from gym_conformance.plugin.target_run import Run

@@ -9,7 +9,8 @@ from gym_conformance.checks.registry import CHECKS, JUDGE_MODELS
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict
 from gym_conformance.launch.env import find_envs
-from gym_conformance.launch.launched_server import Launch, LaunchedServer
+from gym_conformance.launch.launched_server import LaunchedServer
+from gym_conformance.launch.specification import Launch
 from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.target_run import Run

@@ -2,15 +2,15 @@
 
     python child.py SOCKET ANNOUNCEMENT < specification
 
-SOCKET and ANNOUNCEMENT are descriptors. The specification is a line of JSON (`gym_conformance.launch.launched_server`). One line
+SOCKET and ANNOUNCEMENT are descriptors. The specification is a line of JSON (`gym_conformance.launch.specification`). One line
 of JSON answers it: `{"pid", "config"}` where the server is about to accept, or `{"failed": ...}`.
 
 The env's own entry point is run as `gym env start` runs it (nemo-gym 0.4.0 to 0.7.0, `nemo_gym/cli/env.py`): as
 `__main__`, in its folder, with its config in the environment, resolved by nemo-gym's own parser. So its own
 `run_webserver()` builds the app, with every middleware and handler in nemo-gym's order. What differs: Ray is not
 started; the socket is given; its workers are forked here, before the entry point runs in each, and are one unless more
-are asked for; each model server that the config names is one mock, and so is, for
-an environment server (0.7.0), every server that it names.
+are asked for; what the specification overrides in the YAML, so that one mock stands for each model server that the
+config names and, for an environment server (0.7.0), for every server that it names.
 
 `real` in the specification leaves it at the mocks and the address: this process becomes `python app.py`, as
 `run_command` of nemo_gym/cli/setup_command.py (0.4.0) starts it, and starts Ray itself. Our socket then only keeps the
@@ -21,26 +21,18 @@ import contextlib
 import importlib
 import json
 import os
-import re
 import runpy
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_MODELS = "responses_api_models"
-_ENVIRONMENT = "environment_servers"
 _BASES = {  # by the key of the YAML: module, class, and what authors extend
     "resources_servers": ("base_resources_server", "BaseResourcesServer", "SimpleResourcesServer"),
-    _ENVIRONMENT: ("base_environment_server", "BaseEnvironmentServer", "BaseEnvironmentServer"),
+    "environment_servers": ("base_environment_server", "BaseEnvironmentServer", "BaseEnvironmentServer"),
 }
-_PEERS = ("resources_servers", "responses_api_agents")
-_UNSET = "???"  # OmegaConf's own
-_PLAIN = re.compile(r"\$\{([A-Za-z_]\w*)\}")
-_CREDENTIAL = re.compile(r"key|token|secret|passw|credential|(^|_)cx$", re.IGNORECASE)
-_MADE_UP = "made-up-credential"
 
 
 class LaunchError(Exception):
@@ -139,7 +131,7 @@ def resolve(spec: dict[str, Any]) -> Any:
     module = framework("global_config", "config.global_config")
     omegaconf = importlib.import_module("omegaconf").OmegaConf
     settings = omegaconf.from_dotlist(spec["settings"])
-    initial = omegaconf.merge(mocked(spec, spec["declared"]), settings)
+    initial = omegaconf.merge(spec["overrides"], settings)
     wrong = almost_servers(vars(module))
     try:
         return module.GlobalConfigDictParser().parse_no_environment(initial_global_config_dict=initial)
@@ -169,58 +161,6 @@ def almost_servers(module: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def mocked(spec: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """What overrides the YAML: one worker at our address, our head, and our mock as every model server.
-
-    What only a model server would need, such as its key, is nothing.
-    """
-    names = {"policy_model", *(name for name in own if _MODELS in _dict(own[name])), *references(own)}
-    several = {"num_workers": spec["workers"]} if spec["workers"] > 1 else {}
-    server = dict(spec["address"], **(several if spec["real"] else {"num_workers": 1}))
-    config: dict[str, Any] = {
-        **{key: value for key, value in spec["noted"].items() if not isinstance(own.get(key), dict)},
-        "config_paths": [spec["config"]],
-        "head_server": spec["head"],
-        "policy_base_url": "http://{host}:{port}/v1".format(**spec["policy"]),
-        **dict.fromkeys(("policy_api_key", "policy_model_name"), "none"),
-        spec["instance"]: {spec["group"]: {spec["inner"]: server}},
-    }
-    if spec["group"] == _ENVIRONMENT:
-        for key, kind, name in peers(own[spec["instance"]][_ENVIRONMENT][spec["inner"]]):
-            server[key] = {"name": name}
-            config[name] = {kind: peer(kind, _dict(_dict(own.get(name)).get(kind)), spec["policy"])}
-    for name in sorted(names):
-        declared = _dict(_dict(own.get(name)).get(_MODELS))
-        config[name] = {_MODELS: model_servers(declared, spec["policy"])}
-        named = _PLAIN.findall(json.dumps(declared, default=str))
-        config = {**dict.fromkeys((key for key in named if key not in own), "none"), **config}
-    for key in made_up(spec, own):
-        config.setdefault(key, _MADE_UP)
-    known = not spec["real"] or "gym_mocks" not in spec["sandbox"]  # ours is registered in this process alone
-    for name in sandboxes(own):
-        if known and name not in own:
-            config.setdefault(name, spec["sandbox"])
-    return config
-
-
-def model_servers(declared: dict[str, Any], policy: dict[str, Any]) -> dict[str, Any]:
-    """The model servers of one name, with our mock's address in each; one where none is declared."""
-    filled = {inner: dict(unset(_dict(entry)), **policy) for inner, entry in declared.items()}
-    return filled or {"vllm_model": {"entrypoint": "app.py", **policy}}
-
-
-def sandboxes(node: Any) -> Iterator[str]:
-    """Names of all sandbox configs that are referred to, as `sandbox_provider` (nemo_gym/sandbox/config.py, 0.5.0 on)."""
-    if isinstance(node, dict):
-        if isinstance(node.get("sandbox_provider"), str):
-            yield node["sandbox_provider"]
-        for value in node.values():
-            yield from sandboxes(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from sandboxes(value)
-
-
 def register_sandboxes(spec: dict[str, Any]) -> None:
     """Let nemo-gym know the mocks' provider, which need not be installed beside it; nothing before 0.5.0."""
     if not spec["provider"]:
@@ -231,57 +171,6 @@ def register_sandboxes(spec: dict[str, Any]) -> None:
         return
     provider = runpy.run_path(spec["provider"], run_name="gym_mocks_sandbox_provider")["ScriptedProvider"]
     registry.register_provider("gym_mocks", provider, override=True)
-
-
-def made_up(spec: dict[str, Any], own: dict[str, Any]) -> list[str]:
-    """The keys that the YAML refers to and does not have, if they are credentials, or only other servers need them."""
-    given = {setting.partition("=")[0] for setting in spec["settings"]}
-    server = json.dumps(_dict(own.get(spec["instance"])).get(spec["group"]), default=str)
-    needed = set(_PLAIN.findall(server))
-    asked = dict.fromkeys(_PLAIN.findall(json.dumps(own, default=str)))
-    return [
-        key
-        for key in asked
-        if key not in own | {"policy_base_url": ""}
-        and key not in given | spec["noted"].keys()
-        and (_CREDENTIAL.search(key) or key not in needed)
-    ]
-
-
-def peers(entry: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """The agents and resources servers that an environment server refers to: key, kind, and name, ours where it is unset."""
-    for key, reference in entry.items():
-        kind, name = (_dict(reference).get(part) for part in ("type", "name"))
-        if kind in _PEERS and isinstance(name, str):
-            yield key, kind, f"mock_{key}" if name == _UNSET else name
-
-
-def peer(kind: str, declared: dict[str, Any], address: dict[str, Any]) -> dict[str, Any]:
-    """A server that an environment server refers to, as it is declared, or else just one of its kind, at our address."""
-    entries = {inner: dict(unset(_dict(entry)), **address) for inner, entry in declared.items()}
-    domain = {"domain": "other"} if kind == "resources_servers" else {}
-    return entries or {"mock_peer": {"entrypoint": "app.py", **domain, **address}}
-
-
-def references(node: Any) -> Iterator[str]:
-    """Names of all model servers that are referred to."""
-    if isinstance(node, dict):
-        if node.get("type") == _MODELS and isinstance(node.get("name"), str):
-            yield node["name"]
-        for value in node.values():
-            yield from references(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from references(value)
-
-
-def unset(entry: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a model server's entry that are to be given."""
-    return {key: "none" for key, value in entry.items() if value == _UNSET}
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
@@ -376,7 +265,7 @@ def main() -> None:
     def serve(app: Any, config: dict[str, Any], **options: Any) -> None:
         import uvicorn  # noqa: PLC0415 - it may be missing: that is for us to say
 
-        if spec.get("outside"):
+        if spec["outside"]:
             here = runpy.run_path(str(Path(__file__).with_name("no_network.py")))
             app = closing_when_asked(app, here["closing"](tuple(spec["outside"])))
             options["loop"] = "asyncio"  # others connect without asking Python's sockets
@@ -398,7 +287,7 @@ def main() -> None:
         os.execv(sys.executable, [sys.executable, entrypoint])  # noqa: S606 - as NeMo Gym starts it
 
     # before anything of the env is imported: each worker makes its own state and keys, as uvicorn's own workers do
-    ready = fork_workers(1 if spec.get("real") else spec["workers"], say)
+    ready = fork_workers(1 if spec["real"] else spec["workers"], say)
     try:
         if spec["application"]:
             serve_application(spec, serve)

@@ -226,7 +226,7 @@ def noted(root: Path, *, credentials: bool) -> dict[str, Any]:
 
 def datasets(node: object) -> Iterator[tuple[str, str]]:
     """The type and path of each dataset that a YAML names (`DatasetConfig`, nemo_gym/config_types.py, 0.4.0)."""
-    for entry in _mappings(node):
+    for entry in mappings(node):
         if entry.get("type") in _KINDS and isinstance(entry.get("jsonl_fpath"), str):
             yield entry["type"], entry["jsonl_fpath"]
 
@@ -351,15 +351,15 @@ def _models(entry: Mapping[str, Any], group: str) -> Iterable[str]:
 
 def references(node: object) -> Iterator[tuple[str, str]]:
     """The type and the name of each server that is referred to (`ServerRef`, nemo_gym/config_types.py, 0.4.0)."""
-    for entry in _mappings(node):
+    for entry in mappings(node):
         if isinstance(entry.get("type"), str) and isinstance(entry.get("name"), str):
             yield entry["type"], entry["name"]
 
 
-def _mappings(node: object) -> Iterator[dict[str, Any]]:
+def mappings(node: object) -> Iterator[dict[str, Any]]:
     """Each mapping of a YAML, one before those in it."""
     if isinstance(node, dict):
         yield node
         node = list(node.values())
     for value in node if isinstance(node, list) else ():
-        yield from _mappings(value)
+        yield from mappings(value)

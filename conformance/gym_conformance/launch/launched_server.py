@@ -10,9 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -22,8 +22,9 @@ from urllib.parse import urlsplit
 import psutil
 
 from gym_conformance.documents import parse_json
-from gym_conformance.launch.env import BadConfig, Env, chained, find_server, noted
+from gym_conformance.launch.env import BadConfig
 from gym_conformance.launch.reasons import missing_credentials, raised, reason, unfinished
+from gym_conformance.launch.specification import MADE_UP, Launch
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets, named_values
 
@@ -51,9 +52,6 @@ _ANNOUNCEMENT, _SHOWN = 4 << 20, 80
 #: Characters of what is needed.
 _LONGEST = 1_000
 
-#: What stands for a credential that nobody gave, as the child writes it.
-MADE_UP = "made-up-credential"
-
 _HERE = Path(__file__).parent
 
 
@@ -74,109 +72,6 @@ class NotLaunched(Exception):
         self.log = log
         self.credentials = credentials
         super().__init__(self.needs)
-
-
-@dataclass(frozen=True)
-class PeerAddresses:
-    """Where the server finds the rest of the gym, as (host, port), what is asked instead of other hosts, the sandboxes' URL, and the file of their provider."""
-
-    head: tuple[str, int]
-    policy: tuple[str, int]
-    outside: tuple[str, int] | None = None
-    sandboxes: str = ""
-    provider: str = ""
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How to launch an env.
-
-    Attributes:
-        env: what.
-        peers: the mocks it may ask.
-        python: the interpreter; '' for the env's own, else ours.
-        settings: `key=value`, as `gym env start ++key=value` takes them.
-        deadline: seconds until it must be ready to accept.
-        real: whether it is to run as NeMo Gym runs it, Ray and all.
-        workers: how many processes serve it.
-        network: whether it may use the network while it is judged.
-        local_sandbox: whether commands are run, by the framework's own local provider, where a sandbox is asked for.
-    """
-
-    env: Env
-    peers: PeerAddresses
-    python: str = ""
-    settings: tuple[str, ...] = ()
-    deadline: float = 120.0
-    real: bool = False
-    workers: int = 1
-    network: bool = False
-    local_sandbox: bool = False
-
-    @property
-    def interpreter(self) -> str:
-        """The interpreter that will be used."""
-        return self.env.interpreter(self.python)
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The model servers that its config refers to.
-
-        Raises:
-            BadConfig: the env has no YAML that can be used.
-        """
-        return () if self.env.application else find_server(self.env.folder, self.env.config).models
-
-    def with_made_up(self, fields: Sequence[str]) -> "Launch":
-        """The same with made-up values for these fields of the server's config."""
-        instance = find_server(self.env.folder, self.env.config)
-        place = f"{instance.name}.{instance.group}.{instance.inner}"
-        made_up = (f"{place}.{field}={MADE_UP}" for field in fields)
-        return replace(self, settings=(*self.settings, *made_up))
-
-    @property
-    def _outside(self) -> tuple[str, int] | None:
-        """What is asked instead of other hosts; None where those are."""
-        return None if self.network or self.real else self.peers.outside
-
-    def specification(self, port: int) -> dict[str, Any]:
-        """What the child is told.
-
-        Raises:
-            BadConfig: the env has no YAML that can be used.
-        """
-        env = self.env
-        if env.application:
-            return {
-                "application": env.application,
-                "folder": str(env.folder),
-                "sources": [str(path) for path in env.sources],
-                "workers": self.workers,
-                "outside": self._outside,
-            }
-        instance = find_server(env.folder, env.config)
-        return {
-            "application": "",
-            "folder": str(env.folder),
-            "root": str(env.root),
-            "sources": [str(path) for path in env.sources],
-            "config": str(instance.path),
-            "declared": chained(instance.path, env.root),
-            "instance": instance.name,
-            "group": instance.group,
-            "inner": instance.inner,
-            "entrypoint": instance.entrypoint,
-            "settings": list(self.settings),
-            "noted": noted(env.root, credentials=self.network or self.real),
-            "real": self.real,
-            "workers": self.workers,
-            "outside": self._outside,
-            "provider": self.peers.provider,
-            "sandbox": {"local": {}} if self.local_sandbox else {"gym_mocks": {"url": self.peers.sandboxes}},
-            "address": {"host": "127.0.0.1", "port": port},
-            "head": dict(zip(("host", "port"), self.peers.head, strict=True)),
-            "policy": dict(zip(("host", "port"), self.peers.policy, strict=True)),
-        }
 
 
 @dataclass

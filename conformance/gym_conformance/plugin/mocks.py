@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
 
-from gym_conformance.launch.launched_server import PeerAddresses
+from gym_conformance.launch.specification import PeerAddresses
 from gym_conformance.trials.launched import OtherHosts, SandboxTrouble, Saying
 
 #: The forms in which judges of nemo-gym's own envs look for a verdict, where they ask for none that the mock knows; some take

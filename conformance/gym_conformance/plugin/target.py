@@ -18,7 +18,8 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.judge import Judge
 from gym_conformance.launch.env import Env
-from gym_conformance.launch.launched_server import Launch, LaunchedServer, NotLaunched, PeerAddresses
+from gym_conformance.launch.launched_server import LaunchedServer, NotLaunched
+from gym_conformance.launch.specification import Launch, PeerAddresses
 from gym_conformance.options import LOCAL, Options
 from gym_conformance.plugin.keeping import Keeper
 from gym_conformance.plugin.progress import Progress

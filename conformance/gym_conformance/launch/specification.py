@@ -1,0 +1,218 @@
+"""What to launch, and what the child that serves it is told of that: its YAML with the mocks in it. Pure, but for reading the YAML."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from gym_conformance.launch.env import (
+    CREDENTIAL,
+    ENVIRONMENT,
+    RESOURCES,
+    ConfiguredServer,
+    Env,
+    chained,
+    find_server,
+    mappings,
+    noted,
+    references,
+)
+
+#: What stands for a credential that nobody gave, and for what only a model server would need.
+MADE_UP: Final = "made-up-credential"
+_NOTHING: Final = "none"
+
+#: The key of model servers in a YAML, and those of servers that an environment server may refer to.
+_MODELS: Final = "responses_api_models"
+_PEERS: Final = (RESOURCES, "responses_api_agents")
+
+#: What OmegaConf writes for a value that is to be given, and how it refers to another key.
+_UNSET: Final = "???"
+_INTERPOLATED: Final = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+
+
+@dataclass(frozen=True)
+class PeerAddresses:
+    """Where the server finds the rest of the gym, as (host, port), what is asked instead of other hosts, the sandboxes' URL, and the file of their provider."""
+
+    head: tuple[str, int]
+    policy: tuple[str, int]
+    outside: tuple[str, int] | None = None
+    sandboxes: str = ""
+    provider: str = ""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How to launch an env.
+
+    Attributes:
+        env: what.
+        peers: the mocks it may ask.
+        python: the interpreter; '' for the env's own, else ours.
+        settings: `key=value`, as `gym env start ++key=value` takes them.
+        deadline: seconds until it must be ready to accept.
+        real: whether it is to run as NeMo Gym runs it, Ray and all.
+        workers: how many processes serve it.
+        network: whether it may use the network while it is judged.
+        local_sandbox: whether commands are run, by the framework's own local provider, where a sandbox is asked for.
+    """
+
+    env: Env
+    peers: PeerAddresses
+    python: str = ""
+    settings: tuple[str, ...] = ()
+    deadline: float = 120.0
+    real: bool = False
+    workers: int = 1
+    network: bool = False
+    local_sandbox: bool = False
+
+    @property
+    def interpreter(self) -> str:
+        """The interpreter that will be used."""
+        return self.env.interpreter(self.python)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The model servers that its config refers to.
+
+        Raises:
+            BadConfig: the env has no YAML that can be used.
+        """
+        return () if self.env.application else find_server(self.env.folder, self.env.config).models
+
+    def with_made_up(self, fields: Sequence[str]) -> "Launch":
+        """The same with made-up values for these fields of the server's config."""
+        instance = find_server(self.env.folder, self.env.config)
+        place = f"{instance.name}.{instance.group}.{instance.inner}"
+        made_up = (f"{place}.{field}={MADE_UP}" for field in fields)
+        return replace(self, settings=(*self.settings, *made_up))
+
+    @property
+    def _outside(self) -> tuple[str, int] | None:
+        """What is asked instead of other hosts; None where those are."""
+        return None if self.network or self.real else self.peers.outside
+
+    def specification(self, port: int) -> dict[str, Any]:
+        """What the child is told.
+
+        Raises:
+            BadConfig: the env has no YAML that can be used.
+        """
+        env = self.env
+        told: dict[str, Any] = {
+            "application": env.application,
+            "folder": str(env.folder),
+            "sources": [str(path) for path in env.sources],
+            "workers": self.workers,
+            "outside": self._outside,
+            "real": self.real,
+        }
+        if env.application:
+            return told
+        instance = find_server(env.folder, env.config)
+        return told | {
+            "root": str(env.root),
+            "instance": instance.name,
+            "group": instance.group,
+            "entrypoint": instance.entrypoint,
+            "overrides": _overrides(self, instance, port),
+            "settings": list(self.settings),
+            "provider": self.peers.provider,
+        }
+
+
+def _overrides(launch: Launch, instance: ConfiguredServer, port: int) -> dict[str, Any]:
+    """What overrides the YAML: one worker at our address, our head, and our mock as every model server.
+
+    What only a model server would need, such as its key, is nothing.
+    """
+    # a name may be a number in YAML, and is a text here
+    declared = json.loads(json.dumps(chained(instance.path, launch.env.root), default=str))
+    plain = noted(launch.env.root, credentials=launch.network or launch.real)
+    policy = _address(launch.peers.policy)
+    peers = list(_peers(declared[instance.name][ENVIRONMENT][instance.inner])) if instance.group == ENVIRONMENT else []
+    workers = launch.workers if launch.real else 1  # the child forks its own
+    server = {
+        **_address(("127.0.0.1", port)),
+        **({} if launch.real and workers == 1 else {"num_workers": workers}),
+        **{key: {"name": name} for key, _, name in peers},
+    }
+    models = {name: _dict(_dict(declared.get(name)).get(_MODELS)) for name in _model_servers(declared)}
+    given = {setting.partition("=")[0] for setting in launch.settings} | plain.keys()
+    return {
+        **_sandboxes(launch, declared),
+        **{key: MADE_UP for key in _unknown_keys(declared, instance) if key not in given},
+        **{key: _NOTHING for each in models.values() for key in _keys_in(each) if key not in declared},
+        **{key: value for key, value in plain.items() if not isinstance(declared.get(key), dict)},
+        "config_paths": [str(instance.path)],
+        "head_server": _address(launch.peers.head),
+        "policy_base_url": "http://{host}:{port}/v1".format(**policy),
+        **dict.fromkeys(("policy_api_key", "policy_model_name"), _NOTHING),
+        instance.name: {instance.group: {instance.inner: server}},
+        **{name: {kind: _peer(kind, _dict(_dict(declared.get(name)).get(kind)), policy)} for _, kind, name in peers},
+        **{
+            name: {_MODELS: _filled(each, policy) or {"vllm_model": {"entrypoint": "app.py", **policy}}}
+            for name, each in models.items()
+        },
+    }
+
+
+def _address(peer: tuple[str, int]) -> dict[str, Any]:
+    return dict(zip(("host", "port"), peer, strict=True))
+
+
+def _filled(entries: Mapping[str, Any], address: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of a server at another address, and nothing for what is to be given."""
+    return {
+        inner: {**{key: _NOTHING for key, value in _dict(entry).items() if value == _UNSET}, **address}
+        for inner, entry in entries.items()
+    }
+
+
+def _peers(entry: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The agents and resources servers that an environment server refers to: key, kind, and name, ours where it is unset."""
+    for key, reference in entry.items():
+        kind, name = (_dict(reference).get(part) for part in ("type", "name"))
+        if kind in _PEERS and isinstance(name, str):
+            yield key, kind, f"mock_{key}" if name == _UNSET else name
+
+
+def _peer(kind: str, declared: Mapping[str, Any], address: Mapping[str, Any]) -> dict[str, Any]:
+    """A server that an environment server refers to, as it is declared, or else just one of its kind, at our address."""
+    domain = {"domain": "other"} if kind == RESOURCES else {}
+    return _filled(declared, address) or {"mock_peer": {"entrypoint": "app.py", **domain, **address}}
+
+
+def _model_servers(declared: Mapping[str, Any]) -> list[str]:
+    """Names of all model servers that are declared or referred to, and of the policy's."""
+    own = (name for name, each in declared.items() if _MODELS in _dict(each))
+    return sorted({"policy_model", *own, *(name for kind, name in references(declared) if kind == _MODELS)})
+
+
+def _unknown_keys(declared: Mapping[str, Any], instance: ConfiguredServer) -> Iterator[str]:
+    """The keys that the YAML refers to and does not have, if they are credentials, or only other servers need them."""
+    needed = _keys_in(_dict(declared.get(instance.name)).get(instance.group))
+    for key in _keys_in(declared):
+        if key not in declared and key != "policy_base_url" and (CREDENTIAL.search(key) or key not in needed):
+            yield key
+
+
+def _keys_in(node: object) -> dict[str, None]:
+    """The keys to which interpolations within a YAML refer."""
+    return dict.fromkeys(_INTERPOLATED.findall(str(node)))
+
+
+def _sandboxes(launch: Launch, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Configs of all sandboxes that are referred to, as `sandbox_provider` (nemo_gym/sandbox/config.py, 0.5.0 on), and not there."""
+    if launch.real and not launch.local_sandbox:
+        return {}  # the mocks' provider is registered in the child's own process alone
+    config = {"local": {}} if launch.local_sandbox else {"gym_mocks": {"url": launch.peers.sandboxes}}
+    named = (each.get("sandbox_provider") for each in mappings(declared))
+    return {name: config for name in named if isinstance(name, str) and name not in declared}
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
