@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.findings import Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import QUICK, Profile
@@ -68,7 +69,10 @@ def watched(twin: PropertyTwin, check_id: str, seed: int, profile: Profile) -> W
             run = Run(url, Options(url=url, timeout=5.0, profile=profile, seed=seed), dataset())
             try:
                 (check,) = (check for check in CHECKS if check.id == check_id)
-                run.judge(check)
+                began = time.monotonic()
+                findings = run.judge(check)
+                if any(finding.verdict is Verdict.FAIL for finding in findings):
+                    watch.first = 0, 1000 * (time.monotonic() - began)
             finally:
                 run.close()
     finally:

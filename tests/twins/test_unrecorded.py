@@ -13,7 +13,9 @@ from tests.twins.twin import dataset
 from tests.twins.unrecorded import drafting, drafts, found_notes, grader, searching, sums
 
 
-@pytest.mark.parametrize("fault", [{}, {"cached": True}, {"counted": True}, {"by_task": True}], ids=str)
+@pytest.mark.parametrize(
+    "fault", [{}, *({each: True} for each in ("cached", "counted", "by_task", "by_beginning"))], ids=str
+)
 def test_a_score_that_hangs_on_earlier_answers_is_told(fault: dict[str, bool]) -> None:
     with serve(grader(**fault)) as url:
         findings = judge(url, sums(), checks={"isolation-earlier"})

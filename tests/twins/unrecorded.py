@@ -159,11 +159,26 @@ def _right(boxed: str, row: SumRow) -> float:
         return 0.0
 
 
-def grader(*, cached: bool = False, counted: bool = False, by_task: bool = False) -> ResourcesServer:
+def near() -> ResourcesServer:
+    """One that grades sums, and gives the more for an answer the nearer it is: that is nan for what reads as nan."""
+
+    def verify(row: SumRow, response: dict[str, Any]) -> float:
+        try:
+            return 1 / (1 + abs(float(_boxed(response)) - row.expected_answer))
+        except ValueError:
+            return 0.0
+
+    return ResourcesServer("sums", verify=verify)
+
+
+def grader(
+    *, cached: bool = False, counted: bool = False, by_task: bool = False, by_beginning: bool = False
+) -> ResourcesServer:
     """One that grades sums.
 
     It keeps its scores under the number in the box alone, where it is `cached`, and an answer earns less from the seventh
-    time on, where it is `counted`. Where it goes `by_task`, it keeps the first row that it sees of each task.
+    time on, where it is `counted`. Where it goes `by_task`, it keeps the first row that it sees of each task, and where
+    it goes `by_beginning` the first score of those that begin alike.
     """
     scores: dict[str, float] = {}
     rows: dict[str, SumRow] = {}
@@ -171,6 +186,8 @@ def grader(*, cached: bool = False, counted: bool = False, by_task: bool = False
 
     def verify(row: SumRow, response: dict[str, Any]) -> float:
         boxed = _boxed(response)
+        if by_beginning:
+            return scores.setdefault(row.question + last_text(response["output"])[:40], _right(boxed, row))
         row = rows.setdefault(row.task_id, row) if by_task else row
         given[row.question, boxed] += 1
         if counted and given[row.question, boxed] > 6:
@@ -195,6 +212,7 @@ def sums() -> Dataset:
 
 TWINS: tuple[Twin, ...] = (
     twin("sums are graded", "", grader, data=sums()),
+    twin("a number that is none makes the reward none", "verify-unfinished", near, data=sums()),
     twin("pages that add up", "", _server, data=_data()),
     twin("a note between two pages is lost", "repeat-pages", lambda: _server(lossy), data=_data()),
     twin("pages of the server's own length", "", lambda: _server(in_threes), data=_data(in_threes)),

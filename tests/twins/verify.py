@@ -84,6 +84,10 @@ def known_tools(output: Items) -> object:
     ]
 
 
+def third_word(output: Items) -> object:
+    return said(output).split()[2] if said(output).startswith("The answer") else None
+
+
 def calls(output: Items) -> Items:
     return [item for item in of_type("function_call", output) if "conformance" not in item["name"]]
 
@@ -239,6 +243,7 @@ TWINS: tuple[Twin, ...] = (
     twin("no text crashes verify", "verify-degenerate", scorer(first_part_is_text)),
     twin("a number of 5,000 digits crashes verify", "verify-degenerate", scorer(numbers)),
     twin("brackets that are never closed crash verify", "verify-degenerate", scorer(answer_as_json)),
+    twin("an answer of which two words are left crashes verify", "verify-unfinished", scorer(third_word)),
     twin("malformed arguments crash verify", "verify-malformed-calls", scorer(parsed_arguments)),
     twin("several malformed calls crash verify", "verify-malformed-calls", scorer(many_arguments)),
     twin("arguments that are no object crash verify", "verify-malformed-calls", scorer(arguments_are_objects)),

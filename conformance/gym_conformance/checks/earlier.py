@@ -102,6 +102,13 @@ _KEPT: Final = (
 
 _CACHED: Final = "The score is kept under the answer alone: what it is kept under must name the row, too."
 
+_CUT: Final = (
+    "The score is kept under a part of the answer, such as its beginning: what it is kept under must be all of it."
+)
+
+#: Words that two answers have in common, before what differs or after it: more than any key is cut to.
+_ALIKE: Final = "I go through it once more, step by step, and write down all that follows from it. " * 8
+
 
 @check(
     "isolation-earlier",
@@ -111,20 +118,24 @@ _CACHED: Final = "The score is kept under the answer alone: what it is kept unde
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
-    """Looks for what a session leaves to later ones, in eight ways.
+    """Looks for what a session leaves to later ones, in nine ways.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; they stay the
     same. So they do each time that another session writes between them. A session that reads twice reads the same
-    where another one comes and goes in between, at once and where it has come to after a rollout's
-    calls. And a trajectory comes to the same whether an earlier session has
-    spoken of the same names and numbers, or of others; names and numbers that nobody has used are put into calls and
-    row for it, and read back from the replies. It does so, too, where the earlier one has asked for the same words with
-    other options, such as another size of a page. It also does after a session on another row that has the same id, or
-    another text alike. And an answer earns the same on a row whether or not it was given to another row before, and the
-    first time as the seventeenth, and so do calls with names that nobody has used. What differs anyway is not compared.
-    A server that the suite launched is launched once more beside it, with `--gym-profile ci` and longer ones, or where a
-    difference may have been chance and it starts in five seconds: there the first of these is repeated with whole
-    trajectories. What a slow server leaves no time for, in turn of each kind, is counted in a caution.
+    where another one comes and goes in between, at once and where it has come to after a rollout's calls.
+
+    And a trajectory comes to the same whether an earlier session has spoken of the same names and numbers, or of
+    others; names and numbers that nobody has used are put into calls and row for it, and read back from the replies. It
+    does so, too, where the earlier one has asked for the same words with other options, such as another size of a page,
+    and after a session on another row that has the same id, or another text alike.
+
+    An answer earns the same on a row whether or not it was given to another row before, or one that begins or ends
+    alike to the same row; and the first time as the seventeenth, as calls do with names that nobody has used.
+
+    What differs anyway is not compared. A server that the suite launched is launched once more beside it, with
+    `--gym-profile ci` and longer ones, or where a difference may have been chance and it starts in five seconds: there
+    the first of these is repeated with whole trajectories. What a slow server leaves no time for, in turn of each kind,
+    is counted in a caution.
 
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """
@@ -144,6 +155,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         (make for trajectory in found for make in _by_phrase(trial, trajectory)),
         _by_row(trial, knowledge),
         _by_answer(trial, found),
+        _by_words_alike(trial, found),
     )
     makers = [make for make in chain.from_iterable(zip_longest(*kinds)) if make]
     seconds = max(_SECONDS, _PATIENCE * trial.settings.search.profile.patience)
@@ -441,6 +453,27 @@ def _by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     for one, old in islice(right, 1):
         tried, control = [partial(scored_in_new_words, one=one, old=old, before=before) for before in (True, False)]
         yield partial(Likeness, trial, tried, control, told)
+
+
+def _by_words_alike(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
+    """What a poor answer earns after a good one to the same row that begins alike, or ends alike, in words that nobody said."""
+    draw = Random()  # noqa: S311 - words, no secrets
+
+    async def after(channel: Channel, *, one: Trajectory, form: str, same: bool) -> Outcome:
+        mine = word(draw)
+        theirs = mine if same else word(draw)
+        await run(trial.gym, channel, replace(one, answer=form.format(theirs, one.answer)))
+        reward = (await run(trial.gym, channel, replace(one, answer=form.format(mine, PLAIN_ANSWER)))).reward
+        return Outcome((StepOutcome(VERIFY, HTTPStatus.OK.value, reward),))
+
+    for one in islice((each for each in found if each.answer != PLAIN_ANSWER), 1):
+        for form in (f"{{0}} {_ALIKE}{{1}}", f"{{1}} {_ALIKE}{{0}}"):
+            pair = Schedule(
+                tuple(replace(one, answer=form.format("Well.", each)) for each in (one.answer, PLAIN_ANSWER))
+            )
+            told = Told(pair, ", as where no answer that begins or ends alike was given before", hint=_CUT)
+            tried, control = [partial(after, one=one, form=form, same=same) for same in (True, False)]
+            yield partial(Likeness, trial, tried, control, told)
 
 
 async def _before_and_after(trial: Trial, schedule: Schedule) -> None:

@@ -44,6 +44,7 @@ from gym_conformance.checks import (
     told,
     tools,
     typed,
+    unfinished,
     verify,
     wearing_out,
     web,
@@ -62,6 +63,7 @@ _MODULES = (
     *(live, seed, rows_read, readiness, cookies, tools, drift, defaults, mcp, mcp_calls, mcp_tokens),
     *(
         verify,
+        unfinished,
         whole_groups,
         echo,
         failure_kinds,

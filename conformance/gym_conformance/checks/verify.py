@@ -39,7 +39,7 @@ from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import Level, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
-from gym_conformance.trials.in_form import expect_summed
+from gym_conformance.trials.in_form import expect_number, expect_summed
 from gym_conformance.trials.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_degenerate_output, each_row
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.replay import play
@@ -51,9 +51,6 @@ from gym_conformance.trials.trial import (
     expect_status,
     refuse_made_up,
 )
-
-#: Characters that are shown of a reward that cannot be read.
-_AROUND = 20
 
 
 @check(
@@ -134,7 +131,7 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     long = output.name.startswith((LONG_NUMBER, OPEN_BRACKETS))
     expect_status(reply, [HTTPStatus.OK], _TOO_LONG if long else _UNEXPECTED)
     try:
-        _expect_number(reply)
+        expect_number(reply)
     except Violation:
         record = list(trial.channel.exchanges)
         plain = await _scored(trial, trial.gym.row, DO_NOTHING.response)
@@ -254,12 +251,6 @@ def _wrong_answers(gym: Gym, row: Row) -> Iterator[dict[str, Any]]:
     yield from (response([message(text[: len(text) // 2])]) for text in islice(own, 1) if len(text) > 1)
 
 
-def _unreadable(reply: Reply) -> str:
-    """What a reply that is no JSON says of the reward, and how it begins."""
-    _, found, rest = reply.text.partition('"reward"')
-    return f"no JSON, with {found}{rest[:_AROUND]}...; {describe(reply)}" if found else describe(reply)
-
-
 def _half_done(gym: Gym, row: Row) -> Iterator[Trajectory]:
     """A third and two thirds of the calls of the row's first recorded rollout, if it calls tools that are served here."""
     rollouts = gym.recorded.get(row, ()) if gym.kind is not ServerKind.SINGLE_TURN else ()
@@ -294,9 +285,9 @@ async def verify_reward_finite(trial: Trial, row: Row) -> None:
             continue  # see verify-degenerate
         if reply.status != HTTPStatus.OK:
             raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows")
-        _expect_number(reply)
+        expect_number(reply)
     for reply in await _partly_scored(trial, row):
-        _expect_number(reply)
+        expect_number(reply)
 
 
 async def _partly_scored(trial: Trial, row: Row) -> list[Reply]:
@@ -309,19 +300,6 @@ async def _partly_scored(trial: Trial, row: Row) -> list[Reply]:
             break  # a tool that does not answer is told by others
         replies.append(reply_of(next(one for one in reversed(trial.channel.exchanges) if one.request.path == VERIFY)))
     return [reply for reply in replies if reply.status == HTTPStatus.OK]
-
-
-def _expect_number(reply: Reply) -> None:
-    verdict = reply.json() if reply.is_json else {}
-    reward = verdict.get("reward") if isinstance(verdict, dict) else None
-    if not is_number(reward):
-        raise Violation(
-            "reward: a finite number",
-            f"reward: {reward!r}" if reply.is_json else _unreadable(reply),
-            "A division by zero, or a score that was never set; NaN becomes null in JSON."
-            if reward is None or isinstance(reward, float)
-            else "The score is put into another form, such as text: return float(score).",
-        )
 
 
 #: Rows whose recorded rollouts are held to their components; known trajectories whose calls are repeated up to so many.

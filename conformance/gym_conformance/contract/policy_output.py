@@ -192,6 +192,39 @@ def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
     )
 
 
+#: Answers that stop in their midst, and values that a parser may take for a number or for an answer, and that are none.
+UNFINISHED: Final = (
+    *(
+        f"\\boxed{{{inner}"
+        for inner in ("\\frac{1", "\\frac{1}{", "3 \\times 10^", "2 \\cdot 10^{-", "x^", "\\sqrt{", "-", "(1,")
+    ),
+    *(
+        f"\\boxed{{{value}}}"
+        for value in ("", " ", "nan", "inf", "-inf", "1e999", "1/0", "\\frac{0}{0}", "%", "-", ",")
+    ),
+    *(
+        "<answer>",
+        "<answer></answer>",
+        "<answer>nan</answer>",
+        "####",
+        "#### nan",
+        "Answer:",
+        "Answer: inf",
+        "The answer is",
+    ),
+    *(
+        "```python",
+        "```python\ndef f(",
+        "```",
+        "```json\n{",
+        '{"answer": ',
+        '{"answer": null}',
+        '{"answer": []}',
+        '{"answer": NaN}',
+    ),
+    *("[]", "[", "{}", "{", "null", "nan", "-", "0", "<think>", "</think>", "<tool_call>", '<tool_call>{"name": '),
+)
+
 #: Arguments as models write them when they slip, by what is wrong with them. All are legal strings.
 SLIPS: Final = {
     "not JSON": '{"a": ',

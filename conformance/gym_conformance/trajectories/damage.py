@@ -19,6 +19,9 @@ _UNFINISHED: Final = ("=(", '{"a": [', "SELECT '", "(1 +", "[a", "\\frac{1")
 #: Texts that are damaged, none longer, and forms that are made in all.
 _TEXTS, _LONG, _FORMS = 3, 200, 12
 
+#: Cuts of an answer: after each of its last words and signs, and further ones spread over it.
+_LAST, _SPREAD = 40, 8
+
 _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
@@ -31,6 +34,13 @@ def damaged(trajectory: Trajectory) -> list[str]:
     chosen = list(reversed(by_form.values()))[:_TEXTS]
     forms = [form for text in chosen for form in (text[:-1], text[: len(text) // 2], f"{text}(")]
     return list(dict.fromkeys(form for form in (*forms, *_UNFINISHED) if form.strip()))[:_FORMS]
+
+
+def cut_off(text: str) -> list[str]:
+    """The text cut off after each of its last words and signs, the longest first, and then at a few places before."""
+    ends = [token.end() for token in re.finditer(r"\w+|[^\w\s]", text)][:-1]
+    before = ends[:-_LAST]
+    return [text[:end] for end in (*reversed(ends[-_LAST:]), *before[:: 1 + len(before) // _SPREAD])]
 
 
 def _texts(value: Any) -> Iterator[str]:

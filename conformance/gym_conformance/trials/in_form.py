@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from gym_conformance.contract.statuses import is_crash, is_error
-from gym_conformance.contract.verify_reply import is_summed
+from gym_conformance.contract.verify_reply import is_number, is_summed
 from gym_conformance.session.exchange import Reply
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import describe
@@ -22,6 +22,9 @@ _SLIPS: Final = (
 
 #: What frameworks say of an error that nobody handled.
 _NOTHING_SAID: Final = ("", "Internal Server Error", "An unknown error occurred")
+
+#: Characters that are shown of a reward that cannot be read.
+_AROUND: Final = 20
 
 
 def expect_named_cause(reply: Reply, expected: str, hint: str, *, path: str = "") -> None:
@@ -65,3 +68,23 @@ def expect_summed(verdict: Any) -> None:
 def _names_no_cause(said: str) -> bool:
     text = said.strip().strip('"')
     return text in _NOTHING_SAID or text.startswith(_SLIPS)
+
+
+def expect_number(reply: Reply) -> None:
+    """Require a finite number for a reward."""
+    verdict = reply.json() if reply.is_json else {}
+    reward = verdict.get("reward") if isinstance(verdict, dict) else None
+    if not is_number(reward):
+        raise Violation(
+            "reward: a finite number",
+            f"reward: {reward!r}" if reply.is_json else _unreadable(reply),
+            "A division by zero, or a score that was never set; NaN becomes null in JSON."
+            if reward is None or isinstance(reward, float)
+            else "The score is put into another form, such as text: return float(score).",
+        )
+
+
+def _unreadable(reply: Reply) -> str:
+    """What a reply that is no JSON says of the reward, and how it begins."""
+    _, found, rest = reply.text.partition('"reward"')
+    return f"no JSON, with {found}{rest[:_AROUND]}...; {describe(reply)}" if found else describe(reply)

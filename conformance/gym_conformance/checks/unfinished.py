@@ -1,0 +1,84 @@
+"""Answers that stop in their midst, as every policy gives them that reaches its limit of tokens."""
+
+import re
+from functools import partial
+from http import HTTPStatus
+from itertools import chain, zip_longest
+from typing import Final
+
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.policy_output import UNFINISHED, message, response
+from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.exchange import Reply
+from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trajectories.damage import cut_off
+from gym_conformance.trajectories.execute import beside, run
+from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.in_form import expect_number
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.suspicions import Patience
+from gym_conformance.trials.trial import Trial, expect_status
+
+#: Seconds, answers that are tried whatever the clock says, and answers in all.
+_SECONDS: Final = 4.0
+_LEAST, _MOST = 24, 160
+
+_READS_ON: Final = (
+    "The scorer's parser reads on where the text has ended, or makes a number of what is none: an answer that cannot be "
+    "read is a wrong one."
+)
+
+
+@check(
+    "verify-unfinished",
+    Level.MUST,
+    "verify MUST score answers that stop in their midst",
+    why="a long answer is cut off at the limit of tokens, wherever that is; each crash loses a rollout that was paid for.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def verify_unfinished(trial: Trial, _: object) -> None:
+    """Verifies answers of rows, cut off after each of their last words and signs, and a few that no parser takes for whole.
+
+    The answers are recorded ones, or what the rows say of theirs. Each must be scored with 200 and a finite number, as
+    the whole answer is. What a slow server leaves no time for is counted in the note.
+
+    Source: `SimpleAgent.run` hands what was generated up to `max_output_tokens` to verify, and raises for any other
+    status (0.4.0).
+    """
+    gym = trial.gym
+    whole, answers = _unfinished(await knowledge_of(trial))
+    tried = [*((gym.row, text) for text in UNFINISHED), *answers][:_MOST]
+    patience = Patience(_SECONDS, _LEAST)
+
+    async def is_scored(row: Row, text: str) -> bool:
+        if not patience.allows():
+            return True
+        try:
+            outcome = await run(gym, Channel(gym.endpoint), Trajectory(row, answer=text))
+        except (ServerFault, PathHangs):
+            return False
+        return outcome.steps[-1].status == HTTPStatus.OK and is_number(outcome.reward)
+
+    scored = await beside([partial(is_scored, row, text) for row, text in tried])
+    for row, text in (each for each, fine in zip(tried, scored, strict=True) if not fine):
+        if await is_scored(row, whole.get(row, PLAIN_ANSWER)):  # see verify-scores-rows
+            reply = await _verified(trial, row, text)
+            expect_status(reply, [HTTPStatus.OK], _READS_ON)
+            expect_number(reply)
+    trial.note = f"{len(tried) - patience.left_out} of {len(tried)} answers"
+
+
+def _unfinished(knowledge: Knowledge) -> tuple[dict[Row, str], list[tuple[Row, str]]]:
+    """Answers of rows, no two of one form, and each of them cut off, one of each in turn."""
+    forms = {re.sub(r"\w+", "", texts[0]): (row, texts[0]) for row, texts in knowledge.answers.items() if texts}
+    whole = dict(forms.values())
+    cuts = zip_longest(*([(row, cut) for cut in cut_off(text)] for row, text in whole.items()))
+    return whole, [each for each in chain.from_iterable(cuts) if each]
+
+
+async def _verified(trial: Trial, row: Row, text: str) -> Reply:
+    return await trial.verify(await trial.open(row), response([message(text)]))
