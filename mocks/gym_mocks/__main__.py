@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         "--policy",
         choices=("solve", "echo", "generate"),
         default="solve",
-        help="what the policy does: solve the examples, echo, or call tools at random (default: solve)",
+        help="what the policy does: solve the examples (and echo what is none of theirs), echo, or call tools at random (default: solve)",
     )
     serve.add_argument("--token-fields", action="store_true", help="send prompt_token_ids and the like")
     serve.add_argument("--write-config", type=Path, help="write the global configuration to this file")
@@ -79,7 +79,7 @@ def _serve_gym(given: argparse.Namespace) -> None:
             gym.add_config(path)
         rows = [row for module in modules for row in module.ROWS]
         solutions = [solution for module in modules for solution in module.SOLUTIONS]
-        policies = {"solve": scripted_rows(rows, solutions), "echo": echo, "generate": generated()}
+        policies = {"solve": scripted_rows(rows, solutions, otherwise=echo), "echo": echo, "generate": generated()}
         gym.policy.default = policies[given.policy]
         if given.write_config:
             gym.write_config(given.write_config)

@@ -39,6 +39,9 @@ def test_a_whole_gym_by_hand(tmp_path: Path) -> None:
         urls = dict(line.split(": ") for line in map(str.strip, lines))
         row = {"responses_create_params": robot.ROWS[0]["responses_create_params"], "goal_x": 2, "goal_y": 0}
         assert httpx.post(f"{urls['robot_simple_agent']}/run", json=row).json()["reward"] == 1.0
+        chat = f"{urls['policy_model']}/v1/chat/completions"
+        other = httpx.post(chat, json={"messages": [{"role": "user", "content": "a prompt of no row"}]})
+        assert other.json()["choices"][0]["message"]["content"] == "a prompt of no row"
         assert str(yaml.safe_load(config.read_text())["head_server"]["port"]) in urls["head"]
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=10)

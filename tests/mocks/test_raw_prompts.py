@@ -130,6 +130,16 @@ def test_a_chat_gives_token_ids_in_vllms_form(client: httpx.Client, stream: bool
     assert Bytes().decode(last["choices"][0]["token_ids"]) == f"{CALLED}<|im_end|>"
 
 
+def test_reasoning_has_both_of_its_names_in_a_chat(client: httpx.Client) -> None:
+    """Clients of vLLM 0.16 and later, such as rLLM's, read the one, older ones the other; either may be sent back."""
+    asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    said = client.post("/v1/chat/completions", json=asked).json()["choices"][0]["message"]
+    assert said["reasoning"] == said["reasoning_content"] == "Hm."
+    lines = client.post("/v1/chat/completions", json={**asked, "stream": True}).text.split("\n\n")
+    deltas = [json.loads(line[6:])["choices"][0]["delta"] for line in lines if line.startswith("data: {")]
+    assert {"reasoning": "Hm.", "reasoning_content": "Hm."} in deltas
+
+
 REFUSED: dict[str, tuple[str, Json, str]] = {
     "prompts of two kinds": ("/v1/completions", {"prompt": ["a", 1]}, "prompt: a text, a list of token ids, or a list"),
     "a stream of several": (
@@ -141,7 +151,7 @@ REFUSED: dict[str, tuple[str, Json, str]] = {
     "no prompts of TRL's": ("/generate/", {"prompts": []}, "prompts: a list is expected"),
     "no chats of TRL's": ("/chat/", {"messages": ["hi"]}, "messages: a list of objects is expected"),
     "no prompt": ("/v1/completions", {}, "prompt: "),
-    "echo": ("/v1/completions", {"prompt": "a", "echo": True}, "echo: not supported"),
+    "echo": ("/v1/completions", {"prompt": "a", "echo": "yes"}, "echo: true or false is expected"),
     "texts as ids": ("/inference/v1/generate", {"token_ids": ["a"]}, "token_ids: a list of token ids"),
     "truths as ids": ("/inference/v1/generate", {"token_ids": [True]}, "token_ids: a list of token ids"),
     "sampling": ("/inference/v1/generate", {"token_ids": [1], "sampling_params": {"n": "x"}}, "sampling_params: "),
@@ -216,6 +226,43 @@ def test_a_teacher_scores_what_a_policy_said(client: httpx.Client) -> None:
     assert completed["choices"][0]["prompt_logprobs"] == read["prompt_logprobs"]
     chat = client.post("/v1/chat/completions", json={"messages": [], "prompt_logprobs": 0}).json()
     assert chat["prompt_logprobs"][0] is None
+
+
+@pytest.mark.parametrize(("most", "said"), [(0, ""), (1, CALLED[0]), (None, CALLED)])
+def test_a_prompt_that_is_echoed_is_scored_with_it(client: httpx.Client, most: int | None, said: str) -> None:
+    """As lm-eval's `local-completions` and rLLM's `compute_logprobs` ask, which take off as many tokens as they allowed."""
+    asked = {"prompt": [IDS, IDS], "echo": True, "logprobs": 1, "max_tokens": most, "return_token_ids": True}
+    for choice in client.post("/v1/completions", json=asked).json()["choices"]:
+        assert choice["text"] == PROMPT + said
+        assert len(choice["token_ids"]) == (len(CALLED) + 1 if most is None else most)
+        assert choice["finish_reason"] == ("stop" if most is None else "length")
+        scored = choice["logprobs"]
+        tokens, (first, *others) = [*IDS, *choice["token_ids"]], scored["token_logprobs"]
+        assert scored["tokens"] == [str(token) for token in tokens]
+        assert first is scored["top_logprobs"][0] is None
+        assert [max(each.values()) for each in scored["top_logprobs"][1:]] == others
+
+
+def test_what_clients_ask_of_the_tokenizer(client: httpx.Client) -> None:
+    """As lm-eval asks, where it is told of no tokenizer."""
+    told = client.get("/tokenizer_info").json()
+    end = client.post("/tokenize", json={"prompt": told["eos_token"], "add_special_tokens": False}).json()["tokens"]
+    assert end == [Bytes.eos_token_id]
+    assert "<|im_start|>assistant\n" in told["chat_template"]
+
+
+def test_an_engines_other_paths_are_answered_where_they_are_named(client: httpx.Client, policy: FakePolicy) -> None:
+    """What trainers ask of an engine beside tokens: weights, pauses, memory; each has paths of its own."""
+    assert client.post("/pause").status_code == 404
+    policy.accept("/pause", "/update_weights")
+    policy.accept("/server_info", reply={"version": "0"})
+    assert client.post("/pause", params={"mode": "keep"}).json() == {"success": True, "message": ""}
+    assert client.post("/update_weights", json={"weight_dir": "w"}).status_code == 200
+    assert client.get("/server_info").json() == {"version": "0"}
+    first, weights, _ = policy.accepted
+    assert (first.path, first.query) == ("/pause", "mode=keep")
+    assert json.loads(weights.body) == {"weight_dir": "w"}
+    assert policy.calls.count == 0
 
 
 def test_faults_and_the_end_of_tokens(client: httpx.Client, policy: FakePolicy) -> None:

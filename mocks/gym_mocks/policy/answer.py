@@ -1,11 +1,11 @@
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from time import time
 from typing import Any
 
 from gym_mocks.policy.conversation import MARK, PolicyRequest, sent_back
-from gym_mocks.policy.items import Turn
+from gym_mocks.policy.items import Turn, written
 from gym_mocks.policy.tokens import TokenFields, Tokenizer, TurnTokens, tokens_of
 
 
@@ -22,6 +22,7 @@ class PolicyAnswer:
         cut: whether it stopped for want of tokens (`incomplete_details`, finish reason `length`).
         created: seconds since the epoch.
         key: tells this answer's ids from those of other turns.
+        echoed: prompt and turn as one text, of a request that asks for the prompt, too (`echo`).
     """
 
     request: PolicyRequest
@@ -32,6 +33,7 @@ class PolicyAnswer:
     cut: bool
     created: int
     key: str
+    echoed: str | None = None
 
     @classmethod
     def of(
@@ -51,7 +53,17 @@ class PolicyAnswer:
             tokens = TurnTokens(tokens.prompt, [], 0)
         digest = blake2b(repr((request.route, tokens.prompt, turn)).encode(errors="surrogatepass"), digest_size=8)
         shown = token_fields and "no_token_fields" not in kinds
-        return cls(request, turn, tokens, made, shown, cut, int(time()), digest.hexdigest())
+        answer = cls(request, turn, tokens, made, shown, cut, int(time()), digest.hexdigest())
+        return answer._echoing(request.raw.text, tokenizer) if request.raw and request.body.get("echo") else answer
+
+    def _echoing(self, prompt: str, tokenizer: Tokenizer) -> "PolicyAnswer":
+        """The same with the prompt before it. Who asks for that scores the prompt and takes `max_tokens` off its end, so it is heeded."""
+        limit, said = self.request.body.get("max_tokens"), self.tokens.generation
+        kept = said[:limit] if isinstance(limit, int) and limit >= 0 else said
+        whole = "".join(part for item in self.turn for part in written(item))
+        echoed = prompt + (whole if kept == said else tokenizer.decoded(kept))
+        shorter = TurnTokens(self.tokens.prompt, kept, self.tokens.reasoning)
+        return replace(self, tokens=shorter, cut=self.cut or kept != said, echoed=echoed)
 
     @property
     def fields(self) -> dict[str, Any]:

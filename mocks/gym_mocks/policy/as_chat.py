@@ -18,7 +18,7 @@ def completion(answer: PolicyAnswer) -> dict[str, Any]:
     if calls := _calls(answer):
         message["tool_calls"] = calls
     if reasoning := _text(answer, Think):
-        message["reasoning_content"] = reasoning
+        message |= _reasoning(reasoning)
     message |= answer.fields
     choice = {"message": message} | _closing(answer)
     choices = [{"index": index} | choice for index in range(answer.count)]
@@ -42,7 +42,7 @@ def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
 def _deltas(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": ""}
     if reasoning := _text(answer, Think):
-        yield {"reasoning_content": reasoning}
+        yield _reasoning(reasoning)
     for piece in pieces(_text(answer, Say) or ""):
         yield {"content": piece}
     for piece in pieces(_text(answer, Refuse) or ""):
@@ -53,6 +53,11 @@ def _deltas(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
         yield {"tool_calls": [opening]}
         for piece in pieces(function["arguments"]):
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+
+
+def _reasoning(text: str) -> dict[str, str]:
+    """Reasoning by both of its names: vLLM's since 0.11 (and its only one since 0.16), and the one it had before."""
+    return {"reasoning": text, "reasoning_content": text}
 
 
 def _closing(answer: PolicyAnswer) -> dict[str, Any]:

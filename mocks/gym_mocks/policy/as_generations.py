@@ -98,6 +98,8 @@ def trl_generation(answer: PolicyAnswer) -> dict[str, Any]:
 
 
 def _text(answer: PolicyAnswer) -> str:
+    if answer.echoed is not None:
+        return answer.echoed
     return "".join(part for item in answer.turn for part in written(item))
 
 
@@ -113,11 +115,12 @@ def _closing(answer: PolicyAnswer) -> dict[str, Any]:
 
 
 def _log_probs(answer: PolicyAnswer) -> dict[str, Any]:
-    named = [(answer.token_name(token), probability) for token, probability in answer.log_probs]
+    read = answer.prompt_log_probs if answer.echoed is not None else []
+    named = [(answer.token_name(token), probability) for token, probability in (*read, *answer.log_probs)]
     return {
         "tokens": [name for name, _ in named],
         "token_logprobs": [probability for _, probability in named],
-        "top_logprobs": [{name: probability} for name, probability in named],
+        "top_logprobs": [None if probability is None else {name: probability} for name, probability in named],
     }
 
 

@@ -1,6 +1,7 @@
 import asyncio
 import logging
 import re
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
@@ -38,6 +39,13 @@ ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/[A-Za-z0-9][A-Za-z0-9._-]*(/training-
 #: Which say that it lives; the last is SGLang's.
 PROBES = ("/", "/health", "/livez", "/readyz", "/healthz", "/health_generate")
 MAX_LENGTH = 131_072  # tokens: what clients are told; nothing is cut there
+#: What SGLang says of weights that it took; vLLM's clients read the status alone.
+ACCEPTED = {"success": True, "message": ""}
+# The chat template of this policy's conversations, for clients that render them.
+TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
 EVENT_STREAM = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
 
 log = logging.getLogger("gym_mocks")
@@ -54,6 +62,7 @@ class FakePolicy(App):
         calls: the requests it got.
         faults: what goes wrong.
         routes: the active routes.
+        accepted: the last requests to what `accept` named.
         token_fields: whether replies carry the trainer's fields (`TokenFields`).
         tokenizer: makes the tokens.
 
@@ -92,10 +101,12 @@ class FakePolicy(App):
         self.calls = Calls(keep)
         self.faults = Faults(seed)
         self.routes = Routes()
+        self.accepted: deque[HttpRequest] = deque(maxlen=keep)
         handlers = {("POST", path): self._complete for path in SHAPES}
         probes = {("GET", path): live for path in PROBES}
         tokenizing = {("POST", "/tokenize"): self._tokenize, ("POST", "/detokenize"): self._detokenize}
-        super().__init__({**handlers, **probes, **tokenizing, ("GET", "/v1/models"): self._models})
+        told = {("GET", "/v1/models"): self._models, ("GET", "/tokenizer_info"): self._tokenizer_info}
+        super().__init__({**handlers, **probes, **tokenizing, **told})
 
     def bind(self, route: str, policy: Policy, *, api_key: str = "") -> Route:
         """Bind any policy, sync or async, to a route: a model name, or an API key."""
@@ -112,6 +123,15 @@ class FakePolicy(App):
     def generate(self, route: str, *, api_key: str = "", **choices: Any) -> Route:
         """Bind a policy that calls the request's own tools; `choices` are those of `generated`."""
         return self.bind(route, generated(**choices), api_key=api_key)
+
+    def accept(self, *paths: str, reply: Any = ACCEPTED) -> None:
+        """Answer these paths from now on, by GET and POST, as an engine that is given weights, paused or put to sleep."""
+
+        async def handler(request: HttpRequest) -> HttpReply:
+            self.accepted.append(request)
+            return HttpReply.json(reply)
+
+        self.handlers |= {(method, path): handler for method in ("GET", "POST") for path in paths}
 
     def fail(self, fault: PolicyFault) -> None:
         """Let something go wrong from now on."""
@@ -201,6 +221,11 @@ class FakePolicy(App):
             for name in names
         ]
         return HttpReply.json({"object": "list", "data": models})
+
+    async def _tokenizer_info(self, _: HttpRequest) -> HttpReply:
+        """What vLLM tells of its tokenizer, which lm-eval asks for."""
+        end = self.tokenizer.decoded([self.tokenizer.end])
+        return HttpReply.json({"eos_token": end, "bos_token": None, "pad_token": None, "chat_template": TEMPLATE})
 
     async def _tokenize(self, request: HttpRequest) -> HttpReply:
         body = _object(request)

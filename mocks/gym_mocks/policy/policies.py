@@ -31,12 +31,14 @@ def scripted(turns: Sequence[Said]) -> Policy:
     return lambda request: script[request.step] if request.step < len(script) else Say("Done.")
 
 
-def scripted_rows(rows: Iterable[Mapping[str, Any]], scripts: Iterable[Sequence[Said]]) -> Policy:
-    """Follow, to each row's prompt, that row's script; a prompt of no row gets a 500 that says so."""
+def scripted_rows(
+    rows: Iterable[Mapping[str, Any]], scripts: Iterable[Sequence[Said]], *, otherwise: Policy | None = None
+) -> Policy:
+    """Follow, to each row's prompt, that row's script; a prompt of no row is for `otherwise`, or gets a 500 that says so."""
     by_prompt = {_prompt(_asked(row)): scripted(script) for row, script in zip(rows, scripts, strict=True)}
 
     def policy(request: PolicyRequest) -> Said | Awaitable[Said]:
-        found = by_prompt.get(_prompt(request))
+        found = by_prompt.get(_prompt(request), otherwise)
         if found is None:
             raise LookupError("no row has this prompt")
         return found(request)

@@ -63,7 +63,8 @@ OF_API: dict[PolicyApi, Fields] = {
     "completions": {
         "prompt": (_raw_prompt, "a text, a list of token ids, or a list of either is expected"),
         "n": (_count, f"1 to {CHOICES} choices are possible"),
-        **dict.fromkeys(("echo", "suffix"), (_none, "not supported")),
+        "suffix": (_none, "not supported"),
+        "echo": (lambda value: isinstance(value, bool | None), "true or false is expected"),
         "stream_options": OPTIONS,
     },
     "vllm": {"token_ids": (token_ids, "a list of token ids is expected"), **ENGINE},
