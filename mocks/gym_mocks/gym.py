@@ -17,7 +17,7 @@ from gym_mocks.head.mock_head import ServerType
 from gym_mocks.policy import FakePolicy
 from gym_mocks.policy.tokens import TokensBy
 from gym_mocks.resources import ResourcesServer
-from gym_mocks.rollout_faults import FaultyAgent, RolloutFault, RolloutFaults
+from gym_mocks.rollout_faults import RUN, FaultyServer, RolloutFault, RolloutFaults
 from gym_mocks.serving import Host
 from gym_mocks.wire import App
 from gym_mocks.wire.client import ASGIApp, LocalClient
@@ -229,8 +229,11 @@ class MockGym:
         self.add_agent(server.name, resources=resources, model=model, max_steps=server.max_steps, port=server.port)
 
     def fail(self, fault: RolloutFault) -> None:
-        """Let something go wrong with rollouts from now on."""
+        """Let something go wrong with rollouts, or with what resources servers are asked, from now on."""
         self.faults.add(fault)
+        if fault.path != RUN:
+            for server in self._registered.values():
+                self._call_directly(server.name, server.kind, server.app, server.url)
 
     def write_config(self, path: Path | None = None) -> Path:
         """Write the configuration, secrets included, as YAML; without a path, to a temporary file that goes with the gym."""
@@ -275,15 +278,25 @@ class MockGym:
             raise ValueError(f"a server is named {name!r} already")
         same = (there.url for there in self._registered.values() if there.app is app)
         url = next(same, None) or self._serve(name, kind, app, port)
-        self._client.apps[url] = app
+        self._call_directly(name, kind, app, url)
         self._registered[name] = Registered(name, kind, inner, url, app, fields or {}, time())
         self._tell_head()
         return url
 
+    def _call_directly(self, name: str, kind: ServerType, app: ASGIApp, url: str) -> None:
+        """Let servers of this gym call one without a socket; with faults before it only where there are any, which cost time."""
+        if kind == "resources_servers" and self.faults.of_resources:
+            app = FaultyServer(name, app, self.faults, _broken, self._end, agents=False)
+        if name not in self.dead:
+            self._client.apps[url] = app
+
     def _serve(self, name: str, kind: ServerType, app: ASGIApp, port: int) -> str:
         served: ASGIApp = app
-        if kind == "responses_api_agents":
-            served = FaultyAgent(name, app, self.faults, lambda scope: self._drop(name, scope), self._end)
+        if kind in {"responses_api_agents", "resources_servers"}:
+            agents = kind == "responses_api_agents"
+            served = FaultyServer(
+                name, app, self.faults, lambda scope: self._drop(name, scope), self._end, agents=agents
+            )
         url = self._host.serve(served, host=self.host, port=port)
         if isinstance(app, App):
             app.url = url
@@ -295,6 +308,7 @@ class MockGym:
     async def _end(self, name: str) -> None:
         if name not in self.dead:
             self.dead.append(name)
+            self._client.apps.pop(self.url(name), None)
             await self._host.end(self.url(name))
 
     def _tell_head(self) -> None:
@@ -308,3 +322,7 @@ class MockGym:
         }
         config, self._head.instances = compose(self._files, self._registered.values())
         self._head.config = policy | config | head  # a file's own address of a head is another's
+
+
+def _broken(_: Mapping[str, Any]) -> None:
+    raise ConnectionResetError("the connection broke, a fault on purpose")

@@ -1,10 +1,10 @@
-"""What goes wrong with rollouts in real training, between an agent and the trainer that asked it."""
+"""What goes wrong with rollouts in real training, between a server of a gym and whoever asked it."""
 
 import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from random import Random
 from typing import Any, Literal, get_args
@@ -15,22 +15,28 @@ from gym_mocks.wire.app import Receive, Scope, Send, read_request, write_reply
 from gym_mocks.wire.client import ASGIApp, call_app, whole
 from gym_mocks.wire.messages import JSON
 
-RolloutFaultKind = Literal["lost", "late", "dies", "status", "reward", "mask", "failure_class"]
+RolloutFaultKind = Literal["lost", "late", "dies", "status", "reward", "mask", "failure_class", "session"]
+RUN = "/run"
+# The fields of a reply that a fault replaces.
+FIELDS = {"reward": "reward", "mask": "mask_sample", "failure_class": "_ng_failure_class"}
 REMEMBERED = 100_000  # rows whose attempts are counted
 
 
 @dataclass(frozen=True)
 class RolloutFault:
-    """Something that goes wrong with a rollout.
+    """Something that goes wrong with a rollout, or with a request to a resources server.
 
     Attributes:
         kind: what goes wrong: of a rollout that is `lost` the connection breaks before any reply, though it was played;
             one that is `late` waits first; the agent `dies` in the middle of one, and whatever else it was asked breaks
             off too; `status` replies with an error instead; `reward` replaces the reward; `mask` sets `mask_sample`, and
-            `failure_class` sets `_ng_failure_class` (nemo-gym 0.5.0 and later), to `value`.
+            `failure_class` sets `_ng_failure_class` (nemo-gym 0.5.0 and later), to `value`; `session` takes away the
+            cookies that a resources server was sent, as if it had forgotten the session.
+        path: what must be asked for: `/run` of an agent, or `/seed_session`, `/verify` or `/<tool>` of a resources server,
+            by a client of its own or by the gym's agents.
         rate: with this probability, drawn for each attempt at each row from the gym's seed, in whatever order they come.
         times: at most so often.
-        agent: only with this agent.
+        agent: only with the agent, or the resources server, of this name.
         seconds: how late, or how long before it dies.
         status: the HTTP status.
         value: of the reward, any JSON value or NaN, None for null; or of the failure class.
@@ -46,9 +52,13 @@ class RolloutFault:
     seconds: float = 0.0
     status: int = 500
     value: Any = None
+    path: str = RUN
 
     def __post_init__(self) -> None:
         check_fault(self, get_args(RolloutFaultKind))
+        where = {"session": self.path != RUN, **dict.fromkeys(FIELDS, self.path in {RUN, "/verify"})}
+        if not (self.path.startswith("/") and where.get(self.kind, True)):
+            raise ValueError(f"RolloutFault: nothing of kind {self.kind!r} can happen at path={self.path!r}")
 
 
 class RolloutFaults:
@@ -71,18 +81,24 @@ class RolloutFaults:
         """Remove all faults."""
         self._left.clear()
 
-    def __bool__(self) -> bool:
-        return bool(self._left)
+    @property
+    def of_resources(self) -> bool:
+        """Whether any may happen to what a resources server is asked."""
+        return any(fault.path != RUN for fault, _ in self._left)
 
-    def strike(self, agent: str, row: bytes) -> list[RolloutFault]:
-        """The faults that happen to a rollout; each counts as having happened."""
+    def at(self, server: str, path: str, *, agents: bool) -> bool:
+        """Whether any may happen to what is asked of a server: an agent's rollouts, or a resources server's requests."""
+        return any(_met(fault, server, path, agents=agents) for fault, _ in self._left)
+
+    def strike(self, server: str, row: bytes, path: str = RUN, *, agents: bool = True) -> list[RolloutFault]:
+        """The faults that happen to a rollout, or to a request; each counts as having happened."""
         if len(self._attempts) > REMEMBERED:
             self._attempts.clear()
         key = blake2b(row, digest_size=8).hexdigest()
         self._attempts[key] += 1
         struck: list[RolloutFault] = []
         for index, (fault, left) in enumerate(self._left):
-            if fault.agent not in {None, agent} or left == 0:
+            if left == 0 or not _met(fault, server, path, agents=agents):
                 continue
             draw = Random(f"{self.seed} {index} {key} {self._attempts[key]}").random()  # noqa: S311 - no secret
             if draw < fault.rate:
@@ -91,15 +107,21 @@ class RolloutFaults:
         return struck
 
 
-class FaultyAgent:
-    """An agent's application with a gym's rollout faults before it.
+def _met(fault: RolloutFault, server: str, path: str, *, agents: bool) -> bool:
+    there = fault.agent in {None, server} and (fault.path == RUN) is agents
+    return there and path.rstrip("/").endswith(fault.path)
+
+
+class FaultyServer:
+    """The application of an agent, or of a resources server, with a gym's faults before it.
 
     Args:
-        name: the agent's.
-        app: the agent.
+        name: the server's.
+        app: the application.
         faults: the gym's.
         drop: breaks the connection that a request came by.
-        die: ends the agent's server.
+        die: ends the server.
+        agents: whether it is an agent.
     """
 
     def __init__(
@@ -109,29 +131,40 @@ class FaultyAgent:
         faults: RolloutFaults,
         drop: Callable[[Scope], None],
         die: Callable[[str], Awaitable[None]],
+        *,
+        agents: bool,
     ) -> None:
         self.name = name
         self.app = app
         self.faults = faults
         self.drop = drop
         self.die = die
+        self.agents = agents
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
-        run = scope["type"] == "http" and scope["method"] == "POST" and scope["path"].rstrip("/").endswith("/run")
-        if not (run and self.faults):
+        asked = scope["type"] == "http" and scope["method"] == "POST"
+        if not (asked and self.faults.at(self.name, scope["path"], agents=self.agents)):
             await self.app(scope, receive, send)
             return
         request = await read_request(scope, receive)
-        struck = [] if request is None else self.faults.strike(self.name, request.body)
+        struck = (
+            self.faults.strike(self.name, request.body, scope["path"], agents=self.agents)
+            if request is not None
+            else []
+        )
         for fault in struck:
             if fault.kind == "dies":
                 await self._dies(request, fault.seconds)
+                self.drop(scope)
                 return
         if request is None:
             reply = HttpReply.json({"detail": "Body too large"}, 413)
         else:
             await asyncio.sleep(sum(fault.seconds for fault in struck if fault.kind == "late"))
+            if any(fault.kind == "session" for fault in struck):
+                kept = {name: value for name, value in request.headers.items() if name != "cookie"}
+                request = replace(request, headers=kept)
             reply = changed(await whole(await call_app(self.app, request)), struck)
         if any(fault.kind == "lost" for fault in struck):
             self.drop(scope)
@@ -152,8 +185,7 @@ def changed(reply: HttpReply, faults: Sequence[RolloutFault]) -> HttpReply:
     for fault in faults:
         if fault.kind == "status":
             return HttpReply.json("a fault on purpose", fault.status)
-    fields = {"reward": "reward", "mask": "mask_sample", "failure_class": "_ng_failure_class"}
-    new = {fields[fault.kind]: fault.value for fault in faults if fault.kind in fields}
+    new = {FIELDS[fault.kind]: fault.value for fault in faults if fault.kind in FIELDS}
     if not new or not isinstance(reply.body, bytes) or reply.status >= 400:  # noqa: PLR2004 - an error has no fields
         return reply
     if "mask_sample" in new:

@@ -1,0 +1,119 @@
+"""Faults between a resources server and who asks it: a trainer's own rollout worker, or the agents of the gym."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from gym_mocks.gym import MockGym
+from gym_mocks.policy import call
+from gym_mocks.reference import DATA, reference_app
+from gym_mocks.resources import ResourcesServer, TaskRow
+from gym_mocks.rollout_faults import RolloutFault
+
+ROWS = [json.loads(line) for line in DATA.read_text().splitlines()]
+
+
+def add(state: list[int], number: int) -> int:
+    state.append(number)
+    return len(state)
+
+
+def verify(state: list[int], row: TaskRow) -> float:
+    assert row
+    return float(len(state) == 2)
+
+
+ROW = {"responses_create_params": {"input": [{"role": "user", "content": "Add twice."}]}}
+
+
+@pytest.fixture
+def gym() -> Iterator[MockGym]:
+    with MockGym(seed=1) as gym:
+        gym.add_env(ResourcesServer("adder", tools=[add], verify=verify, state=list), [ROW])
+        yield gym
+
+
+def worker(gym: MockGym) -> Any:
+    """A rollout as a worker of a trainer plays it, straight at the resources server."""
+    with httpx.Client(base_url=gym.url("adder"), timeout=0.5) as client:
+        client.post("/seed_session", json=ROW).raise_for_status()
+        for number in (1, 2):
+            client.post("/add", json={"number": number}).raise_for_status()
+        return client.post("/verify", json={**ROW, "response": response()}).raise_for_status().json()["reward"]
+
+
+def response() -> dict[str, Any]:
+    return {
+        "id": "r",
+        "created_at": 0,
+        "model": "m",
+        "object": "response",
+        "output": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+
+
+def by_an_agent(gym: MockGym) -> Any:
+    """The same by the gym's own agent, which calls the server without a socket."""
+    gym.policy.script("any", [[call("add", number=1), call("add", number=2)], "Done."])
+    reply = httpx.post(f"{gym.url('adder_simple_agent')}/run", json=gym.rows[0])
+    return reply.json()["reward"] if reply.status_code == 200 else reply.status_code
+
+
+FAULTS: dict[str, tuple[RolloutFault, Any, Any]] = {
+    "none": (RolloutFault("lost", times=0), 1.0, 1.0),
+    "a tool answers 500": (RolloutFault("status", path="/add", status=500, times=1), httpx.HTTPStatusError, 0.0),
+    "a seed is refused": (RolloutFault("status", path="/seed_session", status=503), httpx.HTTPStatusError, 500),
+    "a slow verify": (RolloutFault("late", path="/verify", seconds=1.0), httpx.ReadTimeout, 1.0),
+    "another reward": (RolloutFault("reward", path="/verify", value=0.25), 0.25, 0.25),
+    "a session is lost": (RolloutFault("session", path="/verify"), 0.0, 0.0),
+    "a reply is lost": (RolloutFault("lost", path="/add", times=1), httpx.RemoteProtocolError, 500),
+    "the server dies": (RolloutFault("dies", path="/verify"), httpx.TransportError, 500),
+    "of another server": (RolloutFault("status", path="/verify", agent="other"), 1.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+@pytest.mark.parametrize("play", [worker, by_an_agent])
+def test_a_fault_meets_whoever_asks(gym: MockGym, case: str, play: Callable[[MockGym], Any]) -> None:
+    fault, for_worker, for_agent = FAULTS[case]
+    gym.fail(fault)
+    wanted = for_worker if play is worker else for_agent
+    if isinstance(wanted, type):
+        with pytest.raises(wanted):
+            play(gym)
+    else:
+        assert play(gym) == wanted
+
+
+def test_a_reward_that_is_no_number_and_a_gym_that_is_well_again(gym: MockGym) -> None:
+    gym.fail(RolloutFault("reward", path="/verify", value=math.nan))
+    assert math.isnan(worker(gym))
+    gym.faults.clear()
+    assert worker(gym) == by_an_agent(gym) == 1.0
+
+
+def test_rates_are_drawn_for_each_attempt_from_the_gyms_seed() -> None:
+    def statuses() -> list[int]:
+        with MockGym(seed=7) as gym:
+            gym.add_resources("reference", reference_app())
+            gym.fail(RolloutFault("status", path="/seed_session", status=503, rate=0.5))
+            return [httpx.post(f"{gym.url('reference')}/seed_session", json=row).status_code for row in ROWS * 2]
+
+    first = statuses()
+    assert first == statuses()
+    assert set(first) == {200, 503}
+
+
+@pytest.mark.parametrize(
+    "values", [{"kind": "reward", "path": "/add"}, {"kind": "session"}, {"kind": "late", "path": "verify"}]
+)
+def test_what_could_never_happen_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="nothing of kind"):
+        RolloutFault(**values)
