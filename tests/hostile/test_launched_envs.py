@@ -10,7 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gym_conformance.launch.launched_server import MARK, LaunchedServer, NotLaunched, remove_left_folders
+from gym_conformance.launch.launched_server import LaunchedServer
+from gym_conformance.launch.leftovers import MARK, remove_left_folders
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.printable import printable
 from tests.launch.drills import application
 

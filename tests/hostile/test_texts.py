@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gym_conformance.baseline_toml import read_baseline, write_baseline
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.launch.launched_server import NotLaunched
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.printable import Refusal, printable
 from gym_conformance.redaction import Secrets
 from gym_conformance.reports.annotations import annotations

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from gym_conformance.launch.env import BadConfig, Env, NoEnv, chained, find_envs, find_server
-from gym_conformance.launch.launched_server import LaunchedServer, NotLaunched
+from gym_conformance.launch.launched_server import LaunchedServer
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.specification import Launch
 from gym_conformance.launch.venv_recipe import read_recipe
 from tests.launch.drills import NOBODY

@@ -11,7 +11,7 @@ import pytest
 from gym_conformance.checks.registry import CHECKS, FILES, LAUNCHED
 from gym_conformance.findings import Verdict, worst
 from gym_conformance.launch.env import Env
-from gym_conformance.launch.launched_server import NotLaunched
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.options import Options
 from gym_conformance.plugin.target import Target
 

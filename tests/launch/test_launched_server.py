@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from gym_conformance.launch.env import Env
-from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES, NotLaunched
+from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.reasons import raised, reason, unfinished
 from tests.launch.drills import ANSWERING, alive, application, descriptors, gone, written
 

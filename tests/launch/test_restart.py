@@ -15,7 +15,7 @@ from gym_conformance.launch.env import Env
 from gym_conformance.launch.launched_server import LaunchedServer
 from gym_conformance.launch.specification import Launch
 from gym_conformance.options import Options
-from gym_conformance.plugin.target import Relaunching
+from gym_conformance.plugin.launched_target import Relaunching
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import PROFILES, Profile
 from gym_conformance.trials.launched import Launched

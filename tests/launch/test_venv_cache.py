@@ -11,7 +11,7 @@ import pytest
 
 from gym_conformance.launch import venv_cache
 from gym_conformance.launch.env import Env
-from gym_conformance.launch.launched_server import NotLaunched
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.venv_recipe import read_recipe
 
 _METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"

@@ -9,7 +9,8 @@ import httpx
 import psutil
 import pytest
 
-from gym_conformance.launch.launched_server import LaunchedServer, NotLaunched
+from gym_conformance.launch.launched_server import LaunchedServer
+from gym_conformance.launch.not_launched import NotLaunched
 from tests.launch.drills import FINE, application, gone
 
 pytest_plugins = ["pytester"]

@@ -9,7 +9,8 @@ import psutil
 import pytest
 
 from gym_conformance.launch.env import find_envs
-from gym_conformance.launch.launched_server import LaunchedServer, NotLaunched
+from gym_conformance.launch.launched_server import LaunchedServer
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.specification import Launch
 from tests.launch.drills import NOBODY, gone
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from gym_conformance.documents import parse_json, read_lines, read_text, read_yaml
 from gym_conformance.launch.env import ENVIRONMENT, BadConfig, find_server
 from gym_conformance.launch.env_files import hold_to_task_data, missing_references
-from gym_conformance.launch.launched_server import NotLaunched
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.trials.check import Level, check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.trial import Trial

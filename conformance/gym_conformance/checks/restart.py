@@ -15,7 +15,7 @@ from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_crash, is_refusal, is_success
 from gym_conformance.contract.verify_reply import is_masked
-from gym_conformance.launch.launched_server import NotLaunched
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trajectories.before_and_after import RUNS, lasting, run_times

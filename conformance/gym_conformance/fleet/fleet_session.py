@@ -24,12 +24,12 @@ from gym_conformance.plugin.gate import BASELINE, BEFORE, collect_unknown, load_
 from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.hooks import Checking, Suite, checks_of, prepare, worker_of
 from gym_conformance.plugin.junit_file import ask_for_junit, take_junit, write_junit
+from gym_conformance.plugin.launched_target import launched_target
 from gym_conformance.plugin.locking import write_lock
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.replays import read_replay
 from gym_conformance.plugin.run_outputs import unwritten, write_outputs
 from gym_conformance.plugin.summary import Tally, exit_status
-from gym_conformance.plugin.target import launched_target
 from gym_conformance.reports.earlier_report import BadReport, read_earlier
 
 

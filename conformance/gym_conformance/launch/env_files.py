@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from gym_conformance.documents import parse_json, yaml_mapping
 from gym_conformance.launch.env import datasets, places, references
-from gym_conformance.launch.launched_server import LOG_LIMIT, MARK, end_marked
+from gym_conformance.launch.launched_server import LOG_LIMIT
+from gym_conformance.launch.leftovers import MARK, end_marked
 
 #: Seconds for importing nemo-gym's validator and an env's schema.
 _PATIENCE: Final = 60.0

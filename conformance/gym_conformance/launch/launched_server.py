@@ -3,7 +3,6 @@
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,10 +22,12 @@ import psutil
 
 from gym_conformance.documents import parse_json
 from gym_conformance.launch.env import BadConfig
+from gym_conformance.launch.leftovers import MARK, PREFIX, end_marked, remove_left_folders
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.reasons import missing_credentials, raised, reason, unfinished
 from gym_conformance.launch.specification import MADE_UP, Launch
 from gym_conformance.printable import printable
-from gym_conformance.redaction import NO_SECRETS, Secrets, named_values
+from gym_conformance.redaction import Secrets, named_values
 
 #: Bytes of a server's output that are kept, and lines of it that are shown.
 LOG_LIMIT, LOG_LINES = 1 << 20, 12
@@ -40,38 +41,10 @@ _STOP = 12.0
 #: Seconds between two looks at whether a server listens.
 _PAUSE = 0.2
 
-#: In the environment of everything that a server starts, so that it can be found after its guard has died.
-MARK = "GYM_CONFORMANCE_LAUNCH"
-
-#: Before the number of our process in the name of a temporary folder.
-_PREFIX = "gym-conformance-"
-
 #: Bytes of an announcement, and how much is shown of anything else written to that descriptor.
 _ANNOUNCEMENT, _SHOWN = 4 << 20, 80
 
-#: Characters of what is needed.
-_LONGEST = 1_000
-
 _HERE = Path(__file__).parent
-
-
-class NotLaunched(Exception):
-    """The server cannot be judged as launched: `needs` says what is missing, `log` is what it printed last.
-
-    `credentials` are the fields of its config that it lacks, if those are all.
-    """
-
-    def __init__(
-        self,
-        needs: str,
-        log: tuple[str, ...] = (),
-        secrets: Secrets = NO_SECRETS,
-        credentials: tuple[str, ...] = (),
-    ) -> None:
-        self.needs = secrets.show(needs, _LONGEST)
-        self.log = log
-        self.credentials = credentials
-        super().__init__(self.needs)
 
 
 @dataclass
@@ -226,7 +199,7 @@ class LaunchedServer:
 
     def _spawn(self, listener: socket.socket, specification: Mapping[str, Any]) -> None:
         remove_left_folders()
-        self._folder = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", ignore_cleanup_errors=True)
+        self._folder = tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True)
         number = str(listener.fileno())
         log = [str(Path(self._folder.name, "log")), str(LOG_LIMIT), number]
         server = [self.launch.interpreter, str(_HERE / "child.py"), number]
@@ -356,33 +329,6 @@ def _is_below(pid: int, ancestor: int) -> bool:
         return any(parent.pid == ancestor for parent in psutil.Process(pid).parents())
     except (psutil.Error, ValueError, OverflowError):
         return False
-
-
-def end_marked(mark: str) -> None:
-    """Kill every process with the mark in its environment: what a server started and what outlived its guard."""
-    deadline = time.monotonic() + _STOP
-    while (rest := [each for each in psutil.process_iter() if _bears(each, mark)]) and time.monotonic() < deadline:
-        for process in rest:
-            with suppress(psutil.Error):
-                process.kill()
-        psutil.wait_procs(rest, timeout=0.5)
-
-
-def _bears(process: psutil.Process, mark: str) -> bool:
-    try:
-        return process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.Error, OSError):
-        return False
-
-
-def remove_left_folders() -> None:
-    """Remove the folders of runs that were killed before they could do so."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
-        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
-        with suppress(OSError):
-            ours = folder.lstat().st_uid == os.getuid() and folder.is_dir() and not folder.is_symlink()
-            if ours and owner.isdecimal() and not psutil.pid_exists(int(owner)):
-                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _status(status: int | None) -> str:

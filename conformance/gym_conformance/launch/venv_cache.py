@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO, Final
 
 from gym_conformance.launch.env import Env
-from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES, NotLaunched
+from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.venv_recipe import COPIES, UNBUILT, BadRequirements, VenvRecipe, copied, read_recipe
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets

@@ -22,13 +22,14 @@ from gym_conformance.plugin.gate import BASELINE, BEFORE, StaleItem, collect_unk
 from gym_conformance.plugin.github import tell_github
 from gym_conformance.plugin.junit_file import take_junit, write_junit
 from gym_conformance.plugin.keeping import Keeper
+from gym_conformance.plugin.launched_target import launched_target
 from gym_conformance.plugin.locking import load_lock, write_lock
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.plugin.progress import progress_of, tell
 from gym_conformance.plugin.replays import Replay, collect_replays
 from gym_conformance.plugin.run_outputs import unwritten, write_outputs
 from gym_conformance.plugin.summary import Tally, exit_status, status, write_summary
-from gym_conformance.plugin.target import Target, launched_target, running_target
+from gym_conformance.plugin.target import Target, running_target
 from gym_conformance.plugin.target_run import Unreachable, ensure_reachable
 from gym_conformance.trajectories.in_flight import HERE, Drivers
 from gym_conformance.trials.check import Check

@@ -1,11 +1,9 @@
 """The target that is judged in one process: started for its first check, stopped after its last."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
 from shlex import quote
 from typing import Any, Protocol
 
@@ -18,15 +16,13 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.judge import Judge
 from gym_conformance.launch.env import Env
-from gym_conformance.launch.launched_server import LaunchedServer, NotLaunched
-from gym_conformance.launch.specification import Launch, PeerAddresses
-from gym_conformance.options import LOCAL, Options
+from gym_conformance.launch.not_launched import NotLaunched
+from gym_conformance.options import Options
 from gym_conformance.plugin.keeping import Keeper
 from gym_conformance.plugin.progress import Progress
-from gym_conformance.plugin.target_run import Effort, Run, Unreachable, ensure_reachable, make_endpoint
+from gym_conformance.plugin.target_run import Effort, Run, Unreachable, make_endpoint
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets
-from gym_conformance.reports.repo_paths import relative
 from gym_conformance.session.process import allow_open_files
 from gym_conformance.trajectories.in_flight import HERE, Drivers
 from gym_conformance.trajectories.trajectory import Schedule
@@ -34,18 +30,11 @@ from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.check import Check
 from gym_conformance.trials.launched import (
     NOT_LAUNCHED,
-    FakeHosts,
-    FakeModel,
-    FakeSandboxes,
-    JudgeModels,
     Launched,
 )
 
 _NOTHING = Effort(0, 0.0)
 _NO_ROWS = Dataset()
-
-#: Lines of the log that are searched for the cause of a crash: nemo-gym prints a traceback twice.
-_SEEN = 400
 
 
 @dataclass(frozen=True)
@@ -288,139 +277,8 @@ class Interpreter:
         return interpreter(self.env, options.python, options.nemo, self.say)
 
 
-@dataclass
-class launched:  # noqa: N801 - a context manager
-    """Serve what is launched: `server` is not started yet; the mocks are told its config.
-
-    Raises on entry:
-        NotLaunched: it does not answer within the deadline, or its rows cannot be read.
-    """
-
-    server: LaunchedServer
-    options: Options
-    mocks: "Mocks"
-
-    def __enter__(self) -> RunningServer:
-        launch = self.server.launch
-        dataset = self._rows(launch.env.data)
-        self.mocks.forget()
-        self.server.start()
-        try:
-            self.mocks.tell_head(self.server.config)
-            _ensure_answers(self.server, self.options)
-        except BaseException:
-            self.server.close()
-            raise
-        known = Launched(
-            judge_models=JudgeModels(launch.models, self.mocks),
-            workers=launch.workers,
-            listen=partial(self.server.listen, _SEEN),
-            relaunch=Relaunching(self.server, self.options),
-            outside=None if launch.network or launch.real else self.mocks,
-            made_up=self.server.made_up,
-            sandboxes=None if launch.local_sandbox or launch.real else self.mocks,
-        )
-        return RunningServer(self.server.url, dataset, self.server.pid, known, self.server.secrets)
-
-    def __exit__(self, *_: object) -> None:
-        self.server.close()
-
-    def _rows(self, found: tuple[Path, ...]) -> Dataset:
-        """The data the user gave, else what was found; rollouts found but unreadable are a finding of env-rollouts."""
-        given = self.options.data
-        try:
-            try:
-                return load(given or found) if given or found else Dataset()
-            except BadData:
-                if given:
-                    raise
-                return load(found, recorded=False)
-        except BadData as bad:
-            raise NotLaunched(f"readable rows: {bad}") from None
-
-
-@dataclass(frozen=True)
-class Relaunching:
-    """Launches again what was launched (`trials.launched.Relaunch`)."""
-
-    server: LaunchedServer
-    options: Options
-
-    @property
-    def seconds(self) -> float:
-        """How long the launch took."""
-        return self.server.seconds
-
-    def restart(self) -> None:
-        """End the process, and start it again at the same address.
-
-        Raises:
-            NotLaunched: it does not come up again.
-        """
-        self.server.restart()
-        _ensure_answers(self.server, self.options)
-
-    @contextmanager
-    def another(self) -> Iterator[str]:
-        """A second process beside it.
-
-        Raises:
-            NotLaunched: it does not come up.
-        """
-        with self.server.another() as fresh:
-            _ensure_answers(fresh, self.options)
-            yield fresh.url
-
-
-def _ensure_answers(server: LaunchedServer, options: Options) -> None:
-    try:
-        ensure_reachable(server.url, options, server.launch.deadline)
-    except Unreachable as silent:
-        raise server.refused(str(silent)) from None
-
-
 def running_target(url: str, dataset: Dataset, options: Options) -> Target:
     """A server that runs already; `options.url` is None for the demo."""
     option = f"--gym-url {quote(url)}" if options.url else "--gym-demo"
     served = RunningServer(url, dataset)
     return Target("", option, options, lambda: nullcontext(served), {"url": url, "rows": dataset.read})
-
-
-def launched_target(name: str, options: Options, peers: "Mocks") -> Target:
-    """The one env of these options, not launched yet."""
-    [env] = options.envs
-    interpreter = Interpreter(env, options)
-
-    def serve() -> launched:
-        python = interpreter()
-        launch = Launch(
-            env,
-            peers.addresses,
-            python,
-            options.settings,
-            options.launch_timeout,
-            real=options.real,
-            workers=options.workers,
-            network=options.network,
-            local_sandbox=options.sandbox == LOCAL,
-        )
-        return launched(LaunchedServer(launch), options, peers)
-
-    shown = relative(str(env.home), Path.cwd()) or "."
-    given = env.application or shown
-    known = {"url": given} | ({"app": str(env.app)} if env.app else {})
-    return Target(name, f"--gym-env {quote(given)}", options, serve, known, env, interpreter=interpreter)
-
-
-class Mocks(FakeModel, FakeHosts, FakeSandboxes, Protocol):
-    """What a launched server is given: a model, other hosts, sandboxes, the addresses, and a head that is told its config."""
-
-    @property
-    def addresses(self) -> PeerAddresses:
-        """Head and policy."""
-
-    def tell_head(self, config: Mapping[str, Any]) -> None:
-        """Let the head tell of this config."""
-
-    def forget(self) -> None:
-        """Another server is launched: forget what was asked of other hosts and sandboxes, and let those be down."""

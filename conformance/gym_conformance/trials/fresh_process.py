@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.launch.launched_server import NotLaunched
+from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.trials.trial import Trial
 
 #: Seconds: a server that starts within these is launched again on suspicion, whatever the profile.

@@ -1,0 +1,159 @@
+"""A target that is launched from an env's files: its server, with the mocks beside it, for as long as it is judged."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from shlex import quote
+from typing import Any, Protocol
+
+from gym_conformance.dataset import BadData, Dataset, load
+from gym_conformance.launch.launched_server import LaunchedServer
+from gym_conformance.launch.not_launched import NotLaunched
+from gym_conformance.launch.specification import Launch, PeerAddresses
+from gym_conformance.options import LOCAL, Options
+from gym_conformance.plugin.target import Interpreter, RunningServer, Target
+from gym_conformance.plugin.target_run import Unreachable, ensure_reachable
+from gym_conformance.reports.repo_paths import relative
+from gym_conformance.trials.launched import (
+    FakeHosts,
+    FakeModel,
+    FakeSandboxes,
+    JudgeModels,
+    Launched,
+)
+
+#: Lines of the log that are searched for the cause of a crash: nemo-gym prints a traceback twice.
+_SEEN = 400
+
+
+class Mocks(FakeModel, FakeHosts, FakeSandboxes, Protocol):
+    """What a launched server is given: a model, other hosts, sandboxes, the addresses, and a head that is told its config."""
+
+    @property
+    def addresses(self) -> PeerAddresses:
+        """Head and policy."""
+
+    def tell_head(self, config: Mapping[str, Any]) -> None:
+        """Let the head tell of this config."""
+
+    def forget(self) -> None:
+        """Another server is launched: forget what was asked of other hosts and sandboxes, and let those be down."""
+
+
+@dataclass
+class launched:  # noqa: N801 - a context manager
+    """Serve what is launched: `server` is not started yet; the mocks are told its config.
+
+    Raises on entry:
+        NotLaunched: it does not answer within the deadline, or its rows cannot be read.
+    """
+
+    server: LaunchedServer
+    options: Options
+    mocks: Mocks
+
+    def __enter__(self) -> RunningServer:
+        launch = self.server.launch
+        dataset = self._rows(launch.env.data)
+        self.mocks.forget()
+        self.server.start()
+        try:
+            self.mocks.tell_head(self.server.config)
+            _ensure_answers(self.server, self.options)
+        except BaseException:
+            self.server.close()
+            raise
+        known = Launched(
+            judge_models=JudgeModels(launch.models, self.mocks),
+            workers=launch.workers,
+            listen=partial(self.server.listen, _SEEN),
+            relaunch=Relaunching(self.server, self.options),
+            outside=None if launch.network or launch.real else self.mocks,
+            made_up=self.server.made_up,
+            sandboxes=None if launch.local_sandbox or launch.real else self.mocks,
+        )
+        return RunningServer(self.server.url, dataset, self.server.pid, known, self.server.secrets)
+
+    def __exit__(self, *_: object) -> None:
+        self.server.close()
+
+    def _rows(self, found: tuple[Path, ...]) -> Dataset:
+        """The data the user gave, else what was found; rollouts found but unreadable are a finding of env-rollouts."""
+        given = self.options.data
+        try:
+            try:
+                return load(given or found) if given or found else Dataset()
+            except BadData:
+                if given:
+                    raise
+                return load(found, recorded=False)
+        except BadData as bad:
+            raise NotLaunched(f"readable rows: {bad}") from None
+
+
+@dataclass(frozen=True)
+class Relaunching:
+    """Launches again what was launched (`trials.launched.Relaunch`)."""
+
+    server: LaunchedServer
+    options: Options
+
+    @property
+    def seconds(self) -> float:
+        """How long the launch took."""
+        return self.server.seconds
+
+    def restart(self) -> None:
+        """End the process, and start it again at the same address.
+
+        Raises:
+            NotLaunched: it does not come up again.
+        """
+        self.server.restart()
+        _ensure_answers(self.server, self.options)
+
+    @contextmanager
+    def another(self) -> Iterator[str]:
+        """A second process beside it.
+
+        Raises:
+            NotLaunched: it does not come up.
+        """
+        with self.server.another() as fresh:
+            _ensure_answers(fresh, self.options)
+            yield fresh.url
+
+
+def _ensure_answers(server: LaunchedServer, options: Options) -> None:
+    try:
+        ensure_reachable(server.url, options, server.launch.deadline)
+    except Unreachable as silent:
+        raise server.refused(str(silent)) from None
+
+
+def launched_target(name: str, options: Options, peers: Mocks) -> Target:
+    """The one env of these options, not launched yet."""
+    [env] = options.envs
+    interpreter = Interpreter(env, options)
+
+    def serve() -> launched:
+        python = interpreter()
+        launch = Launch(
+            env,
+            peers.addresses,
+            python,
+            options.settings,
+            options.launch_timeout,
+            real=options.real,
+            workers=options.workers,
+            network=options.network,
+            local_sandbox=options.sandbox == LOCAL,
+        )
+        return launched(LaunchedServer(launch), options, peers)
+
+    shown = relative(str(env.home), Path.cwd()) or "."
+    given = env.application or shown
+    known = {"url": given} | ({"app": str(env.app)} if env.app else {})
+    return Target(name, f"--gym-env {quote(given)}", options, serve, known, env, interpreter=interpreter)
