@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gym_conformance.contract.gold_names import is_gold
 from gym_conformance.trajectories.trajectory import Path
 
 #: What every row has, whatever its answer is; the last two are of recorded rollouts.
@@ -20,11 +21,6 @@ _LONGEST = 20_000
 
 #: Parts of a list or an object that may stand in an answer.
 _PARTS: Final = 5_000
-
-#: Names that say that the field holds the right answer.
-_GOLD: Final = re.compile(
-    r"(expected|exp|gold|golden|ground_?truth|correct|gt)(_\w+)?|(final_)?(answer|label|solution|target)s?"
-)
 
 #: What stands around an answer and is none of it.
 _MARKUP: Final = " \t\r\n`$\"'*."
@@ -75,7 +71,7 @@ def dotted(path: Path) -> str:
 
 def names_gold(path: Path) -> bool:
     """Whether the field's name, or that of the object it stands in, says that it holds the right answer."""
-    return any(isinstance(key, str) and _GOLD.fullmatch(key.lower()) is not None for key in path)
+    return any(isinstance(key, str) and is_gold(key) for key in path)
 
 
 def _listed(value: Any) -> list[Any] | None:

@@ -32,16 +32,15 @@ from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import alone, knowledge_of, property_check
 from gym_conformance.trials.solo import Solo
+from gym_conformance.trials.suspicions import STORE
 from gym_conformance.trials.trial import Trial
 
 _NEEDS = [RESOURCES_SERVER, SCORE]
-_HINT = (
-    "Sessions share state: a module or class attribute, or a dictionary keyed by something other than the session id."
-)
 
-_BY_ID = "What a session made is found by its id alone, and another session has used it: look it up within the session that asks."
+#: What is likely where a session is told what another one has asked for by its id.
+FOUND_BY_ID = "What a session made is found by its id or cursor alone: look it up within the session that asks."
 
-_CROWD_HINT = (
+_EVICTED = (
     "The session was evicted: a store that holds so many sessions and no more, or an expiry; unless isolation-interleaved "
     "says that sessions share state. A store of a fixed size is smaller than a batch one day."
 )
@@ -156,7 +155,7 @@ async def _leak(trial: Trial, schedule: Schedule, solos: Iterable[Solo], at: int
     """What to raise of a session that differs beside others, with the cause that it seems to have."""
     apart = trial.launched.workers > 1 and await _lives_in_one_process(trial, solos)
     trial.learned.shared |= not schedule.passing and not apart
-    hint = _CROWD_HINT if schedule.passing else _HINT if all(map(_acts_alone, schedule.trajectories)) else _BY_ID
+    hint = _EVICTED if schedule.passing else STORE if all(map(_acts_alone, schedule.trajectories)) else FOUND_BY_ID
     shared = None if schedule.passing else Cause.SHARED_STATE
     return Violation(
         f"{difference.step} of session {session_name(at)} answers {difference.expected!r}, as alone",
@@ -352,7 +351,7 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
             for _ in range(_WARM)
         ]
         in_cookie = all(solo.told_from(outcome) for outcome in kept)
-        hint, cause = (_HINT, Cause.SHARED_STATE) if trial.learned.shared else (_WORKERS, Cause.SEPARATE_PROCESSES)
+        hint, cause = (STORE, Cause.SHARED_STATE) if trial.learned.shared else (_WORKERS, Cause.SEPARATE_PROCESSES)
         if in_cookie:
             hint, cause = _IN_COOKIE, Cause.LOST_SESSION
         expected = f"{difference.step} answers {difference.expected!r}, as with one client"

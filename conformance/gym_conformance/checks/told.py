@@ -7,7 +7,7 @@ import asyncio
 from random import Random
 from typing import Final
 
-from gym_conformance.checks.isolation import session_name
+from gym_conformance.checks.isolation import FOUND_BY_ID, session_name
 from gym_conformance.contract.endpoints import tool_path
 from gym_conformance.findings import Cause
 from gym_conformance.session.exchange import Exchange, reply_of
@@ -18,13 +18,9 @@ from gym_conformance.trials.check import Level
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import property_check
+from gym_conformance.trials.suspicions import STORE
 from gym_conformance.trials.trial import Trial
 
-_STORE: Final = (
-    "One store for several sessions: a module or class attribute, a default argument such as [] or {}, which is made once, "
-    "a cache, or a store keyed by the row or its task. No seed resets it, or the seed of another session does."
-)
-_BY_ID: Final = "What a session made is found by its id or cursor alone: look it up within the session that asks."
 _AT_ONCE: Final = (
     "What one request is about is kept where others find it while it waits: a module variable, or an attribute of the "
     "server or of a client that all share, across an await or between threads. Or one store for several sessions."
@@ -95,7 +91,7 @@ class _Words:
         for marker in strange & self._told.keys():
             raise _overheard(self._schedule, turn, exchange, marker, self._told[marker])
         if strange and self._among:  # another schedule's: where this one is tried alone, it overhears one of its own
-            raise Violation(f"{exchange.request.path} knows nothing of {min(strange)!r}", "it does", _STORE)
+            raise Violation(f"{exchange.request.path} knows nothing of {min(strange)!r}", "it does", STORE)
 
 
 def _overheard(
@@ -110,6 +106,6 @@ def _overheard(
         f"{exchange.request.path} of session {session_name(turn)} knows nothing of {marker!r}, which only session "
         f"{session_name(teller)} was told, in {telling.request.path}",
         f"...{text[at : at + 2 * _AROUND + len(marker)]}...",
-        _AT_ONCE if schedule.concurrent else _BY_ID if asked else _STORE,
+        _AT_ONCE if schedule.concurrent else FOUND_BY_ID if asked else STORE,
         Cause.SHARED_STATE,
     )

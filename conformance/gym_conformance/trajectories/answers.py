@@ -4,11 +4,11 @@ Without one, a server that only grades is hardly tried: whatever is said earns n
 prompts ask for it in one of a few forms.
 """
 
-import re
 from functools import partial
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.gold_names import may_be_gold
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import beside, run
@@ -22,8 +22,7 @@ _FORMS: Final = ("\\boxed{%s}", "%s", "<answer>%s</answer>", "Answer: %s", "####
 #: A text of the row that is longer is no answer but a part of the task.
 SHORT: Final = 200
 
-#: Fields with such names are tried first, so many in all.
-_LIKELY: Final = re.compile(r"answer|expected|gold|solution|target|label|truth|correct", re.IGNORECASE)
+#: Fields that are tried, those first whose names sound like an answer.
 _FIELDS = 8
 
 
@@ -42,7 +41,7 @@ async def paid_answers(gym: Gym, tries: int) -> dict[Row, str]:
     shared = [
         name for name in values.get(first, {}) if values[second].get(name, values[first][name]) != values[first][name]
     ]
-    likely = sorted(shared, key=lambda name: _LIKELY.search(name) is None)[:_FIELDS]
+    likely = sorted(shared, key=lambda name: not may_be_gold(name))[:_FIELDS]
     forms = [(name, form) for name in likely for form in _FORMS][:tries]
     earned = await beside([partial(_reward, gym, first, form % values[first][name]) for name, form in forms])
     floors = [await _reward(gym, row, None) for row in (first, second)]
