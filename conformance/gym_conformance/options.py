@@ -7,7 +7,7 @@ fields, each declared as an `Option`. Every pytest run loads this module, so it 
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -500,24 +500,28 @@ def _refuse_same_file(options: Options) -> None:
     Raises:
         BadOption: two options name the same.
     """
-    written = [
-        *(("--gym-report", path) for path in options.reports),
-        *(("--gym-drift", path) for path in options.drift),
-        *([("--gym-rows-keep", options.rows_keep)] if options.rows_keep else []),
-        *([("--gym-baseline-write", options.baseline_write)] if options.baseline_write else []),
-        *([("--gym-lock", options.lock)] if options.lock and options.lock_update else []),
-    ]
-    rows = {
-        Path(os.path.realpath(path)) for path in (*options.data, *(file for env in options.envs for file in env.data))
-    }
+    data = (*options.data, *(file for env in options.envs for file in env.data))
+    rows = {Path(os.path.realpath(path)) for path in data}
     seen: dict[Path, str] = {}
-    for option, path in written:
+    for option, path in _written(options):
         whole = Path(os.path.realpath(path))  # unlike pathlib's, it takes links that lead to themselves
         if whole in rows or (path.suffix == ".jsonl" and path.is_file() and whole.parent in rows):
             raise BadOption(f"{option} {str(path)!r}: rows are read from it, and would be lost; give another file")
         if before := seen.get(place := path.parent.resolve() / path.name):  # a link is replaced, not followed
             raise BadOption(f"{option} {str(path)!r}: {before} names the same file; give each a file of its own")
         seen[place] = option
+
+
+def _written(options: Options) -> Iterator[tuple[str, Path]]:
+    """The files that are to be written, each with the option that names it."""
+    single = {
+        "--gym-rows-keep": options.rows_keep,
+        "--gym-baseline-write": options.baseline_write,
+        "--gym-lock": options.lock if options.lock_update else None,
+    }
+    yield from (("--gym-report", path) for path in options.reports)
+    yield from (("--gym-drift", path) for path in options.drift)
+    yield from ((option, path) for option, path in single.items() if path)
 
 
 def ensure_lock(options: Options) -> None:

@@ -228,17 +228,8 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
 
     Source: simple_agent/app.py (0.4.0) continues after any reply.
     """
-    noisy = schedule.trajectories[0]
-    disturbing = await _disturbed(trial, trial.channel, noisy)
-    if taken := [at for at, step in zip(sorted(noisy.noise), disturbing.refusals, strict=True) if not step.is_refused]:
-        noisy = noisy.without(taken)
-        if not noisy.noise:
-            raise NotApplicable("the call was not refused")
-        disturbing = await _disturbed(trial, trial.channel, noisy)
-    if not all(step.is_refused for step in disturbing.refusals):
-        raise NotApplicable("the call was not refused")
-    if any(is_crash(step.status) for step in disturbing.refusals):
-        raise NotApplicable("the call crashed the server: the finding of calls-invalid")
+    disturbing = await _refused(trial, schedule.trajectories[0])
+    noisy = disturbing.trajectory
 
     async def again(channel: Channel) -> Outcome:
         return await run(trial.gym, channel, noisy)
@@ -255,6 +246,25 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
         f"{difference.actual!r}",
         _ROLLED_BACK if in_words else "The tool changes state before it has checked its arguments.",
     )
+
+
+async def _refused(trial: Trial, noisy: Trajectory) -> TrajectoryRun:
+    """A run with those of the calls that are to be refused that are.
+
+    Raises:
+        NotApplicable: none is, or one crashes the server.
+    """
+    disturbing = await _disturbed(trial, trial.channel, noisy)
+    if taken := [at for at, step in zip(sorted(noisy.noise), disturbing.refusals, strict=True) if not step.is_refused]:
+        noisy = noisy.without(taken)
+        if not noisy.noise:
+            raise NotApplicable("the call was not refused")
+        disturbing = await _disturbed(trial, trial.channel, noisy)
+    if not all(step.is_refused for step in disturbing.refusals):
+        raise NotApplicable("the call was not refused")
+    if any(is_crash(step.status) for step in disturbing.refusals):
+        raise NotApplicable("the call crashed the server: the finding of calls-invalid")
+    return disturbing
 
 
 async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> TrajectoryRun:

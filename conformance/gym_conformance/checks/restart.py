@@ -40,9 +40,8 @@ _HINT: Final = (
 
 @dataclass
 class _Interrupted:
-    """A trajectory, its outcomes alone, and sessions that are in its midst when the process ends."""
+    """A trajectory's outcomes alone, and sessions that are in its midst when the process ends."""
 
-    trajectory: Trajectory
     alone: Sequence[Outcome]
     rollouts: Sequence[TrajectoryRun]
     channels: Sequence[Channel]
@@ -96,23 +95,31 @@ async def _interrupt(trial: Trial) -> list[_Interrupted]:
     found = list[_Interrupted]()
     graded = trial.gym.kind is ServerKind.SINGLE_TURN  # calls are written, never made: there is only the seed to lose
     for trajectory in known(await knowledge_of(trial)):
-        begun = 0 if graded else max(1, len(trajectory.calls) // 2)
-        if len(found) == _TRAJECTORIES or not (graded or trajectory.calls):
-            continue
-        alone = await run_times(trial.gym, trajectory, RUNS)
-        if graded:
-            unseeded = (TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), trajectory) for _ in range(RUNS))
-            forgotten = await beside(rollout.walk_on for rollout in unseeded)
-        else:
-            forgotten = await run_times(trial.gym, trajectory.without(range(begun)), RUNS)
-        if next(lasting([_tail(one, begun) for one in alone], [_tail(one, 0) for one in forgotten]), None) is None:
-            continue
-        channels = [Channel(trial.gym.endpoint) for _ in range(RUNS)]
-        rollouts = [TrajectoryRun(trial.gym, channel, trajectory) for channel in channels]
-        for _step in range(1 + begun):
-            await asyncio.gather(*(rollout.step() for rollout in rollouts))
-        found.append(_Interrupted(trajectory, alone, rollouts, channels))
+        if len(found) < _TRAJECTORIES and (graded or trajectory.calls):
+            begun = 0 if graded else max(1, len(trajectory.calls) // 2)
+            alone = await run_times(trial.gym, trajectory, RUNS)
+            if await _loses(trial, trajectory, begun, alone):
+                found.append(await _begin(trial, trajectory, begun, alone))
     return found
+
+
+async def _begin(trial: Trial, trajectory: Trajectory, begun: int, alone: Sequence[Outcome]) -> _Interrupted:
+    channels = [Channel(trial.gym.endpoint) for _ in range(RUNS)]
+    rollouts = [TrajectoryRun(trial.gym, channel, trajectory) for channel in channels]
+    for _step in range(1 + begun):
+        await asyncio.gather(*(rollout.step() for rollout in rollouts))
+    return _Interrupted(alone, rollouts, channels)
+
+
+async def _loses(trial: Trial, trajectory: Trajectory, begun: int, alone: Sequence[Outcome]) -> bool:
+    """Whether the rest is answered otherwise where the seed, or so many first calls, have never been."""
+    if begun:
+        forgotten = await run_times(trial.gym, trajectory.without(range(begun)), RUNS)
+    else:
+        unseeded = (TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), trajectory) for _ in range(RUNS))
+        forgotten = await beside(rollout.walk_on for rollout in unseeded)
+    rest = [_tail(one, begun) for one in alone]
+    return next(lasting(rest, [_tail(one, 0) for one in forgotten]), None) is not None
 
 
 def _tail(outcome: Outcome, calls: int) -> Outcome:

@@ -203,15 +203,19 @@ def _rows_of(folder: Path, config: Path | None = None) -> tuple[Path, ...]:
         return (own,)
     with suppress(BadConfig):
         files = [find_server(folder, config).path]
-    named = sorted(
-        (each for file in files for each in datasets(yaml_mapping(file))), key=lambda each: _KINDS.index(each[0])
-    )
-    root = _root_of(folder)
-    there = [(kind, place) for kind, path in named for place in places(path, folder, root) if place.is_file()]
+    there = _named_rows(files, folder)
     examples = [place for kind, place in there if kind == _KINDS[0]]
     if own.is_file() and (own in examples or not examples):
         return (own,)
     return tuple(place for _, place in there[:1])
+
+
+def _named_rows(files: Iterable[Path], folder: Path) -> list[tuple[str, Path]]:
+    """The files of rows that YAMLs name and that are there, each with what it is for, the best to look at first."""
+    named = [each for file in files for each in datasets(yaml_mapping(file))]
+    named.sort(key=lambda each: _KINDS.index(each[0]))
+    root = _root_of(folder)
+    return [(kind, place) for kind, path in named for place in places(path, folder, root) if place.is_file()]
 
 
 def noted(root: Path, *, credentials: bool) -> dict[str, Any]:

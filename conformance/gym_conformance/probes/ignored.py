@@ -72,9 +72,9 @@ def _pairs(
     if "/" in name or "~" in name or not isinstance(witness.value, dict) or name not in witness.value:
         return
     recorded = (call for _, calls in gym.recorded_calls for call in calls if call.name == drift.tool)
-    for call in islice(recorded, 1):
+    if call := next(recorded, None):
         bare = {key: value for key, value in call.arguments.items() if key != name}
-        other = counterpart.value.get(name) if name in counterpart.value else None
+        other = counterpart.value.get(name) if isinstance(counterpart.value, dict) else None
         yield {**bare, name: witness.value[name]}, bare if other is None else {**bare, name: other}
     said = [each for each in known if isinstance(each, dict) and name in each]
     for other in islice((each[name] for each in said if each[name] != said[0][name]), _KNOWN):

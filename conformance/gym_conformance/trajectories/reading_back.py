@@ -4,7 +4,7 @@ Pure: which trajectories do so, and what their outcomes show.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -13,7 +13,7 @@ from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.followed import scalars
 from gym_conformance.trajectories.generate import Knowledge, is_read
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, volatile
+from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import Trajectory
 
 #: Reads, each so often before the write, and so often after it; writes, and calls that may come before one.
@@ -81,15 +81,23 @@ class ReadBack:
         """
         words = frozenset(json.dumps(value) for value, _ in scalars(arguments) if value not in ("", None))
         for read in dict.fromkeys(map(_asked, self.before)):
-            old = [step for call, step in zip(self.before, before, strict=True) if _asked(call) == read]
-            new = [step for call, step in zip(self.after, after, strict=True) if _asked(call) == read]
-            first = Outcome(tuple(old[:1]))
-            mask = frozenset[Place]().union(*(volatile(first, Outcome((each,))) for each in old))
-            changed = [[one for one in differences(first, Outcome((each,)), mask) if not one.of_time] for each in new]
-            said = [one for found in changed for one in islice((one for one in found if _said(one, words)), 1)]
+            old = [Outcome((step,)) for call, step in zip(self.before, before, strict=True) if _asked(call) == read]
+            new = [Outcome((step,)) for call, step in zip(self.after, after, strict=True) if _asked(call) == read]
+            changed = _changes(old, new)
+            said = [found for found in (_first_said(each, words) for each in changed) if found]
             if [] in changed and len(said) > 1:
                 return said[0]
         return None
+
+
+def _changes(old: Sequence[Outcome], new: Iterable[Outcome]) -> list[list[Difference]]:
+    """How each new answer differs from the first old one, leaving out what differs among these."""
+    mask = varying(old)
+    return [[one for one in differences(old[0], each, mask) if not one.of_time] for each in new]
+
+
+def _first_said(changes: Iterable[Difference], words: frozenset[str]) -> Difference | None:
+    return next((one for one in changes if _said(one, words)), None)
 
 
 def _asked(call: Call) -> str:
