@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from gym_schemas.json_values import Json
-from gym_schemas.making import Mined
 from gym_schemas.places import SchemaPlace, places, put
 from gym_schemas.schema_reading import Parameters, SchemaReading, read
 from gym_schemas.strategies import drawn_maker, valid_arguments
-
-_NOTHING_MINED: Mined = {}
 
 #: How deep nesting goes: below the 255 levels that pydantic writes, as when FastAPI repeats in a 422 what it refuses.
 _DEPTHS = (20, 100, 200)
@@ -58,13 +55,13 @@ _NUMBERS = {
 _NAMES = ("", "\0", "__proto__", "__class__", "$ref", "a.b", "self", "session_id", "\u00e9", "x" * 300)
 
 
-def hostile_arguments(schema: Parameters, mined: Mined = _NOTHING_MINED) -> SearchStrategy[Hostile]:
+def hostile_arguments(schema: Parameters) -> SearchStrategy[Hostile]:
     """Valid arguments with one hostile value at one place, or with a hostile property more.
 
     Strings may hold lone surrogates: send them as JSON escapes (`json.dumps` does), not as UTF-8. Nothing is nested
     deeper than 200 levels or longer than 70,000 characters. Empty where no valid value is known.
     """
-    right = valid_arguments(schema, mined)
+    right = valid_arguments(schema)
     return st.nothing() if right.is_empty else _hostile(right, read(schema))
 
 

@@ -75,18 +75,18 @@ def _values(draw: DrawFn, reading: SchemaReading, mined: Mined) -> Json:
     return drawn_maker(draw, reading, mined).value()
 
 
-def near_misses(schema: Parameters, mined: Mined = _NOTHING_MINED) -> SearchStrategy[NearMiss]:
+def near_misses(schema: Parameters) -> SearchStrategy[NearMiss]:
     """Values that the schema refuses: valid ones with one thing wrong at one place, each fault as likely as any other.
 
     Empty where nothing can be wrong, or no valid value is known.
     """
     reading = read(schema)
-    return _misses(reading, mined) if possible(reading, reading.root) and faults(reading) else st.nothing()
+    return _misses(reading) if possible(reading, reading.root) and faults(reading) else st.nothing()
 
 
 @st.composite
-def _misses(draw: DrawFn, reading: SchemaReading, mined: Mined) -> NearMiss:
-    found = near_miss(drawn_maker(draw, reading, mined))
+def _misses(draw: DrawFn, reading: SchemaReading) -> NearMiss:
+    found = near_miss(drawn_maker(draw, reading))
     assume(found is not None)
     assert found is not None  # noqa: S101 (for the type checker)
     return found

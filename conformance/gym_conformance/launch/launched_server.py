@@ -228,8 +228,8 @@ class LaunchedServer:
                 raise self._refusal(how or f"to start: it ended {_status(said['ended'])}")
         raise self._late()
 
-    def _refusal(self, needs: str) -> NotLaunched:
-        return NotLaunched(needs, self.log(), self.secrets)
+    def _refusal(self, needs: str, credentials: tuple[str, ...] = ()) -> NotLaunched:
+        return NotLaunched(needs, self.log(), self.secrets, credentials)
 
     def _reason(self, failure: Mapping[str, Any]) -> str:
         return reason(self.secrets.redact_json(failure), self.launch.env, self.launch.interpreter)
@@ -241,9 +241,7 @@ class LaunchedServer:
         said = self._line(deadline)
         if "failed" in said:
             self._ended()  # until then, it may print
-            refused = self._refusal(self._reason(said["failed"]))
-            refused.credentials = missing_credentials(said["failed"])
-            raise refused
+            raise self._refusal(self._reason(said["failed"]), missing_credentials(said["failed"]))
         if "ended" in said:
             raise self._refusal(f"to start: it ended {_status(said['ended'])}")
         if "pid" not in said:

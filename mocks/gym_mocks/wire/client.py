@@ -26,13 +26,13 @@ DEADLINE = 600.0  # seconds for one reply: a model may take its time
 class LocalClient:
     """Sends requests, keeps no cookies and follows no redirect.
 
-    Args:
+    Attributes:
         apps: applications by origin (`http://127.0.0.1:1234`), which are called without a socket. How long that
             may take is the caller's matter.
     """
 
-    def __init__(self, apps: MutableMapping[str, ASGIApp] | None = None) -> None:
-        self.apps = {} if apps is None else apps
+    def __init__(self) -> None:
+        self.apps: dict[str, ASGIApp] = {}
         self._transport: httpx.AsyncHTTPTransport | None = None
 
     async def request(self, method: str, url: str, body: bytes, headers: dict[str, str]) -> HttpReply:
