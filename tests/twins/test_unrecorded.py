@@ -10,7 +10,7 @@ from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.judging import judge, telling
 from tests.twins.twin import dataset
-from tests.twins.unrecorded import drafting, drafts, found_notes, grader, searching, sums
+from tests.twins.unrecorded import drafting, drafts, found_notes, grader, pinboard, pinned, searching, sums
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,15 @@ def test_what_is_kept_under_a_part_of_the_arguments_is_told(cached: bool) -> Non
     assert telling(findings) == ({"isolation-earlier"} if cached else set())
     [finding] = findings["isolation-earlier"]
     assert ("a part of the arguments" in finding.hint) == cached
+
+
+def test_a_word_was_told_by_whom_it_was_said_first() -> None:
+    """What earlier sessions left on the board, a session only says again: a schedule of that alone shows nothing anew."""
+    with serve(pinboard()) as url:
+        [finding] = judge(url, pinned(), checks={"isolation-told"})["isolation-told"]
+    word = finding.expected.split("'")[1]
+    assert any("add_note" in line and word in line for line in finding.trajectory), finding.trajectory
+    assert any(word in command for command in finding.reproduce)
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -135,6 +135,24 @@ def drafting(*, shared: bool = False) -> ResourcesServer:
     return ResourcesServer("drafts", tools=[draft_reply, send_draft], verify=lambda: 0.0, state=Drafts)
 
 
+def pinboard() -> ResourcesServer:
+    """One board for all sessions; their verify repeats what they have read there."""
+    board: list[str] = []
+
+    def add_note(text: str) -> dict[str, int]:
+        board.append(text)
+        return {"notes": len(board)}
+
+    def list_notes() -> dict[str, list[str]]:
+        return {"notes": board}
+
+    return ResourcesServer("board", tools=[add_note, list_notes], verify=lambda: 0.0)
+
+
+def pinned() -> Dataset:
+    return _rows(pinboard())
+
+
 def drafts() -> Dataset:
     return _rows(drafting())
 

@@ -49,7 +49,7 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
 
     Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session of its own (every version).
     """
-    schedule = renewed(schedule, Random())  # noqa: S311 - words, no secrets
+    trial.schedule = schedule = renewed(schedule, Random())  # noqa: S311 - words, no secrets
     rollouts = opened(trial.gym, trial.channel, schedule)
     most = max(trajectory.steps for trajectory in schedule.trajectories)
     steps = [tuple(range(len(rollouts)))] * most if schedule.concurrent else [(turn,) for turn in schedule.turns()]
@@ -67,19 +67,24 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
 
 
 class _Words:
-    """Which session was told which word first, and in which request; and what each session has sent itself."""
+    """Which session was told which word first, and in which request; and what each session has sent itself.
+
+    Whoever only says again what it was answered was not the first.
+    """
 
     def __init__(self, schedule: Schedule, *, among: bool) -> None:
         self._schedule = schedule
         self._among = among
         self._told: dict[str, tuple[int, Exchange]] = {}
         self._sent: list[set[str]] = [set() for _ in schedule.trajectories]
+        self._strange = set[str]()
 
     def say(self, turn: int, exchange: Exchange) -> None:
         """Take in what a session sent."""
-        for marker in markers((exchange.request.body or b"").decode("latin-1")):
+        said = markers((exchange.request.body or b"").decode("latin-1"))
+        self._sent[turn] |= said
+        for marker in said - self._strange:
             self._told.setdefault(marker, (turn, exchange))
-            self._sent[turn].add(marker)
 
     def hear(self, turn: int, exchange: Exchange) -> None:
         """Look for what the session never sent in what it was answered.
@@ -88,6 +93,7 @@ class _Words:
             Violation: another session was told it.
         """
         strange = markers(exchange.reply.text) - self._sent[turn] if exchange.reply else frozenset[str]()
+        self._strange |= strange - self._told.keys()
         for marker in strange & self._told.keys():
             raise _overheard(self._schedule, turn, exchange, marker, self._told[marker])
         if strange and self._among:  # another schedule's: where this one is tried alone, it overhears one of its own

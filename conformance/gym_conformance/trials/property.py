@@ -308,7 +308,7 @@ def property_check(
             if failure:
                 broken = await attempts.reduce(failure)
                 trial.channel.exchanges[:] = broken.trial.channel.exchanges
-                trial.schedule = broken.schedule
+                trial.schedule = broken.trial.schedule or broken.schedule
                 raise broken.cause
             if not attempts.tried:
                 raise Untestable("a trajectory to try")
