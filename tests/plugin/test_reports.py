@@ -52,6 +52,19 @@ def test_a_good_server(pytester: pytest.Pytester, gym: str) -> None:
     assert report["target"]["kind"] == "tool server"
 
 
+def test_what_fails_no_run_names_its_check(pytester: pytest.Pytester, gym: str) -> None:
+    """So that it can be looked up, and accepted in a baseline."""
+    unsound = {"type": "object", "properties": {"note": {"type": "string"}}, "additionalProperties": False}
+    tool = {"type": "function", "name": "list_stock", "parameters": unsound | {"required": []}, "strict": True}
+    row = {"responses_create_params": {"input": [], "tools": [tool]}}
+    (pytester.path / "rows.jsonl").write_text(json.dumps(row))
+    run = pytester.runpytest_subprocess(
+        f"--gym-url={gym}", "--gym-data=rows.jsonl", "-k", "definition-unsound or served-declared"
+    )
+    assert run.ret == pytest.ExitCode.OK
+    run.stdout.fnmatch_lines(["Warning (drift-definition-unsound): *", "Note (tool-served-declared): *"])
+
+
 @pytest.mark.parametrize("app", [html, echo], ids=["web site", "error page"])
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
 def test_a_bad_one(

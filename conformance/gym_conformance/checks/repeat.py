@@ -86,7 +86,7 @@ async def repeat_replies(trial: Trial, schedule: Schedule) -> None:
             place = ".".join(map(str, difference.place[2:])) or "the whole reply"
             raise Violation(
                 f"{difference.expected!r} again at {place} of {difference.step}",
-                f"{difference.actual!r}",
+                f"{difference.actual!r} at {place} of {difference.step}, where another session got {difference.expected!r}",
                 "A time, an id, a random text or a count over all sessions; fine as long as no reward depends on it.",
             )
 

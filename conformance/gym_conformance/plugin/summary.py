@@ -151,9 +151,9 @@ def status(findings: Sequence[Finding]) -> tuple[str, str, Any] | None:
 
 def _write_warnings(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
     """The violations that do not fail the run, and the notes; those that do fail it are among pytest's failures."""
-    mild = (finding for finding in findings if finding.red and not finding.breaks(strict=tally.options.strict))
-    for text in explain(mild):
-        terminal.write_line(text + "\n", yellow=True)
+    mild = [finding for finding in findings if finding.red and not finding.breaks(strict=tally.options.strict)]
+    for check, text in zip(dict.fromkeys(finding.check for finding in mild), explain(mild), strict=True):
+        terminal.write_line(f"Warning ({check}): {text}\n", yellow=True)
     _write_notes(terminal, findings)
     for check, caution in cautions_of(findings):
         terminal.write_line(f"Caution: {check} passes, but {caution}\n", yellow=True, bold=True)
@@ -169,7 +169,7 @@ def _write_notes(terminal: Any, findings: list[Finding]) -> None:
     for group in alike(finding for finding in findings if finding.verdict is Verdict.NOTE and not finding.framework):
         first, on = group.first, [subject for subject in named(group.subjects) if subject != "server"]
         where = f" ({', '.join(on)})" if on else ""
-        terminal.write_line(f"Note: {first.title}{where}: {first.actual}. {first.hint}\n")
+        terminal.write_line(f"Note ({first.check}): {first.title}{where}: {first.actual}. {first.hint}\n")
 
 
 def _write_gate(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
