@@ -49,6 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for level, meaning in _LEVELS.items():
         config.addinivalue_line("markers", f"{level}: {meaning} (gym-conformance)")
     if any(_given(config, row) for row in TABLE.values() if row.chooses):
+        from gym_conformance.plugin.interrupting import Ending  # noqa: PLC0415 - before what it is to outlast
+
+        config.pluginmanager.register(Ending(config), "gym-ending")
         if config.option.gym_demo and not config.option.collectonly and not hasattr(config, "workerinput"):
             from gym_conformance.plugin.demo import demo_of  # noqa: PLC0415 - it starts while we import the rest
 

@@ -23,7 +23,10 @@ class Demo:
     def __init__(self) -> None:
         # -P: where pytest runs there may be modules named like those that it imports
         command = [sys.executable, "-P", "-m", "gym_mocks.reference"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+        # A session of its own: Ctrl-C is for this process, which ends it.
+        self._process = subprocess.Popen(  # noqa: S603
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
         self._said: list[str] = []
 
     @property
