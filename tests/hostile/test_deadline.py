@@ -1,5 +1,6 @@
 """A run's time holds also while nothing is sent: what is only computed ends with it."""
 
+import asyncio
 import json
 import time
 from typing import Any
@@ -44,5 +45,30 @@ def test_comparing_definitions_ends_with_the_run(tmp_path: Any) -> None:
                     assert finding.verdict is Verdict.UNTESTABLE
                     assert finding.reason == "more time: after 3 s the run ends (--gym-max-time)"
             assert time.process_time() - started < 8
+        finally:
+            run.close()
+
+
+async def silent(scope: Any, receive: Any, send: Any) -> None:
+    """Answer at once, but for a verify, which never comes."""
+    del receive
+    if scope["path"] == "/verify":
+        await asyncio.sleep(60)
+    await application(scope, None, send)
+
+
+def test_a_request_that_is_under_way_ends_with_the_run(tmp_path: Any) -> None:
+    (rows := tmp_path / "rows.jsonl").write_text(
+        json.dumps({"responses_create_params": {"input": [{"role": "user", "content": "Go."}]}})
+    )
+    with serve(silent) as url:
+        run = Run(url, Options(url=url, max_time=2, timeout=30), load([rows]))
+        try:
+            started = time.monotonic()
+            [check] = (each for each in all_checks() if each.id == "verify-scores-rows")
+            findings = run.judge(check)
+            assert [finding.reason for finding in findings if finding.verdict is Verdict.UNTESTABLE]
+            assert all(finding.verdict is not Verdict.FAIL for finding in findings)
+            assert time.monotonic() - started < 10
         finally:
             run.close()

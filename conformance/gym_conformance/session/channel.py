@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -168,7 +168,7 @@ class Endpoint:
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline.
             NotWritable: a line of the request would not be one.
-            NotSent: what is held leaves no room for the reply.
+            NotSent: what is held leaves no room for the reply, or the run is out of time.
         """
         while under_way := self._under_way:
             size = max(self._largest, 2 * len(request.body or b""))  # it is written, and buffered for the socket
@@ -180,7 +180,8 @@ class Endpoint:
         self._since = self._since if under_way else time.monotonic()
         self._under_way += 1
         try:
-            reply = await (over or self.transport).send(request.method, self._bytes.written(request), fresh=fresh)
+            sending = (over or self.transport).send(request.method, self._bytes.written(request), fresh=fresh)
+            reply = await (sending if self.until == math.inf else self._in_time(sending))
         except ServerFault as fault:
             if fault.fault is Fault.OVERSIZED:
                 self._largest = BODY_LIMIT
@@ -194,6 +195,15 @@ class Endpoint:
         self.held.add(reply)
         self.ensure_room()  # where many were asked before any was known to be large, some are let go
         return reply
+
+    async def _in_time(self, sending: Awaitable[Reply]) -> Reply:
+        """The reply, if it comes while the run may go on: a request begun just before would take it `timeout` further."""
+        try:
+            async with asyncio.timeout(self.until - time.monotonic()):
+                return await sending
+        except TimeoutError:  # the transport's own is a ServerFault
+            self.ensure_time()
+            raise
 
     def took(self, request: Request, reply: Reply) -> None:
         """Remember how long a good reply took, and which seeds were taken."""
