@@ -376,7 +376,7 @@ class Options:
     )
     drift: tuple[Path, ...] = _option(
         "--gym-drift FILE",
-        "write only the drift report: how rows and server describe each tool; .json, .md or .html (repeatable)",
+        "write a report of the drift alone: how rows and server describe each tool; .json, .md or .html (repeatable)",
         partial(read_report, suffixes=DRIFT_REPORTS),
         many=tuple,
         paths=True,

@@ -1,9 +1,14 @@
 """The gate as a user runs it: exit status, and what is said."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gym_conformance.checks.registry import CHECKS
+from gym_conformance.findings import Verdict
+from gym_conformance.options import Options
+from gym_conformance.plugin.summary import Tally, write_summary
 from tests.gate.conftest import Run
 
 ACCEPTED = """
@@ -34,7 +39,7 @@ def test_an_accepted_finding_does_not(run: Run, grumpy_url: str, baseline: Path,
     assert result.returncode == 0, result.stdout
     assert "accepted: verify-scores-rows, example.jsonl:3: the row is to be fixed" in result.stdout
     assert "1 accepted" in result.stdout
-    assert "No rule broken, judging by the 2 checks that ran." in result.stdout
+    assert "No rule broken but what is accepted, judging by the 2 checks that ran." in result.stdout
 
 
 def test_the_baseline_can_stand_in_the_ini_file(run: Run, repo: Path, grumpy_url: str, baseline: Path) -> None:
@@ -103,6 +108,31 @@ def test_the_first_baseline(run: Run, repo: Path, grumpy_url: str, workers: tupl
     new.write_text(new.read_text().replace('reason = ""', 'reason = "known"'))
     again = run("--gym-url", grumpy_url, *SCORING, "--gym-baseline", "new.toml")
     assert again.returncode == 0, again.stdout
+
+
+def test_a_baseline_of_nothing_says_so(run: Run, good_url: str) -> None:
+    result = run("--gym-url", good_url, *SCORING, "--gym-baseline-write", "new.toml")
+    assert result.returncode == 0
+    assert "new.toml was written without an entry: nothing fails the run." in result.stdout
+
+
+class _Lines(list[str]):
+    """What is written to a terminal."""
+
+    def write_line(self, line: str, **_: bool) -> None:
+        self.append(line)
+
+    def write_sep(self, sep: str, title: str) -> None:
+        self.append(f"{sep} {title}")
+
+
+def test_a_verdict_counts_what_is_accepted() -> None:
+    passes, fails = CHECKS[3:5]
+    accepted = replace(fails.finding(Verdict.FAIL), accepted="known")
+    tally = Tally(Options(), (passes, fails), found={passes.id: [passes.finding(Verdict.PASS)], fails.id: [accepted]})
+    lines = _Lines()
+    write_summary(lines, tally)
+    assert lines[-1] == "Fit to train on, with 1 accepted violation."
 
 
 def test_a_fault_of_ours_is_exit_status_3_and_no_baseline(run: Run, repo: Path, good_url: str) -> None:

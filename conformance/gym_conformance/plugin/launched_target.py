@@ -155,5 +155,5 @@ def launched_target(name: str, options: Options, peers: Mocks) -> Target:
 
     shown = relative(str(env.home), Path.cwd()) or "."
     given = env.application or shown
-    known = {"url": given} | ({"app": str(env.app)} if env.app else {})
+    known = {"url": env.name if given == "." else given} | ({"app": str(env.app)} if env.app else {})
     return Target(name, f"--gym-env {quote(given)}", options, serve, known, env, interpreter=interpreter)

@@ -188,7 +188,10 @@ def write_baseline_end(terminal: Any, tallies: Collection[Tally]) -> None:
             terminal.write_line(f"stale: {stale}", red=True)
     new = next(iter(tallies)).options.baseline_write
     if new and new.exists() and not any(tally.own_fault for tally in tallies):
-        terminal.write_line(f"{new} was written; fill in each reason, then give it as --gym-baseline.")
+        if any(tally.breaking for tally in tallies):
+            terminal.write_line(f"{new} was written; fill in each reason, then give it as --gym-baseline.")
+        else:
+            terminal.write_line(f"{new} was written without an entry: nothing fails the run.")
 
 
 def write_changes(terminal: Any, changes: Changes, server: str = "") -> None:
@@ -238,17 +241,18 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
         return _what_to_mend(list(fatal.values())[::-1]), "red"
     if tally.stale:
         return "The baseline is stale: fix its entries.", "red"
+    accepted = len({finding.check for finding in findings if finding.red and finding.accepted})
     if len(tally.found) < len(tally.checks):
-        return f"No rule broken, judging by the {len(tally.found)} checks that ran.", "green"
+        but = " but what is accepted" if accepted else ""
+        return f"No rule broken{but}, judging by the {len(tally.found)} checks that ran.", "green"
     if not any(map(about_training, findings)):
         return "Nothing to judge here.", "yellow"
     warned = len({finding.check for finding in findings if finding.red and not finding.accepted})
     cautious = len(dict(cautions_of(findings)))
-    counts = [
-        f"{count} {word}{'s'[: count - 1]}" for count, word in ((warned, "warning"), (cautious, "caution")) if count
-    ]
-    said = "Fit to train on" + (f", with {' and '.join(counts)}." if counts else ".")
-    return said, "yellow" if cautious else "green"
+    counted = {"accepted violation": accepted, "warning": warned, "caution": cautious}
+    *most, last = [f"{count} {word}{'s'[: count - 1]}" for word, count in counted.items() if count] or [""]
+    said = " and ".join([", ".join(most), last]) if most else last
+    return f"Fit to train on{f', with {said}' if said else ''}.", "yellow" if cautious else "green"
 
 
 def _what_to_mend(fatal: list[Finding]) -> str:
