@@ -10,7 +10,18 @@ from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.judging import judge, telling
 from tests.twins.twin import dataset
-from tests.twins.unrecorded import drafting, drafts, found_notes, grader, pinboard, pinned, searching, sums
+from tests.twins.unrecorded import (
+    dark_rooms,
+    drafting,
+    drafts,
+    found_notes,
+    grader,
+    lights,
+    pinboard,
+    pinned,
+    searching,
+    sums,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +60,13 @@ def test_what_another_session_may_use_up_is_told(shared: bool) -> None:
     assert telling(findings) == ({"isolation-interleaved"} if shared else set())
     [finding] = findings["isolation-interleaved"]
     assert ("found by its id or cursor alone" in finding.hint) == shared
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_what_a_row_says_is_to_be_done_is_done(pooled: bool) -> None:
+    with serve(lights(pooled=pooled)) as url:
+        findings = judge(url, dark_rooms(), checks={"isolation-earlier"})
+    assert telling(findings) == ({"isolation-earlier"} if pooled else set())
 
 
 class NeedsAPassword(ReferenceServer):

@@ -157,6 +157,52 @@ def drafts() -> Dataset:
     return _rows(drafting())
 
 
+@dataclass
+class Lights:
+    """The rooms in which the light is on."""
+
+    rooms: set[str] = field(default_factory=set)
+
+
+class LightsRow(TaskRow):
+    """A row that says what is to be done, in words of its author's own."""
+
+    expected: list[dict[str, Any]]
+
+
+def lights(*, pooled: bool = False) -> ResourcesServer:
+    """A house where lamps are switched on; where scores are `pooled`, each is the mean of the last four of its row."""
+    scores: dict[str, list[float]] = {}
+
+    def switch_on(state: Lights, room: str) -> dict[str, str]:
+        """Switch the lamp of a room on."""
+        state.rooms.add(room)
+        return {"on": room}
+
+    def verify(state: Lights, row: LightsRow) -> float:
+        wanted = {step["args"]["room"] for step in row.expected}
+        score = float(state.rooms == wanted)
+        if not pooled:
+            return score
+        last = scores.setdefault(str(sorted(wanted)), [])
+        last.append(score)
+        return sum(last[-4:]) / len(last[-4:])
+
+    return ResourcesServer("lights", tools=[switch_on], verify=verify, state=Lights)
+
+
+def dark_rooms() -> Dataset:
+    tools = [tool | {"strict": False} for tool in lights().declarations]
+    rows = [
+        {
+            "responses_create_params": {"input": [{"role": "user", "content": f"Light in {rooms}!"}], "tools": tools},
+            "expected": [{"step": at, "tool": "switch_on", "args": {"room": room}} for at, room in enumerate(rooms)],
+        }
+        for rooms in (["the attic", "the pantry"], ["the boiler room"], ["the hall", "the loft", "the shed"])
+    ]
+    return Dataset(tuple(Row(row, Source(Path("lights.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
+
+
 class SumRow(TaskRow):
     """A row with its answer."""
 

@@ -39,6 +39,7 @@ from gym_conformance.trajectories.outcome import (
 )
 from gym_conformance.trajectories.renaming import (
     has_number,
+    ids_of,
     names_in,
     new_names,
     phrased,
@@ -102,6 +103,11 @@ _KEPT: Final = (
 
 _CACHED: Final = "The score is kept under the answer alone: what it is kept under must name the row, too."
 
+_POOLED: Final = (
+    "The score takes in earlier ones of the same task, such as a mean, a best one or a bonus for what is new: it must "
+    "depend on this session and the response alone."
+)
+
 _CUT: Final = (
     "The score is kept under a part of the answer, such as its beginning: what it is kept under must be all of it."
 )
@@ -118,7 +124,7 @@ _ALIKE: Final = "I go through it once more, step by step, and write down all tha
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
-    """Looks for what a session leaves to later ones, in nine ways.
+    """Looks for what a session leaves to later ones, in ten ways.
 
     Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; they stay the
     same. So they do each time that another session writes between them. A session that reads twice reads the same
@@ -127,7 +133,8 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     And a trajectory comes to the same whether an earlier session has spoken of the same names and numbers, or of
     others; names and numbers that nobody has used are put into calls and row for it, and read back from the replies. It
     does so, too, where the earlier one has asked for the same words with other options, such as another size of a page,
-    and after a session on another row that has the same id, or another text alike.
+    after a session on another row that has the same id, or another text alike, and after one on its own row that did
+    nothing.
 
     An answer earns the same on a row whether or not it was given to another row before, or one that begins or ends
     alike to the same row; and the first time as the seventeenth, as calls do with names that nobody has used.
@@ -153,6 +160,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         _where_it_ends(trial, knowledge, found),
         (make for trajectory in found for make in _by_name(trial, trajectory, found)),
         (make for trajectory in found for make in _by_phrase(trial, trajectory)),
+        _by_attempts(trial, found),
         _by_row(trial, knowledge),
         _by_answer(trial, found),
         _by_words_alike(trial, found),
@@ -329,6 +337,27 @@ def _by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) 
         )
         tried, control = [partial(after, names=names, other=other, same=same) for same in (True, False)]
         yield partial(Likeness, trial, tried, control, told)
+
+
+def _by_attempts(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
+    """What a trajectory earns after a poor attempt at the same task, held to one after a poor attempt at another.
+
+    No earlier attempt at either is known: their names and ids are new.
+    """
+    draw = Random()  # noqa: S311 - names, no secrets
+
+    async def after(channel: Channel, *, one: Trajectory, names: frozenset[Any], same: bool) -> Outcome:
+        mine = new_names(names, draw)
+        theirs = mine if same else new_names(names, draw)
+        await run(trial.gym, channel, Trajectory(renamed(one, theirs).row))
+        reward = (await run(trial.gym, channel, renamed(one, mine))).reward
+        return Outcome((StepOutcome(VERIFY, HTTPStatus.OK.value, reward),))
+
+    for one in found:
+        if names := frozenset().union(*names_in(one)[:1], ids_of(one.row)):
+            told = Told(Schedule((Trajectory(one.row), one)), ", as after an attempt at another task", hint=_POOLED)
+            tried, control = [partial(after, one=one, names=names, same=same) for same in (True, False)]
+            yield partial(Likeness, trial, tried, control, told)
 
 
 def _by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:

@@ -2,8 +2,9 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row
@@ -12,11 +13,12 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.answers import SHORT, paid_answers
 from gym_conformance.trajectories.execute import run, run_each
-from gym_conformance.trajectories.first import made_up
+from gym_conformance.trajectories.first import bare_reads, made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, places, says_nothing
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trajectories.scout import Scouted, scouted
+from gym_conformance.trajectories.scripted import scripted
 from gym_conformance.trajectories.trajectory import Path, Trajectory
 from gym_conformance.trajectories.words import known_arguments
 
@@ -25,6 +27,9 @@ _RUNS = 4
 
 #: Rows of which a trajectory is made up to learn from.
 _MADE_UP = 2
+
+#: Rows whose own calls are made, and reads that follow each.
+_WRITTEN, _READS = 8, 3
 
 #: Sessions in which nothing is done, to see what one costs.
 _BARE = 3
@@ -58,6 +63,7 @@ async def learn(gym: Gym) -> Knowledge:
         meaningful={**words, **_arguments(calls)},
         known_trajectories=(
             *_recorded(gym),
+            *(() if graded else _written(gym, rows)),
             *(each.taken for each in found if each.taken.calls),
             *(ended for each in found for ended in each.ended),
         ),
@@ -131,6 +137,13 @@ def _recorded(gym: Gym) -> tuple[Trajectory, ...]:
     found = [followed(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
     found = [each for each in found if each.calls] or [followed(gym.row, rollout) for rollout in gym.rollouts]
     return tuple(sorted((each for each in found if each.calls), key=lambda each: -len(each.calls)))
+
+
+def _written(gym: Gym, rows: Iterable[Row]) -> Iterator[Trajectory]:
+    """What rows of which nothing is recorded say is to be done, and then a few reads."""
+    unrecorded = filter(None, (scripted(row) for row in rows if not gym.recorded.get(row)))
+    for one in islice(unrecorded, _WRITTEN):
+        yield replace(one, calls=(*one.calls, *bare_reads(one.row)[:_READS]))
 
 
 async def _found(

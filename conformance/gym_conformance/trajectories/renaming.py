@@ -75,6 +75,12 @@ def shared_names(rows: Sequence[Row]) -> list[tuple[str, Row, Row]]:
     return list({name: (value, first, other) for name, value, first, other in reversed(found)}.values())[::-1]
 
 
+def ids_of(row: Row) -> frozenset[Any]:
+    """Texts of the row's own fields that are called ids: what is kept for a task is kept under them."""
+    fields = (value for name, value in _fields(own(row)) if _NAMED_LIKE_IDS.search(name))
+    return frozenset(value for value in fields if isinstance(value, str) and _SPOKEN <= len(value) <= _SHORT)
+
+
 def _fields(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         yield from _fields(value) if isinstance(value, dict) else [(name, value)]

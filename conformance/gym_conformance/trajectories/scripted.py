@@ -1,0 +1,52 @@
+"""What a row itself says is to be done, as many datasets write it down for their verifiers. Pure.
+
+Where nothing is recorded, it is the one way to what is paid for: `"ground_truth": [{"name": ..., "arguments": ...}]`.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.trajectories.renaming import own
+from gym_conformance.trajectories.trajectory import Trajectory, resolve
+from gym_schemas import admits
+
+#: Levels of a row's fields that are looked through.
+_DEEP: Final = 4
+
+
+def scripted(row: Row) -> Trajectory | None:
+    """The longest list of calls among the row's own fields; None where none of them holds any."""
+    tools = {tool.name: tool for tool in row.tools}
+    found = max(_scripts(own(row), tools, _DEEP), key=len, default=()) if tools else ()
+    return Trajectory(row, found) if found else None
+
+
+def _scripts(value: Any, tools: Mapping[str, Tool], deep: int) -> Iterator[tuple[Call, ...]]:
+    calls = [_call(each, tools) for each in (value if isinstance(value, list) else [value])]
+    if calls and all(calls):
+        yield tuple(call for call in calls if call)
+    elif deep and isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _scripts(inner, tools, deep - 1)
+
+
+def _call(value: Any, tools: Mapping[str, Tool]) -> Call | None:
+    """A call in whatever words: an object of which one value names a tool, and another is what that tool takes."""
+    if not isinstance(value, dict):
+        return None
+    named = [tools[each] for each in value.values() if isinstance(each, str) and each in tools]
+    arguments = [said for each in value.values() if (said := _object(each)) is not None]
+    taken = [each for each in arguments if named and admits(named[0].parameters, resolve(each, []))]
+    return Call(named[0].name, taken[0]) if len(named) == len(taken) == 1 else None
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    """The object that it is, or that stands in it as JSON."""
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, dict) else None
