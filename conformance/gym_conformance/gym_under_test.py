@@ -17,7 +17,7 @@ from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, To
 from gym_conformance.contract.endpoints import AUTO, LIVENESS, OPENAPI, RESPONSES, RUN, SEED_SESSION
 from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
 from gym_conformance.contract.openapi_documents import DOCUMENTS, below, linked, read_document
-from gym_conformance.contract.statuses import UNKNOWN_CLIENT, UNROUTED
+from gym_conformance.contract.statuses import UNKNOWN_CLIENT, UNROUTED, is_success
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import ServedTool, catch_all, served_tools
@@ -274,7 +274,7 @@ async def _read_api(endpoint: Endpoint) -> Api:
 
 async def _document(endpoint: Endpoint, path: str) -> Mapping[str, Any] | None:
     reply = await _get(endpoint, path)
-    return read_document(reply.text) if reply is not None and reply.status == HTTPStatus.OK else None
+    return read_document(reply.text) if reply is not None and is_success(reply.status) else None
 
 
 async def _get(endpoint: Endpoint, path: str) -> Reply | None:

@@ -150,6 +150,28 @@ class HasOnlySoManyMoves(RefusedMovesCost):
     _COSTS, _MOST = 0.0, 12
 
 
+class WantsASessionFirst(WithoutDocument):
+    """One route for every tool, and for /aggregate_metrics too, says first that there is no session."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        del self.handlers["POST", "/aggregate_metrics"]
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        if reply.status == 404 and request.method == "POST" and not request.headers.get("cookie"):
+            return HttpReply.json({"error": "no session: seed one first"}, 400)
+        return reply
+
+
+class Creates(ReferenceServer):
+    """Whatever is posted and taken is answered 201."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        return replace(reply, status=201) if request.method == "POST" and reply.status == 200 else reply
+
+
 class EndsOnUnknown(CatchAll):
     """An unknown tool ends the episode, by design; it is answered with 200, as nemo-gym 0.7.0's conversations are."""
 
@@ -271,6 +293,8 @@ TWINS: tuple[Twin, ...] = (
     twin("a tool answers 422 for reasons of its own", "", Answers422Itself, data=unrecorded()),
     twin("catch-all", "", CatchAll),
     twin("a catch-all for metrics, too", "", CatchesMetrics),
+    twin("no session comes before no tool", "", WantsASessionFirst),
+    twin("all that is well is created", "", Creates),
     twin("an unknown tool ends the episode", "", EndsOnUnknown),
     twin("refused calls are counted", "", RefusedMovesCount, data=unrecorded()),
     twin("refused calls cost a part of the reward", "", RefusedMovesCost),

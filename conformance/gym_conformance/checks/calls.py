@@ -14,7 +14,7 @@ from typing import Any, Final
 from gym_conformance.checks.moves import counted
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
-from gym_conformance.contract.statuses import is_crash, is_error
+from gym_conformance.contract.statuses import is_crash, is_error, is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.drift.lax import said
 from gym_conformance.session.channel import Channel
@@ -105,7 +105,7 @@ async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome)
             expect_summed(exchange.reply.said)
     if is_crash(verify.status):
         said = f"status {verify.status}"
-    elif verify.status == HTTPStatus.OK and not is_number(verify.body):
+    elif is_success(verify.status) and not is_number(verify.body):
         said = f"reward: {verify.body!r}"
     else:
         return

@@ -5,7 +5,6 @@ NeMo RL read the token fields from it, Verifiers pops `response` and `responses_
 """
 
 import json
-from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.contract.endpoints import TOKEN_FIELDS, VERIFY
@@ -17,6 +16,7 @@ from gym_conformance.contract.policy_output import (
     response,
     with_tokens,
 )
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.contracts import JSON_HEADERS
 from gym_conformance.session.exchange import Request, reply_of
 from gym_conformance.session.server_fault import ServerFault
@@ -74,7 +74,7 @@ async def _expect_whole_reply(trial: Trial) -> None:
     trial.channel.exchanges.clear()
     session = await trial.open()
     reply = await trial.verify(session, response([message(_WORDS)]))
-    if reply.status == HTTPStatus.OK and not reply.is_json:
+    if is_success(reply.status) and not reply.is_json:
         raise Violation(
             f"a reply in JSON to a message with {_WORDS!r} in it, as to one in ASCII",
             f"no JSON; it ends with {reply.text[-_END:]!r}",
@@ -94,7 +94,7 @@ async def _expect_whole_characters(trial: Trial) -> None:
         reply = reply_of(await session.send(Request("POST", VERIFY, text.encode(errors="replace"), JSON_HEADERS)))
     except ServerFault:
         return  # verify-degenerate tells what long texts do
-    verdict = reply.json() if reply.status == HTTPStatus.OK and reply.is_json else None
+    verdict = reply.json() if is_success(reply.status) and reply.is_json else None
     echoed = json.dumps(verdict, ensure_ascii=False)
     if verdict is not None and _LONG_TEXT not in echoed and _REPLACEMENT in echoed:
         raise Violation(

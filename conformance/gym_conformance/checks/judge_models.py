@@ -6,11 +6,11 @@ from 0.5.0 on a failed judge may be reported as 200 with `_ng_failure_class`.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_masked
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.exchange import Reply
@@ -55,11 +55,7 @@ async def judge_answers(trial: Trial, saying: Saying) -> None:
         "The scorer assumes what the judge model's answer looks like.",
     )
     expect_reported(reply, "verify does not report what its judge model did.")
-    if (
-        saying is Saying.FAILURE
-        and reply.status == HTTPStatus.OK
-        and not is_masked(reply.json() if reply.is_json else None)
-    ):
+    if saying is Saying.FAILURE and is_success(reply.status) and not is_masked(reply.json() if reply.is_json else None):
         await _expect_told_apart(trial, _reward(reply))
 
 

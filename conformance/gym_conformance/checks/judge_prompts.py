@@ -7,7 +7,6 @@ needed to see what one would be asked, nor what the server makes of an answer th
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from http import HTTPStatus
 from itertools import islice
 from secrets import token_hex
 from typing import Final
@@ -24,6 +23,7 @@ from gym_conformance.calibration.prompt_places import (
 from gym_conformance.checks.judge_models import answering, judge_models_of
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
@@ -56,7 +56,7 @@ async def _judged(trial: Trial, row: Row, said: str, saying: Saying | str = Sayi
         reply = reply_of(await session.verify(response([message(said)])))
         parts = tuple(part for body in model.prompts for part in parts_of(body))
     await session.close()
-    body = reply.json() if reply.status == HTTPStatus.OK and reply.is_json else None
+    body = reply.json() if is_success(reply.status) and reply.is_json else None
     reward = body.get("reward") if isinstance(body, dict) else None
     return Judgement(parts, reward if is_number(reward) else None, tuple(channel.exchanges))
 

@@ -9,7 +9,7 @@ from gym_conformance.checks.tools import wrong_arguments
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING, response
-from gym_conformance.contract.statuses import is_error
+from gym_conformance.contract.statuses import is_error, is_success
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.session.channel import Channel
@@ -50,7 +50,7 @@ async def scored(session: Session, row: Row, gym: Gym) -> StepOutcome:
     recorded = gym.recorded.get(row, ())
     given = response(recorded[0].output) if recorded else DO_NOTHING.response
     reply = reply_of(await session.verify(given))
-    verdict = reply.json() if reply.status == HTTPStatus.OK and reply.is_json else None
+    verdict = reply.json() if is_success(reply.status) and reply.is_json else None
     return StepOutcome("/verify", reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
 
 
@@ -147,7 +147,7 @@ async def mcp_recorded(trial: Trial, row: Any) -> None:
     if not {call.name for call in calls} <= await shown_to(trial, row):
         raise NotApplicable("it calls tools that its session is not shown")
     now = await play(trial, row, calls)
-    if now.steps[-1].status != HTTPStatus.OK or not isinstance(rollout.reward, int | float):
+    if not is_success(now.steps[-1].status) or not isinstance(rollout.reward, int | float):
         raise NotApplicable("its reward cannot be compared: it is not scored")
     for _again in range(_RUNS if now.reward != rollout.reward else 0):
         if (await play(trial, row, calls)).reward != now.reward:

@@ -5,12 +5,11 @@ session, in 0.7.0 always.
 """
 
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.checks.mcp_calls import by_mcp, play, scored
 from gym_conformance.contract.dataset_rows import Call
-from gym_conformance.contract.statuses import is_refusal
+from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.mcp.carrier import NotSpoken
@@ -43,7 +42,7 @@ async def _call(trial: Trial, opened: Opened, call: Call, headers: Headers) -> M
 
 
 def _expect_some_taken(outcome: Outcome) -> None:
-    if all(step.status != HTTPStatus.OK for step in outcome.steps[:-1]):
+    if all(not is_success(step.status) for step in outcome.steps[:-1]):
         raise Untestable("a call that is taken over MCP: those that are known are all answered with an error")
 
 
@@ -140,7 +139,7 @@ async def mcp_token_forged(trial: Trial, forgery: str) -> None:
     _expect_some_taken(known)
     opened = await open_session(trial, row)
     forged = _forged(opened, forgery)
-    good = {call.name: call for call, step in zip(calls, known.steps, strict=False) if step.status == HTTPStatus.OK}
+    good = {call.name: call for call, step in zip(calls, known.steps, strict=False) if is_success(step.status)}
     for call in good.values():
         result = await _call(trial, opened, call, forged)
         if result.is_error:

@@ -10,6 +10,7 @@ from typing import Any
 from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX, TASK_INDEX
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import DO_NOTHING
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
@@ -18,14 +19,14 @@ from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trials.check import Level, check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.trials.trial import Trial, expect_object, expect_status
+from gym_conformance.trials.trial import Trial, expect_object, expect_success
 
 
 async def _aggregate(trial: Trial, verdicts: list[dict[str, Any]]) -> Reply:
     body = {"verify_responses": verdicts}
     reply = await trial.send(post(AGGREGATE_METRICS, body))
     unknown = reply.status == HTTPStatus.NOT_FOUND
-    if trial.gym.kind is ServerKind.CATCH_ALL:
+    if trial.gym.kind is ServerKind.CATCH_ALL or not is_success(reply.status):
         stranger = reply_of(await Channel(trial.gym.endpoint).send(post(f"/{NO_SUCH_TOOL}", body)))
         unknown = alike(Answer(reply, (AGGREGATE_METRICS[1:],)), Answer(stranger, (NO_SUCH_TOOL,)))
     if unknown:
@@ -54,7 +55,7 @@ async def metrics_shape(trial: Trial, _: object) -> None:
     """
     reply = await _aggregate(trial, await _verdicts(trial))
     hint = "compute_metrics() or get_key_metrics() fails on verify's own replies."
-    expect_status(reply, [HTTPStatus.OK], hint)
+    expect_success(reply, hint)
     body = expect_object(reply, hint)
     groups = body.get("group_level_metrics", [])
     if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
@@ -78,7 +79,7 @@ async def metrics_empty(trial: Trial, _: object) -> None:
     """
     reply = await _aggregate(trial, [])
     hint = "compute_metrics() divides by the number of replies, or reads the first one."
-    expect_status(reply, [HTTPStatus.OK], hint)
+    expect_success(reply, hint)
     expect_object(reply, hint)
 
 
@@ -98,7 +99,7 @@ async def metrics_order(trial: Trial, _: object) -> None:
     """
     verdicts = [verdict | {"reward": float(at % 3)} for at, verdict in enumerate(await _verdicts(trial))]
     replies = [await _aggregate(trial, order) for order in (verdicts, [verdicts[at] for at in (2, 0, 3, 1)])]
-    if any(reply.status != HTTPStatus.OK or not reply.is_json for reply in replies):
+    if any(not is_success(reply.status) or not reply.is_json for reply in replies):
         raise NotApplicable("it does not aggregate them; see metrics-shape")
     in_turn, mixed = (_numbers(reply.json()) for reply in replies)
     if in_turn != mixed:

@@ -8,7 +8,6 @@ worker that owned it is gone (`server_runtime.request_handling.session_routing`)
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final
 
 from gym_conformance.contract.endpoints import VERIFY
@@ -136,7 +135,7 @@ def _judge(each: _Interrupted, difference: Difference, after: Sequence[Outcome])
     step = after[0].steps[int(difference.place[0])]
     verified = _verified(each.channels[0])
     if step.name == VERIFY:
-        wrong = is_crash(step.status) or (verified.status == HTTPStatus.OK and not is_masked(verified.said))
+        wrong = is_crash(step.status) or (is_success(verified.status) and not is_masked(verified.said))
     else:
         ended = is_refusal(verified.status) or is_masked(verified.said)
         wrong = is_crash(step.status) or (is_success(step.status) and not ended and _in_its_form(difference))

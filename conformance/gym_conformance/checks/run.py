@@ -7,7 +7,6 @@ nemo_gym/rollout_collection.py (0.7.0).
 import asyncio
 import math
 from collections.abc import Iterable
-from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Row
@@ -24,7 +23,7 @@ from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import Level, Need, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import ENVIRONMENT, each_row
-from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_status
+from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success
 
 #: Rows that are played at the same time, and how often each; and how often each alone, to see what varies by itself.
 _ROWS, _TIMES, _ALONE = 3, 3, 4
@@ -73,7 +72,7 @@ def expect_answer(gym: Gym, found: Played) -> None:
         Violation: it has another.
     """
     hint = "run() raises, or a server that it called did; raise HandledEpisodeError instead."
-    expect_status(found.reply, [HTTPStatus.OK], hint)
+    expect_success(found.reply, hint)
     said = expect_object(found.reply, "run() returns the response model.")
     if not gym.api.episodes:
         return
@@ -298,7 +297,7 @@ async def run_aggregates(trial: Trial, _: object) -> None:
     ]
     reply = await trial.send(post(AGGREGATE_METRICS, {"verify_responses": stripped}))
     hint = "aggregate_metrics() assumes a field that these results do not have, or forwards to a server that does."
-    expect_status(reply, [HTTPStatus.OK], hint)
+    expect_success(reply, hint)
     body = expect_object(reply, hint)
     groups = body.get("group_level_metrics", [])
     objects = all(isinstance(body.get(key, {}), dict) for key in ("agent_metrics", "key_metrics"))

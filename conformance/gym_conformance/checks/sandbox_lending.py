@@ -1,10 +1,10 @@
 """Sandboxes that a server lends to whoever plays the episode, one for each session."""
 
 import json
-from http import HTTPStatus
 from typing import Final
 
 from gym_conformance.contract.endpoints import SANDBOX_ACCESS
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.trials.check import Level, Need, check
@@ -39,7 +39,7 @@ async def isolation_sandbox(trial: Trial, _: object) -> None:
     ask = post(SANDBOX_ACCESS, {})
     lent = [_lent(reply_of(await (await trial.open()).send(ask))) for _session in range(2)]
     stranger = await trial.send(ask)
-    if stranger.status == HTTPStatus.OK:
+    if is_success(stranger.status):
         lent.append(_lent(stranger))
     if len(set(lent)) < len(lent):
         hint = "Keep sandboxes by the session's id, and lend none to a request without a session."
@@ -53,7 +53,7 @@ def _lent(reply: Reply) -> str:
         NotApplicable: none.
         Violation: it does not say.
     """
-    if reply.status != HTTPStatus.OK:
+    if not is_success(reply.status):
         raise NotApplicable(f"no sandbox is lent: {describe(reply)}")
     connection = reply.said.get("connection") if isinstance(reply.said, dict) else None
     if not isinstance(connection, dict) or not isinstance(connection.get(_DESCRIPTOR), dict):

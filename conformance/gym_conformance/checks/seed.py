@@ -4,8 +4,6 @@ Source: `SimpleResourcesServer.seed_session` in nemo_gym/base_resources_server.p
 responses_api_agents/simple_agent/app.py, 0.4.0; what Verifiers does with the reply, as published in 0.3.0 and 0.4.0.
 """
 
-from http import HTTPStatus
-
 import httpx
 
 from gym_conformance.contract.dataset_rows import Row
@@ -25,7 +23,7 @@ from gym_conformance.trials.trial import (
     describe,
     expect_no_crash,
     expect_object,
-    expect_status,
+    expect_success,
     refuse_made_up,
 )
 
@@ -49,7 +47,7 @@ async def seed_accepts_rows(trial: Trial, row: Row) -> None:
     likely = "seed_session's request model does not match the dataset, or its setup code fails on this row."
     if reply.status in UNKNOWN_CLIENT:
         likely = "It wants credentials: --gym-header sends them, but NeMo Gym's own clients send none."
-    expect_status(reply, [HTTPStatus.OK], likely)
+    expect_success(reply, likely)
 
 
 @check(
@@ -93,7 +91,7 @@ async def seed_replies_object(trial: Trial, _: object) -> None:
     session = trial.session()
     reply = reply_of(await session.seed())
     refuse_made_up(trial.gym.row, reply)
-    expect_status(reply, [HTTPStatus.OK], "See seed-accepts-rows.")
+    expect_success(reply, "See seed-accepts-rows.")
     expect_object(reply, "seed_session returns None: return BaseSeedSessionResponse().")
 
 
@@ -209,9 +207,8 @@ async def seed_repeat_harmless(trial: Trial, _: object) -> None:
     session = await trial.open(habit=CookieHabit.KEEPING)
     for _again in range(2):
         exchange = await session.seed()
-        expect_status(
+        expect_success(
             reply_of(exchange),
-            [HTTPStatus.OK],
             "seed_session fails if the session already exists: use setdefault, or replace the state.",
         )
         if exchange.received.session_id not in (None, session.id):

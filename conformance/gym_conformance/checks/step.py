@@ -6,13 +6,12 @@ responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from http import HTTPStatus
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, response
-from gym_conformance.contract.statuses import is_refusal
+from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
@@ -24,7 +23,7 @@ from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import Level, check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_degenerate_output, each_row
-from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_status
+from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success
 
 #: Steps of one episode; the agent takes ten (`max_steps`).
 _STEPS = 8
@@ -58,7 +57,7 @@ def _actions(gym: Gym) -> Sequence[Action]:
 def _over(reply: Reply) -> bool:
     said = reply.said
     return (
-        reply.status != HTTPStatus.OK
+        not is_success(reply.status)
         or not isinstance(said, dict)
         or bool(said.get("terminated") or said.get("truncated"))
     )
@@ -68,7 +67,7 @@ async def _episode(session: SteppingSession, actions: Iterable[Action]) -> Outco
     """Reset, and step until the episode is over or the actions are."""
     reply = reply_of(await session.seed())
     steps = [StepOutcome.of_reply(RESET, reply)]
-    for action in actions if reply.status == HTTPStatus.OK else ():
+    for action in actions if is_success(reply.status) else ():
         reply = reply_of(await session.step(action))
         steps.append(StepOutcome.of_reply(STEP, reply))
         if _over(reply):
@@ -110,7 +109,7 @@ async def step_resets(trial: Trial, row: Row) -> None:
     """
     session = _session(trial, row)
     reply = reply_of(await session.seed())
-    expect_status(reply, [HTTPStatus.OK], "reset() assumes a field that this row does not have.")
+    expect_success(reply, "reset() assumes a field that this row does not have.")
     answered = expect_object(reply, "reset() returns (observation, info).")
     if not isinstance(answered.get("observation"), str | None) or not isinstance(answered.get("info", {}), dict):
         raise Violation("observation: text or null, info: an object", describe(reply), "reset() returns them swapped.")
@@ -120,7 +119,7 @@ async def step_resets(trial: Trial, row: Row) -> None:
 
 
 def _expect_step(reply: Reply) -> dict[str, Any]:
-    expect_status(reply, [HTTPStatus.OK], "step() assumes something about what the policy wrote.")
+    expect_success(reply, "step() assumes something about what the policy wrote.")
     answered = expect_object(reply, "step() returns (observation, reward, terminated, truncated, info).")
     reward = answered.get("reward", 0.0)
     if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
@@ -181,7 +180,7 @@ async def step_degenerate(trial: Trial, output: Degenerate) -> None:
     """
     reply = await _step_with(trial, output)
     expect_no_crash(reply, "step() assumes that there is a message, text, or arguments that parse.")
-    if reply.status == HTTPStatus.OK:
+    if is_success(reply.status):
         _expect_step(reply)
 
 
@@ -229,11 +228,7 @@ async def step_over(trial: Trial, _: object) -> None:
     again = reply_of(await session.step(actions[-1]))
     expect_no_crash(again, "step() looks up a session that the last step closed.", "a step after the last")
     said = again.said
-    if (
-        again.status == HTTPStatus.OK
-        and isinstance(said, dict)
-        and not (said.get("terminated") or said.get("truncated"))
-    ):
+    if is_success(again.status) and isinstance(said, dict) and not (said.get("terminated") or said.get("truncated")):
         hint = "The session is forgotten with its last step, and the next one starts from nothing; remember that it is over."
         raise Violation("terminated, or a refusal", describe(again), hint)
 

@@ -9,14 +9,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
 from typing import Final
 
 from gym_conformance.checks.isolation import expect_isolated
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.identity import SESSION_ID
-from gym_conformance.contract.statuses import is_error
+from gym_conformance.contract.statuses import is_error, is_success
 from gym_conformance.contract.verify_reply import is_masked
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
@@ -39,7 +38,7 @@ from gym_conformance.trials.trial import (
     describe,
     expect_no_crash,
     expect_object,
-    expect_status,
+    expect_success,
     refuse_made_up,
 )
 
@@ -79,7 +78,7 @@ async def _opens(trial: Trial) -> None:
     refuse_made_up(session.row, reply)
     said = reply.said
     if (
-        reply.status != HTTPStatus.OK
+        not is_success(reply.status)
         or not isinstance(said, dict)
         or said.get(SESSION_ID) != session.id
         or not session.cookies
@@ -98,7 +97,7 @@ async def _opened(trial: Trial) -> TypedSession:
         Violation: this seed is refused, though others were not.
     """
     session = _typed_session(trial)
-    expect_status(reply_of(await session.seed()), [HTTPStatus.OK], "The typed seed is not taken each time.")
+    expect_success(reply_of(await session.seed()), "The typed seed is not taken each time.")
     return session
 
 
@@ -111,7 +110,7 @@ def _under_typed(trial: Trial) -> Trial:
 
 def _expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
     """Hold a reply to status 200 and the session's own id."""
-    expect_status(reply, [HTTPStatus.OK], hint)
+    expect_success(reply, hint)
     answered = expect_object(reply, hint).get(SESSION_ID)
     if answered != session.id:
         raise Violation(f"{SESSION_ID} {session.id!r}, as it was sent", f"{answered!r}", hint)
@@ -302,7 +301,7 @@ async def typed_seed_race(trial: Trial, _: object) -> None:
             _expect_id(reply_of(exchange), one, hint)
         mine = _typed_session(trial)
         both = await asyncio.gather(mine.seed(), mine.again(rollout_id=_ANOTHER).seed())
-        taken = [reply_of(exchange).status for exchange in both].count(HTTPStatus.OK)
+        taken = sum(is_success(reply_of(exchange).status) for exchange in both)
         if binds and taken != 1:
             raise Violation("one of two episodes' seeds taken", f"{taken} of them", hint)
 
@@ -326,7 +325,7 @@ async def typed_seed_strict(trial: Trial, _: object) -> None:
     hint = 'Let the request model forbid unknown fields: model_config = ConfigDict(extra="forbid").'
     expect_no_crash(reply, hint)
     said = reply.said
-    if reply.status == HTTPStatus.OK and isinstance(said, dict) and said.get(SESSION_ID) == session.id:
+    if is_success(reply.status) and isinstance(said, dict) and said.get(SESSION_ID) == session.id:
         raise Violation("status 422, or a reply without an id", describe(reply), hint)
 
 
@@ -475,7 +474,7 @@ async def typed_close_final(trial: Trial, _: object) -> None:
     never = _typed_session(trial)
     for session in (closed.session, never):
         closing = await session.close()
-        if closing is None or reply_of(closing).status != HTTPStatus.OK or not isinstance(session, TypedSession):
+        if closing is None or not is_success(reply_of(closing).status) or not isinstance(session, TypedSession):
             continue  # for typed-close to find
         late = session.again()  # a retry whose first reply was lost has no cookie
         reply = reply_of(await late.seed())

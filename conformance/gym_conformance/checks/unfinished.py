@@ -2,12 +2,12 @@
 
 import re
 from functools import partial
-from http import HTTPStatus
 from itertools import chain, zip_longest
 from typing import Final
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import UNFINISHED, message, response
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.exchange import Reply
@@ -21,7 +21,7 @@ from gym_conformance.trials.in_form import expect_number
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.suspicions import Patience
-from gym_conformance.trials.trial import Trial, expect_status
+from gym_conformance.trials.trial import Trial, expect_success
 
 #: Seconds, answers that are tried whatever the clock says, and answers in all.
 _SECONDS: Final = 4.0
@@ -61,13 +61,13 @@ async def verify_unfinished(trial: Trial, _: object) -> None:
             outcome = await run(gym, Channel(gym.endpoint), Trajectory(row, answer=text))
         except (ServerFault, PathHangs):
             return False
-        return outcome.steps[-1].status == HTTPStatus.OK and is_number(outcome.reward)
+        return is_success(outcome.steps[-1].status) and is_number(outcome.reward)
 
     scored = await beside([partial(is_scored, row, text) for row, text in tried])
     for row, text in (each for each, fine in zip(tried, scored, strict=True) if not fine):
         if await is_scored(row, whole.get(row, PLAIN_ANSWER)):  # see verify-scores-rows
             reply = await _verified(trial, row, text)
-            expect_status(reply, [HTTPStatus.OK], _READS_ON)
+            expect_success(reply, _READS_ON)
             expect_number(reply)
     trial.note = f"{len(tried) - patience.left_out} of {len(tried)} answers"
 

@@ -26,6 +26,7 @@ from gym_conformance.contract.policy_output import (
     response,
 )
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import NotSent
@@ -48,7 +49,7 @@ from gym_conformance.trials.trial import (
     describe,
     expect_no_crash,
     expect_object,
-    expect_status,
+    expect_success,
     refuse_made_up,
 )
 
@@ -77,7 +78,7 @@ async def verify_scores_rows(trial: Trial, row: Row) -> None:
             continue  # recorded by an older version, with values that today's OpenAI types refuse
         if not _refused_by_type(reply):
             refuse_made_up(row, reply)
-        expect_status(reply, [HTTPStatus.OK], hint)
+        expect_success(reply, hint)
         expect_object(reply, "verify returns None, or its reply contains NaN, which is not JSON.")
 
 
@@ -123,13 +124,13 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     reply = await trial.verify(session, output.response)
     if not output.stock and _refused_by_type(reply):
         raise NotApplicable("NeMo Gym's own types refuse it; see verify-framework-types")
-    if output.row and reply.status != HTTPStatus.OK:
+    if output.row and not is_success(reply.status):
         said = message(trial.gym.recorded[output.row][0].last_text)
-        if (await trial.verify(await trial.open(output.row), response([said]))).status != HTTPStatus.OK:
+        if not is_success((await trial.verify(await trial.open(output.row), response([said]))).status):
             raise NotApplicable("its own answer is not scored either; see verify-scores-rows")
         trial.channel.exchanges[-2:] = []
     long = output.name.startswith((LONG_NUMBER, OPEN_BRACKETS))
-    expect_status(reply, [HTTPStatus.OK], _TOO_LONG if long else _UNEXPECTED)
+    expect_success(reply, _TOO_LONG if long else _UNEXPECTED)
     try:
         expect_number(reply)
     except Violation:
@@ -183,7 +184,7 @@ async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> 
     before = len(trial.channel.exchanges)
     session = await trial.open(row)
     reply = await trial.verify(session, response([*calls, message("Done.")]))
-    if reply.status != HTTPStatus.OK:
+    if not is_success(reply.status):
         return reply
     for exchange in trial.channel.exchanges[before:]:
         trial.channel.forget(exchange)
@@ -232,13 +233,12 @@ async def verify_raw_surrogate(trial: Trial, _: object) -> None:
     """
     session = await trial.open()
     reply = await trial.verify(session, RAW_SURROGATE.response)
-    if reply.status != HTTPStatus.OK and not trial.met_framework:
+    if not is_success(reply.status) and not trial.met_framework:
         replaced = await trial.verify(await trial.open(), REPLACED_SURROGATE.response)
-        if replaced.status == HTTPStatus.OK:
+        if is_success(replaced.status):
             raise NotApplicable("the server's web framework cannot hold it; with U+FFFD in its place it is scored")
-    expect_status(
+    expect_success(
         reply,
-        [HTTPStatus.OK],
         "This comes from NeMo Gym's own echo, not from this environment: UTF-8 has no lone surrogates.",
     )
 
@@ -281,9 +281,9 @@ async def verify_reward_finite(trial: Trial, row: Row) -> None:
     for output in (plain, response([]), *_wrong_answers(trial.gym, row)):
         session = await trial.open(row)
         reply = await trial.verify(session, output)
-        if reply.status != HTTPStatus.OK and output is not plain:
+        if not is_success(reply.status) and output is not plain:
             continue  # see verify-degenerate
-        if reply.status != HTTPStatus.OK:
+        if not is_success(reply.status):
             raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows")
         expect_number(reply)
     for reply in await _partly_scored(trial, row):
@@ -299,7 +299,7 @@ async def _partly_scored(trial: Trial, row: Row) -> list[Reply]:
         except (ServerFault, NotSent):
             break  # a tool that does not answer is told by others
         replies.append(reply_of(next(one for one in reversed(trial.channel.exchanges) if one.request.path == VERIFY)))
-    return [reply for reply in replies if reply.status == HTTPStatus.OK]
+    return [reply for reply in replies if is_success(reply.status)]
 
 
 #: Rows whose recorded rollouts are held to their components; known trajectories whose calls are repeated up to so many.
@@ -341,7 +341,7 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
         rollout = TrajectoryRun(trial.gym, trial.channel, trajectory.chosen(numbers))
         await rollout.finish()
         reply = reply_of(rollout.exchanges[-1])
-        if reply.status == HTTPStatus.OK and reply.is_json and isinstance(reply.json(), dict):
+        if is_success(reply.status) and reply.is_json and isinstance(reply.json(), dict):
             with contextlib.suppress(Untestable):
                 _summed(reply.json())
 
@@ -349,7 +349,7 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
 async def _done_scored(trial: Trial, row: Row) -> list[dict[str, Any]]:
     """What verify answers to a recorded rollout of the row, and to parts of it."""
     played = await play(trial, row)
-    replies = [*([played] if played.status == HTTPStatus.OK else []), *await _partly_scored(trial, row)]
+    replies = [*([played] if is_success(played.status) else []), *await _partly_scored(trial, row)]
     return [reply.json() for reply in replies if reply.is_json and isinstance(reply.json(), dict)]
 
 

@@ -1,7 +1,6 @@
 """What a server can no longer do after some hundred sessions."""
 
-from http import HTTPStatus
-
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import NoMoreSessions
 from gym_conformance.session.exchange import Reply, reply_of
@@ -40,7 +39,7 @@ async def resources_seeds(trial: Trial, _: object) -> None:
                 raise
             raise _worn_out(trial, seeds.refused) from None
         refuse_made_up(trial.gym.row, reply)
-        refused = refused + 1 if reply.status != HTTPStatus.OK else 0
+        refused = refused + 1 if not is_success(reply.status) else 0
         if refused == _REFUSALS:
             if seeds.taken:
                 raise _worn_out(trial, reply)

@@ -6,13 +6,13 @@ from secrets import token_hex
 from typing import Any, Final
 
 from gym_conformance.contract.endpoints import CLOSE, CLOSE_CAPABILITY, SEED_SESSION, WEB_SESSION_ID
-from gym_conformance.contract.statuses import is_refusal
+from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.trials.check import Level, Need, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER
-from gym_conformance.trials.trial import Trial, describe, expect_status, refuse_made_up
+from gym_conformance.trials.trial import Trial, describe, expect_status, expect_success, refuse_made_up
 
 #: Seeds of one session at the same time.
 _AT_ONCE: Final = 3
@@ -52,7 +52,7 @@ class _WebSession:
         seeded = await self.seed()
         reply = reply_of(seeded)
         refuse_made_up(self._trial.gym.row, reply)
-        if reply.status != HTTPStatus.OK:
+        if not is_success(reply.status):
             raise Untestable(f"a web session: {SEED_SESSION} answers {describe(reply)} to a row with {WEB_SESSION_ID}")
         return seeded
 
@@ -87,9 +87,7 @@ async def web_seed(trial: Trial, _: object) -> None:
     first = await session.opened()
     seeds = [first, *await asyncio.gather(*(session.seed() for _ in range(_AT_ONCE)))]
     for seeded in seeds:
-        expect_status(
-            reply_of(seeded), [HTTPStatus.OK], "The same seed again is the one that was lost: answer as before."
-        )
+        expect_success(reply_of(seeded), "The same seed again is the one that was lost: answer as before.")
         if session.capability.encode() in reply_of(seeded).body:
             hint = "It is a secret; leave it out of replies, rows and logs."
             raise Violation("a reply without the capability to close the session", f"{CLOSE_CAPABILITY} in it", hint)

@@ -1,8 +1,7 @@
 """A server that has opened its last session: what fails from then on is no fault of what was tried."""
 
-from http import HTTPStatus
-
 from gym_conformance.contract.endpoints import SEED_SESSION
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.exchange import reply_of
@@ -15,9 +14,9 @@ class WornOut:
     def suspects(self, case: Case) -> bool:
         """Whether a seed was refused, where a row was taken on the untouched server."""
         look = case.bench.learned.first_look
-        taken = look is not None and any(runs[0].steps[0].status == HTTPStatus.OK for runs in look.before)
+        taken = look is not None and any(is_success(runs[0].steps[0].status) for runs in look.before)
         return taken and any(
-            one.request.path == SEED_SESSION and one.reply is not None and one.reply.status != HTTPStatus.OK
+            one.request.path == SEED_SESSION and one.reply is not None and not is_success(one.reply.status)
             for one in case.exchanges
         )
 
@@ -31,7 +30,7 @@ class WornOut:
             reply = reply_of(await gym.contract.session(Channel(gym.endpoint), rows[0]).seed())
         except (ServerFault, NotSent):
             return None
-        if reply.status == HTTPStatus.OK:
+        if is_success(reply.status):
             return None
         return Missing(
             f"a session: /seed_session has opened {gym.endpoint.seeds.taken}, and answers {reply.status} to a row that it took "

@@ -11,12 +11,11 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from http import HTTPStatus
 from itertools import count
 from typing import Any, Final
 
 from gym_conformance.contract.endpoints import ROLLOUT_INDEX, TASK_INDEX, VERIFY
-from gym_conformance.contract.statuses import is_refusal
+from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.session.exchange import Reply, Request
 
 #: So many rollouts of one prompt, so many seconds apart, are tried: the usual groups are of 4 to 16.
@@ -83,7 +82,7 @@ class Groups:
             try:
                 reply = await under_way[0]
                 await asyncio.wait(under_way[1:], timeout=_MOMENT)
-                if reply.status == HTTPStatus.OK:
+                if is_success(reply.status):
                     self._measured(rollout)
                 elif any(not one.done() for one in under_way) and (yardstick := self._yardsticks.get(_prompt(rollout))):
                     # in the place of the rollout, which was refused: the server would keep the others for another group
@@ -160,7 +159,7 @@ async def _wait_for_one(sent: "Iterable[asyncio.Future[Reply]]", seconds: float)
 
 def _scored(sent: "Iterable[asyncio.Future[Reply]]") -> int:
     return sum(
-        one.done() and not one.cancelled() and one.exception() is None and one.result().status == HTTPStatus.OK
+        one.done() and not one.cancelled() and one.exception() is None and is_success(one.result().status)
         for one in sent
     )
 

@@ -4,10 +4,10 @@ Source: `_run_examples_with_metadata` in nemo_gym/rollout_collection.py (0.7.0).
 """
 
 from dataclasses import dataclass
-from http import HTTPStatus
 
 from gym_conformance.contract.endpoints import RUN
 from gym_conformance.contract.episode import Ended, Episode
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
@@ -24,7 +24,7 @@ class Played:
     def ended(self) -> Ended | None:
         """How it ended; None where no status 200 with a JSON object says it."""
         said = self.reply.said
-        return self.episode.ended(said) if self.reply.status == HTTPStatus.OK and isinstance(said, dict) else None
+        return self.episode.ended(said) if is_success(self.reply.status) and isinstance(said, dict) else None
 
     @property
     def failed(self) -> str:

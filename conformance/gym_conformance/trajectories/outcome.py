@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY, tool_path
-from gym_conformance.contract.statuses import is_error
+from gym_conformance.contract.statuses import is_error, is_success
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.refusals import says_error
 from gym_schemas import differences as json_differences
@@ -47,7 +46,7 @@ class StepOutcome:
     @classmethod
     def of_verify(cls, reply: Reply) -> "StepOutcome":
         """What verify answered: of its body the reward alone, None where it gave none."""
-        verdict = reply.said if reply.status == HTTPStatus.OK else None
+        verdict = reply.said if is_success(reply.status) else None
         return cls(VERIFY, reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
 
 

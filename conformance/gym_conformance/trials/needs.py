@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from gym_conformance.contract.dataset_rows import Row, Tool
 from gym_conformance.contract.endpoints import REVERIFY_MODE
 from gym_conformance.contract.openapi import ServerKind, phrase
 from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs, with_long_number
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import NotSent, OutOfTime
 from gym_conformance.session.contracts import CookieHabit
@@ -63,7 +63,7 @@ async def _environment(trial: Trial) -> None:
 async def _resets(trial: Trial) -> None:
     """A server that resets no row at all has one finding, of step-resets, and not one for every check."""
     reply = reply_of(await SteppingSession(trial.channel, trial.gym.row, CookieHabit.REPLACING).seed())
-    if reply.status != HTTPStatus.OK:
+    if not is_success(reply.status):
         raise Untestable(f"an episode: /reset answers {reply.status}; see step-resets")
 
 
@@ -74,12 +74,12 @@ async def _score(trial: Trial) -> None:
     """
     reply = await trial.verify(await trial.open(), DO_NOTHING.response)
     refuse_made_up(trial.gym.row, reply)
-    if reply.status == HTTPStatus.OK and reply.is_json and isinstance(reply.json(), dict):
+    if is_success(reply.status) and reply.is_json and isinstance(reply.json(), dict):
         return
     for row in trial.gym.rows[:_SCORED]:
         if is_number((await run(trial.gym, trial.channel, writing(trial.gym, row))).reward):
             return
-    what = f"{reply.status}, without a JSON object," if reply.status == HTTPStatus.OK else str(reply.status)
+    what = f"{reply.status}, without a JSON object," if is_success(reply.status) else str(reply.status)
     raise Untestable(f"a score: /verify answers {what} to a plain message; see verify-scores-rows")
 
 
@@ -127,7 +127,7 @@ async def _typed(trial: Trial) -> None:
 async def reverify_mode(trial: Trial) -> Any:
     """What the server says of its verify; None where it does not say (nemo-gym before 0.5.0)."""
     reply = await trial.send(Request("GET", REVERIFY_MODE))
-    return reply.json() if reply.status == HTTPStatus.OK and reply.is_json else None
+    return reply.json() if is_success(reply.status) and reply.is_json else None
 
 
 async def _stateless(trial: Trial) -> None:

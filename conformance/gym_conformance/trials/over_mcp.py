@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from http import HTTPStatus
 from itertools import islice
 from typing import Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.mcp_block import McpEndpoint, block_of, faults, read_endpoint
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
@@ -46,7 +46,7 @@ async def _block(trial: Trial) -> None:
         reply = reply_of(await trial.session().seed())
     except (ServerFault, NotSent) as fault:
         raise NotApplicable(f"no session opens, so nothing is said of MCP: {fault}") from None
-    if reply.status != HTTPStatus.OK or not reply.is_json:
+    if not is_success(reply.status) or not reply.is_json:
         raise NotApplicable(f"/seed_session answers {reply.status}, which says nothing of MCP")
     trial.learned.offer = Offer(block_of(reply.json()))
     if trial.learned.offer.block is None:
@@ -98,7 +98,7 @@ async def open_session(trial: Trial, row: Row | None = None) -> Opened:
     session = trial.session(row, CookieHabit.KEEPING)
     exchange = await session.seed()
     reply = reply_of(exchange)
-    if reply.status != HTTPStatus.OK or not reply.is_json:
+    if not is_success(reply.status) or not reply.is_json:
         raise Untestable(f"a session: /seed_session answered {reply.status}; see seed-accepts-rows")
     block = block_of(reply.json())
     endpoint = read_endpoint(block)

@@ -11,7 +11,7 @@ from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import response
-from gym_conformance.contract.statuses import UNROUTED
+from gym_conformance.contract.statuses import UNROUTED, is_success
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
@@ -53,7 +53,7 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
     if trial.gym.kind is ServerKind.SINGLE_TURN and len(recorded.steps) > 1:
         raise NotApplicable("its calls were made to tools that are not served here")
     now, again = await _run(trial, row, rollout), await _run(trial, row, rollout)
-    if now.steps[-1].status != HTTPStatus.OK:
+    if not is_success(now.steps[-1].status):
         raise NotApplicable(f"/verify answers {now.steps[-1].status} to it; an older version recorded it")
     if mock := trial.scored_by_mock:
         raise NotApplicable(f"its reward comes from {mock}")
@@ -102,11 +102,11 @@ def _not_recorded(recorded: Outcome, now: Outcome, row: Row) -> frozenset[Place]
     """
     mask: set[Place] = set()
     for number, (was, now_is) in enumerate(zip(recorded.steps, now.steps, strict=True)):
+        mask.add((number, "status"))
         if was.name == VERIFY:
             if not isinstance(was.body, int | float):
                 raise NotApplicable("its recorded reward is not a number")
             continue
-        mask.add((number, "status"))
         if now_is.status in UNROUTED or not row.tools:
             mask.add((number, "body"))
     return frozenset(mask)

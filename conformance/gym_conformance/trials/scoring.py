@@ -4,7 +4,6 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
-from http import HTTPStatus
 from typing import Any, Final
 
 from gym_conformance.calibration.moulds import GivenAnswer
@@ -12,6 +11,7 @@ from gym_conformance.calibration.row_scores import AnswerScore, RowScores
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, response
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.contracts import Session
@@ -133,7 +133,7 @@ class Scoring:
 
 def _reward(reply: Reply) -> tuple[float | None, str]:
     """The reward of a reply that is to be trained on, or why there is none."""
-    body = reply.json() if reply.status == HTTPStatus.OK and reply.is_json else None
+    body = reply.json() if is_success(reply.status) and reply.is_json else None
     reward = body.get("reward") if isinstance(body, dict) else None
     if not isinstance(body, dict) or not is_number(reward):
         return None, f"/verify answers {reply.status} without a reward"

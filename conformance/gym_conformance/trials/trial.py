@@ -8,7 +8,7 @@ from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
-from gym_conformance.contract.statuses import is_crash, is_refusal
+from gym_conformance.contract.statuses import is_crash, is_refusal, is_success
 from gym_conformance.findings import LoadLevel, ProcessReading
 from gym_conformance.gym_under_test import BARE_ROW, Gym
 from gym_conformance.probes.drift_row import DriftRow
@@ -134,7 +134,7 @@ class Trial:
         session = self.gym.contract.session(channel or self.channel, row or self.gym.row, habit)
         reply = reply_of(await session.seed())
         refuse_made_up(row or self.gym.row, reply)
-        if reply.status != HTTPStatus.OK:
+        if not is_success(reply.status):
             raise Untestable(f"a session: /seed_session answered {reply.status}; see seed-accepts-rows")
         return session
 
@@ -153,7 +153,7 @@ class Trial:
             Untestable: verify does not score this response, which is another check's finding.
         """
         reply = await self.verify(session, response, **fields)
-        if reply.status != HTTPStatus.OK:
+        if not is_success(reply.status):
             raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows and verify-degenerate")
         verdict = reply.json() if reply.is_json else None
         if not isinstance(verdict, dict):
@@ -171,6 +171,12 @@ def expect_status(reply: Reply, statuses: Iterable[int], hint: str) -> None:
     if reply.status not in allowed:
         cause = _LIMITED if reply.status == HTTPStatus.TOO_MANY_REQUESTS else hint
         raise Violation("status " + " or ".join(map(str, allowed)), describe(reply), cause)
+
+
+def expect_success(reply: Reply, hint: str) -> None:
+    """Require 200, or another 2xx: clients raise for all others, and none tells these apart."""
+    if not is_success(reply.status):
+        expect_status(reply, [HTTPStatus.OK], hint)
 
 
 _LIMITED = "A limit of requests by address or in all: the rollouts of a batch come from one address, hundreds at once."
