@@ -160,6 +160,14 @@ class Shares(ReferenceServer):
         }
 
 
+class KeyedByIds(ReferenceServer):
+    """Each reply says what has become of the session's orders, by ids that are drawn."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        answer = await super().call(session_id, tool, arguments)
+        return {"answer": answer, "orders": {f"order-{uuid4().hex}": "pending"}}
+
+
 class Queues(WritesLater):
     """What is added waits in a queue, as every reply of the session says."""
 
@@ -234,6 +242,7 @@ NOISY: dict[str, Callable[[], ASGIApp]] = {
     **{f"replies {chance}": partial(NoisyReplies, chance) for chance in (0.1,)},
     "a reward that falls with the time": FallsWithTheTime,
     "what sessions share": Shares,
+    "keys that are drawn": KeyedByIds,
 }
 
 #: Worlds in which a read may answer as before a write, and then as after it.

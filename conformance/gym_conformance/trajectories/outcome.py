@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call
@@ -10,6 +11,7 @@ from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.statuses import is_error, is_success
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.refusals import says_error
+from gym_schemas import ABSENT
 from gym_schemas import differences as json_differences
 
 #: A place in an outcome: the number of the step, then keys and indices in its reply.
@@ -91,6 +93,9 @@ class Difference:
         return _is_time(self.expected) and _is_time(self.actual)
 
 
+#: In a mask, all keys of an object that another run has not.
+DRAWN: Final = "(any key)"
+
 _TIME: Final = re.compile(r"\d{1,2}:\d{2}|\d{4}-\d{2}-\d{2}")
 
 #: Seconds, and milliseconds, since 1970, from 2001 on.
@@ -108,13 +113,22 @@ def differences(expected: Outcome, actual: Outcome, mask: frozenset[Place] = fro
     for number, (one, two) in enumerate(zip(expected.steps, actual.steps, strict=True)):
         before, after = ({"status": step.status, "body": step.body} for step in (one, two))
         for change in json_differences(before, after, (number,)):
-            if not masked(change.way, mask):
+            drawn = ABSENT in (change.before, change.after) and (*change.way[:-1], DRAWN) in mask
+            if not drawn and not masked(change.way, mask):
                 yield Difference(change.way, one.name, change.before, change.after)
 
 
 def volatile(first: Outcome, second: Outcome) -> frozenset[Place]:
-    """The places that differ between two runs alone: times, ids, random text. Nothing there can be compared."""
-    return frozenset(difference.place for difference in differences(first, second))
+    """The places that differ between two runs alone: times, ids, random text. Nothing there can be compared.
+
+    Where each of two objects has keys that the other lacks, such as ids, no key there can be missed, nor be new.
+    """
+    found = list(differences(first, second))
+    gone, new = (
+        {one.place[:-1] for one in found if side(one) is ABSENT}
+        for side in (attrgetter("actual"), attrgetter("expected"))
+    )
+    return frozenset((*(one.place for one in found), *((*place, DRAWN) for place in gone & new)))
 
 
 def varying(outcomes: Sequence[Outcome]) -> frozenset[Place]:

@@ -88,10 +88,9 @@ async def _but_for_time(
     while difference := _first(recorded, now, mask):
         step = int(difference.place[0])
         waits = (_run(trial, row, rollout, Channel(trial.gym.endpoint), (step, pause)) for pause in PAUSES)
-        in_time = mask.union(*(volatile(now, other) for other in await asyncio.gather(*waits)))
-        if in_time == mask:
+        mask = mask.union(*(volatile(now, other) for other in await asyncio.gather(*waits)))
+        if _first(recorded, now, mask) == difference:
             break
-        mask = in_time
     return mask
 
 
