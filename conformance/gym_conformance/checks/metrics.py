@@ -26,7 +26,7 @@ async def _aggregate(trial: Trial, verdicts: list[dict[str, Any]]) -> Reply:
     body = {"verify_responses": verdicts}
     reply = await trial.send(post(AGGREGATE_METRICS, body))
     unknown = reply.status == HTTPStatus.NOT_FOUND
-    if trial.gym.kind is ServerKind.CATCH_ALL or not is_success(reply.status):
+    if not unknown and (trial.gym.kind is ServerKind.CATCH_ALL or not is_success(reply.status)):
         stranger = reply_of(await Channel(trial.gym.endpoint).send(post(f"/{NO_SUCH_TOOL}", body)))
         unknown = alike(Answer(reply, (AGGREGATE_METRICS[1:],)), Answer(stranger, (NO_SUCH_TOOL,)))
     if unknown:
