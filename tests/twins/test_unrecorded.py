@@ -25,7 +25,7 @@ from tests.twins.unrecorded import (
 
 
 @pytest.mark.parametrize(
-    "fault", [{}, *({each: True} for each in ("cached", "counted", "by_task", "by_beginning"))], ids=str
+    "fault", [{}, *({each: True} for each in ("cached", "counted", "by_task", "by_beginning", "novel"))], ids=str
 )
 def test_a_score_that_hangs_on_earlier_answers_is_told(fault: dict[str, bool]) -> None:
     with serve(grader(**fault)) as url:
@@ -33,6 +33,7 @@ def test_a_score_that_hangs_on_earlier_answers_is_told(fault: dict[str, bool]) -
     assert telling(findings) == ({"isolation-earlier"} if fault else set())
     [finding] = findings["isolation-earlier"]
     assert ("as the first 6 times" in finding.expected) == ("counted" in fault)
+    assert ("as the first time" in finding.expected) == ("novel" in fault)
 
 
 @pytest.mark.parametrize("cached", [False, True])

@@ -236,13 +236,19 @@ def near() -> ResourcesServer:
 
 
 def grader(
-    *, cached: bool = False, counted: bool = False, by_task: bool = False, by_beginning: bool = False
+    *,
+    cached: bool = False,
+    counted: bool = False,
+    by_task: bool = False,
+    by_beginning: bool = False,
+    novel: bool = False,
 ) -> ResourcesServer:
     """One that grades sums.
 
     It keeps its scores under the number in the box alone, where it is `cached`, and an answer earns less from the seventh
     time on, where it is `counted`. Where it goes `by_task`, it keeps the first row that it sees of each task, and where
-    it goes `by_beginning` the first score of those that begin alike.
+    it goes `by_beginning` the first score of those that begin alike. What was said before, word for word, earns less where
+    it must be `novel`.
     """
     scores: dict[str, float] = {}
     rows: dict[str, SumRow] = {}
@@ -250,8 +256,12 @@ def grader(
 
     def verify(row: SumRow, response: dict[str, Any]) -> float:
         boxed = _boxed(response)
+        words = last_text(response["output"])
+        given["said", words] += 1
+        if novel and given["said", words] > 1:
+            return _right(boxed, row) * 0.75
         if by_beginning:
-            return scores.setdefault(row.question + last_text(response["output"])[:40], _right(boxed, row))
+            return scores.setdefault(row.question + words[:40], _right(boxed, row))
         row = rows.setdefault(row.task_id, row) if by_task else row
         given[row.question, boxed] += 1
         if counted and given[row.question, boxed] > 6:

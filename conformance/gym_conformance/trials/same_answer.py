@@ -67,10 +67,11 @@ async def _expect_no_turn(trial: Trial, tried: Iterable[Trajectory], hint: str) 
             return
         turns.append(turn)
         if prod(1 / comb(_TIMES, each) for each in turns) <= allowed(trial.tried.comparisons):
+            times = f"{turn} times" if turn > 1 else "time"
             trial.schedule = Schedule((one,) * (turn + 1))
             trial.channel.exchanges[:] = [each for channel in channels[: turn + 1] for each in channel.exchanges]
             raise Violation(
-                f"{difference.step} answers {difference.expected!r}, as the first {turn} times, each in a fresh session",
+                f"{difference.step} answers {difference.expected!r}, as the first {times}, each in a fresh session",
                 f"{difference.actual!r} from then on, and likewise for {len(turns) - 1} others",
                 hint,
                 Cause.OUTLIVING_STATE,
@@ -80,7 +81,8 @@ async def _expect_no_turn(trial: Trial, tried: Iterable[Trajectory], hint: str) 
 def _turn(outcomes: Sequence[Outcome]) -> tuple[int, Difference | None]:
     """After how many it was otherwise, and how, where it was so for good; None where it was not."""
     first = outcomes[0]
-    mask = volatile(first, outcomes[1])
+    # what differs among the first two and among the last two: the first alone may be otherwise for good
+    mask = volatile(first, outcomes[1]) & volatile(*outcomes[-2:])
     told = [
         next((one for one in differences(first, other, mask) if not one.of_time and not by_design(one.place)), None)
         for other in outcomes
