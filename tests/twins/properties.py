@@ -366,6 +366,15 @@ class WritesLater(ReferenceServer):
         await super().call(session_id, tool, arguments)
 
 
+class ScoresUnfinished(WritesLater):
+    """The same, but that reads wait for what was acknowledged; the verify does not."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        if tool.name != "add_stock":
+            await asyncio.gather(*self.writing)
+        return await super().call(session_id, tool, arguments)
+
+
 class RemembersReads(ReferenceServer):
     """What a session was answered to a read is what it is answered to it again, once there was anything to tell."""
 
@@ -447,6 +456,7 @@ TWINS = (
     PropertyTwin("a call refused in words takes back those before it", RollsBack, _words("calls-refused-harmless"), calls=8),
     PropertyTwin("a seed that goes on after its reply", FillsLater, _words("seed-complete"), calls=1, sessions=1),
     PropertyTwin("a write that is acknowledged before it is done", WritesLater, _words("calls-complete"), calls=6, sessions=1),
+    PropertyTwin("a verify that does not wait for writes", ScoresUnfinished, _words("calls-complete"), calls=6, sessions=1),
     PropertyTwin("a read that is remembered", RemembersReads, _words("calls-complete"), calls=9, sessions=1),
     PropertyTwin("calls at once that lose what others write", LosesUpdates, _words("calls-complete"), calls=9, sessions=1),
     PropertyTwin("a random reward", RandomReward, _words("repeat-deterministic")),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice, zip_longest
 
 from gym_conformance.checks.own_writes import expect_own_writes, found_again
 from gym_conformance.checks.readiness import READS, SECONDS, ReadLater, expect_each_complete, once_more
@@ -29,6 +29,8 @@ _AFTER = 3
 async def calls_complete(trial: Trial, _: object) -> None:
     """Makes calls that mean something up to a write, and then reads, at once and 0.3, 0.6, 1.2 and 2 seconds later.
 
+    Where it makes no reads, verify must give as much at once as after such a pause.
+
     As `seed-complete` does, it leaves out what differs between the pauses, times, and what says itself that it is under
     way, such as a job in a queue; chance is excluded.
 
@@ -43,7 +45,8 @@ async def calls_complete(trial: Trial, _: object) -> None:
     writes = list(islice(_writes(knowledge), knowledge.sessions_in(SECONDS, at_most=READS)))
     if not writes:
         raise NotApplicable("no write and no read are known that mean something")
-    await expect_each_complete(trial, writes, "the call")
+    scored = islice(_scored(knowledge), 2 * len(writes))
+    await expect_each_complete(trial, [*writes, *scored], "the call")
     await expect_own_writes(trial, knowledge)
 
 
@@ -57,6 +60,15 @@ def _writes(knowledge: Knowledge) -> Iterator[ReadLater]:
             if not is_read(call.name) and call.name not in seen:
                 seen.add(call.name)
                 yield ReadLater(trajectory.chosen([*range(at + 1), *reads]), at + 2)
+
+
+def _scored(knowledge: Knowledge) -> Iterator[ReadLater]:
+    """What is known up to a write, and as a whole, without its reads, which may wait for what it writes; then its verify."""
+    up_to_a_write = (read.trajectory for read in _writes(knowledge))
+    for trajectory in filter(None, chain.from_iterable(zip_longest(up_to_a_write, known(knowledge)))):
+        writes = [at for at, call in enumerate(trajectory.calls) if not is_read(call.name)]
+        if writes:
+            yield ReadLater(trajectory.chosen(writes), 1 + len(writes), scored=True)
 
 
 async def _again(trial: Trial, schedule: Schedule) -> None:

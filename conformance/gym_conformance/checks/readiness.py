@@ -8,6 +8,7 @@ from functools import partial
 from itertools import compress, cycle, islice
 from typing import Final
 
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import lasting
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside
@@ -67,20 +68,27 @@ async def seed_complete(trial: Trial, _: object) -> None:
 
 @dataclass(frozen=True)
 class ReadLater:
-    """Reads in the end of a session, after so many of its steps, and maybe a pause."""
+    """Reads in the end of a session, after so many of its steps, and maybe a pause; or its verify instead, if `scored`."""
 
     trajectory: Trajectory
     begun: int = 1
+    scored: bool = False
 
     async def made(self, trial: Trial, channel: Channel, pause: float = 0) -> Outcome:
-        """What they are answered; not the reward, which may fall with the time."""
+        """What they are answered, without the reward; or the reward alone."""
         rollout = TrajectoryRun(trial.gym, channel, self.trajectory)
         for _step in range(self.begun):
             await rollout.step()
         await asyncio.sleep(pause)
         outcome = await rollout.finish()
         await rollout.session.close()
-        return Outcome(outcome.steps[self.begun : -1])
+        return Outcome(outcome.steps[-1:] if self.scored else outcome.steps[self.begun : -1])
+
+    def later(self, settled: Sequence[Outcome], early: Sequence[Outcome]) -> Iterator[Difference]:
+        """What was not there yet: of a reward only what is missing, for it may fall with the time."""
+        for one in lasting(settled, early):
+            if not self.scored or (is_number(one.expected) and is_number(one.actual) and one.actual < one.expected):
+                yield one
 
 
 async def expect_each_complete(trial: Trial, reads: Sequence[ReadLater], what: str) -> None:
@@ -94,7 +102,9 @@ async def expect_each_complete(trial: Trial, reads: Sequence[ReadLater], what: s
         [settled] = await asyncio.gather(late, return_exceptions=True)
     if isinstance(settled, BaseException):
         raise settled
-    suspected = (next(lasting(early[at :: len(reads)], settled[at :: len(reads)]), None) for at in range(len(reads)))
+    suspected = (
+        next(read.later(settled[at :: len(reads)], early[at :: len(reads)]), None) for at, read in enumerate(reads)
+    )
     for read in compress(reads, suspected):
         await _expect_complete(trial, read, what)
     trial.note = f"{len(reads)} reads, at once and {PAUSES[0]:g} s later"
@@ -111,7 +121,7 @@ async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
         answered = await read.made(trial, channel, 0 if early else next(pauses))
         if early and any(_UNDER_WAY.search(str(step.body)) for step in answered.steps):
             return None
-        found = lasting([settled], [answered])
+        found = read.later([settled], [answered])
         return next((one for one in found if not masked(one.place, mask)), None)
 
     if await differs(Channel(trial.gym.endpoint), early=True) and (
@@ -123,7 +133,8 @@ async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
         raise Violation(
             f"{found.step} answers {found.expected!r} at once, as from {PAUSES[0]:g} s after the reply to {what} on",
             f"{found.actual!r}",
-            f"What {what} begins goes on after its reply, in a task or a thread: reply when it is done.",
+            f"What {what} begins goes on after its reply, in a task or a thread: reply when it is done"
+            + (", or let verify wait for it." if read.scored else "."),
         )
 
 
@@ -146,7 +157,8 @@ async def once_more(trial: Trial, schedule: Schedule) -> None:
     [trajectory] = schedule.trajectories
     reads = next((at for at, call in enumerate(reversed(trajectory.calls)) if not is_read(call.name)), None)
     begun = len(trajectory.calls) - reads + 1 if reads is not None else 1
-    await _expect_complete(trial, ReadLater(trajectory, begun), "the call" if begun > 1 else "the seed")
+    read = ReadLater(trajectory, begun, scored=reads == 0)
+    await _expect_complete(trial, read, "the call" if begun > 1 else "the seed")
 
 
 seed_complete = replace(seed_complete, attempt=once_more)
