@@ -84,6 +84,10 @@ def known_tools(output: Items) -> object:
     ]
 
 
+def dear_words(output: Items, score: Score) -> Score:
+    return replace(score, reward=score.reward - 0.25) if len(said(output)) > 4_000 and score.reward else score
+
+
 def third_word(output: Items) -> object:
     return said(output).split()[2] if said(output).startswith("The answer") else None
 
@@ -280,6 +284,7 @@ TWINS: tuple[Twin, ...] = (
         "verify-reward-components repeat-recorded",
         scores(lambda _, score: Score(min(score.reward, 0.8), score.components)),
     ),
+    twin("many words cost what no component says", "verify-reward-components", scores(dear_words)),
     twin("a component left out where it is 0", "verify-reward-components", edited("/verify", answers("answer"))),
     twin(
         "components left out where all are 0", "verify-reward-components", edited("/verify", answers("answer", "stock"))

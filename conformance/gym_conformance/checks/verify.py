@@ -6,6 +6,7 @@ the clients read from the reply: Verifiers, verl and NeMo RL take reward, respon
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from http import HTTPStatus
 from itertools import cycle, islice
 from typing import Any
@@ -302,6 +303,9 @@ async def _partly_scored(trial: Trial, row: Row) -> list[Reply]:
     return [reply for reply in replies if is_success(reply.status)]
 
 
+#: Words before an answer, more than any author would want.
+_LONG = "I go through it once more, step by step. " * 1_000
+
 #: Rows whose recorded rollouts are held to their components; known trajectories whose calls are repeated up to so many.
 _ROWS, _KNOWN, _MANY = 8, 3, 24
 
@@ -316,7 +320,8 @@ _ROWS, _KNOWN, _MANY = 8, 3, 24
 async def verify_reward_components(trial: Trial, _: object) -> None:
     """Verifies two outputs that do nothing and recorded rollouts, whole and in part, and compares the components' sum.
 
-    So it does after 24 calls that the tools are known to take, repeated, which may cost something.
+    So it does after a very long answer, and after 24 calls that the tools are known to take, repeated: either may cost
+    something.
 
     On the first row their keys must be the same each time. Not applicable if no reply to it has `reward_components`.
     Source: `BaseMultiRewardVerifyResponse` in nemo_gym/base_resources_server.py (0.7.0).
@@ -336,14 +341,15 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
             for verdict in await _done_scored(trial, other_row):
                 _summed(verdict)
     for trajectory in known(await knowledge_of(trial))[:_KNOWN]:
-        trial.channel.exchanges.clear()
-        numbers = list(islice(cycle(range(len(trajectory.calls))), _MANY))
-        rollout = TrajectoryRun(trial.gym, trial.channel, trajectory.chosen(numbers))
-        await rollout.finish()
-        reply = reply_of(rollout.exchanges[-1])
-        if is_success(reply.status) and reply.is_json and isinstance(reply.json(), dict):
-            with contextlib.suppress(Untestable):
-                _summed(reply.json())
+        often = trajectory.chosen(list(islice(cycle(range(len(trajectory.calls))), _MANY)))
+        for dear in (often, replace(trajectory, answer=_LONG + trajectory.answer)):
+            trial.channel.exchanges.clear()
+            rollout = TrajectoryRun(trial.gym, trial.channel, dear)
+            await rollout.finish()
+            reply = reply_of(rollout.exchanges[-1])
+            if is_success(reply.status) and reply.is_json and isinstance(reply.json(), dict):
+                with contextlib.suppress(Untestable):
+                    _summed(reply.json())
 
 
 async def _done_scored(trial: Trial, row: Row) -> list[dict[str, Any]]:
