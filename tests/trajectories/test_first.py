@@ -156,3 +156,14 @@ def test_replies_are_torn_where_they_are_old_and_new(after: str, torn: str) -> N
         {"text": "b"}, answers[:2], answers[2:]
     )
     assert (found.actual if found else "") == torn
+
+
+def test_a_text_that_cannot_be_read_comes_after_each_of_the_last_calls() -> None:
+    said = [Call("put_note", {"text": text}) for text in ("(a)", "[b]", "{c}")]
+    found = known_disturbed(Knowledge(ROWS[:1], known_trajectories=(Trajectory(ROWS[0], tuple(said)),)))
+    unread = [
+        schedule.trajectories[0]
+        for schedule in found
+        if any("=(" in str(call) for call in schedule.trajectories[0].calls)
+    ]
+    assert [min(one.noise) for one in unread] == [3, 2, 1]

@@ -1,9 +1,9 @@
 """What is tried before anything is drawn: the few examples that reach the usual faults at once, whatever the clock says."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
@@ -40,6 +40,9 @@ _VARIED, _BEFORE = 4, 12
 
 #: Trajectories whose calls are repeated with a name that is not there, and so many of these calls.
 _STRANGE_ONES, _STRANGE_CALLS = 3, 12
+
+#: Calls of one tool after which another with a text that cannot be read may come.
+_PLACES = 3
 
 #: Calls that another session makes first, with what only this one was given.
 _FORESTALLED = 4
@@ -135,11 +138,20 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
         call = trajectory.calls[min(at + 1, len(trajectory.calls)) - 1]
         spoilt = {**call.arguments, next(iter(call.arguments), "unknown"): {"unexpected": []}}
         found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, spoilt)]
-    writing = [one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls)][:_STRANGE_ONES]
+    writing = _of_many_kinds(one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls))
+    writing = writing[:_STRANGE_ONES]
     strange = islice((each for one in writing for each in _with_strange_names(one)), _STRANGE_CALLS)
     damaged = islice((each for one in writing for each in _with_damaged_texts(one)), _STRANGE_CALLS)
     mixed = islice((each for one in writing for each in _with_crossed(one)), _STRANGE_CALLS)
     return [*found, *(Schedule((trajectory,)) for trajectory in (*strange, *damaged, *mixed))]
+
+
+def _of_many_kinds(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
+    """The same, those first that call other tools, or in another order, than those before them."""
+    kinds: dict[tuple[str, ...], list[Trajectory]] = {}
+    for one in trajectories:
+        kinds.setdefault(tuple(call.name for call in one.calls), []).append(one)
+    return [*(several[0] for several in kinds.values()), *(one for several in kinds.values() for one in several[1:])]
 
 
 def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
@@ -165,10 +177,9 @@ def _with_strange_names(trajectory: Trajectory) -> Iterator[Trajectory]:
 
 
 def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
-    """The trajectory with a tool's last call repeated just after it, for each of its texts once in each damaged form."""
+    """The trajectory with a tool's last calls repeated, each just after it, for each of their texts once in each damaged form."""
     texts = damaged(trajectory)
-    calls = {call.name: (at, call) for at, call in enumerate(trajectory.calls)}
-    for at, call in calls.values():
+    for at, call in _last_calls(trajectory):
         said: dict[str, list[Any]] = {}
         for text in texts:
             for name, arguments in _saying(text, call.arguments):
@@ -179,6 +190,15 @@ def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
             for arguments in reversed(several):
                 longer = longer.with_noise(at + 1, Call(call.name, arguments))
             yield longer
+
+
+def _last_calls(trajectory: Trajectory) -> Iterator[tuple[int, Call]]:
+    """The last calls of each tool, with their numbers: the last one of each first, since others may only follow a read."""
+    by_tool: dict[str, list[tuple[int, Call]]] = {}
+    for at, call in reversed(list(enumerate(trajectory.calls))):
+        by_tool.setdefault(call.name, []).append((at, call))
+    in_turn = zip_longest(*(calls[:_PLACES] for calls in by_tool.values()))
+    return (each for each in chain.from_iterable(in_turn) if each)
 
 
 def reading_again(trajectory: Trajectory) -> Trajectory:
