@@ -21,7 +21,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import QUICK, Profile
 from gym_conformance.trajectories.trajectory import Schedule
-from gym_conformance.trials import property as properties
+from gym_conformance.trials import attempts
 from gym_mocks.serving import serve
 from tests.twins.properties import TWINS, PropertyTwin
 from tests.twins.twin import dataset
@@ -50,12 +50,10 @@ class Seen(Exception):
 
 def watched(twin: PropertyTwin, check_id: str, seed: int, profile: Profile) -> Watch:
     """When the fault of a twin was seen, if it was."""
-    original = properties._Attempts._try_one  # noqa: SLF001 - what is measured
+    original = attempts.Attempts._try_one  # noqa: SLF001 - what is measured
     watch = Watch()
 
-    async def try_one(
-        self: "properties._Attempts", schedule: Schedule, *, last: bool = False
-    ) -> "properties.Broken | None":
+    async def try_one(self: "attempts.Attempts", schedule: Schedule, *, last: bool = False) -> "attempts.Broken | None":
         if not watch.tried:
             watch.began = time.monotonic()
         watch.see(await original(self, schedule, last=last))
@@ -63,7 +61,7 @@ def watched(twin: PropertyTwin, check_id: str, seed: int, profile: Profile) -> W
             raise Seen
         return None
 
-    properties._Attempts._try_one = try_one  # type: ignore[method-assign]  # noqa: SLF001
+    attempts.Attempts._try_one = try_one  # type: ignore[method-assign]  # noqa: SLF001
     try:
         with serve(twin.make()) as url, suppress(Seen):
             run = Run(url, Options(url=url, timeout=5.0, profile=profile, seed=seed), dataset())
@@ -76,7 +74,7 @@ def watched(twin: PropertyTwin, check_id: str, seed: int, profile: Profile) -> W
             finally:
                 run.close()
     finally:
-        properties._Attempts._try_one = original  # type: ignore[method-assign]  # noqa: SLF001
+        attempts.Attempts._try_one = original  # type: ignore[method-assign]  # noqa: SLF001
     return watch
 
 

@@ -97,6 +97,19 @@ def text(value: Json) -> str:
     return json.dumps(value)
 
 
+def texts_in(value: Json) -> Iterator[str]:
+    """Every text within the value, keys as well."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from texts_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts_in(inner)
+
+
 def shown(value: Json, limit: int = 60) -> str:
     """The value as JSON, cut in the middle where it is longer than `limit` characters."""
     whole = text(value) if not isinstance(value, str) else text(value[: limit + 1])

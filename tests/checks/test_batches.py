@@ -8,10 +8,10 @@ from typing import Any, cast
 from gym_conformance.session.channel import PathHangs
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.trajectory import Schedule
-from gym_conformance.trials.property import Broken, _Attempts
+from gym_conformance.trials.attempts import Attempts, Broken
 
 
-class Crowd(_Attempts):
+class Crowd(Attempts):
     """Attempts of which the third at once hangs, and the fourth finds that the path has hung too often."""
 
     under_way = 0

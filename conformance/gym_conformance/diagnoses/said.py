@@ -8,11 +8,12 @@ nothing of use, and print a traceback.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.launch.reasons import raised
 from gym_conformance.session.exchange import Exchange, Reply
+from gym_schemas.json_values import texts_in
 
 #: The `repr` of an exception, or what stands before an inner server's.
 _FORM: Final = re.compile(
@@ -40,7 +41,7 @@ def exception_of(exchange: Exchange, log: Callable[[], Sequence[str]]) -> str:
 
 def texts(reply: Reply) -> str:
     """All strings of a reply's JSON, a line each; its text where it is none."""
-    return "\n".join(_strings(reply.said))
+    return "\n".join(texts_in(reply.said))
 
 
 class Sent:
@@ -57,21 +58,9 @@ class Sent:
 
 def _of(body: bytes) -> Iterator[str]:
     try:
-        yield from _strings(json.loads(body))
+        yield from texts_in(json.loads(body))
     except (ValueError, RecursionError):
         yield body.decode(errors="replace")
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield key
-            yield from _strings(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _strings(inner)
 
 
 def _plain(text: str) -> str:

@@ -5,7 +5,7 @@ fields, or in what the user says. A word is known where the tool answers it othe
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 from itertools import zip_longest
@@ -20,6 +20,7 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.trajectories.execute import beside
 from gym_schemas import NoValue, admits, minimal, sampled
+from gym_schemas.json_values import texts_in
 
 #: Words that a tool is asked about, for each row, and calls that are kept for each tool.
 _WORDS, _KEPT = 16, 4
@@ -71,8 +72,8 @@ def _unknown(tool: Tool, known: Sequence[str]) -> list[str]:
     if _saying(tool, _UNKNOWN[0]):
         return list(_UNKNOWN)
     draw = Random(_FORMED)  # noqa: S311 - the same in each run
-    texts = (text for _ in range(_FORMED) for text in _texts_of(sampled(tool.parameters, draw)) if text not in known)
-    return [text for text in dict.fromkeys(texts) if _saying(tool, text)][: len(_UNKNOWN)]
+    made = (text for _ in range(_FORMED) for text in _texts_of(sampled(tool.parameters, draw)) if text not in known)
+    return [text for text in dict.fromkeys(made) if _saying(tool, text)][: len(_UNKNOWN)]
 
 
 def _texts_of(arguments: Any) -> list[str]:
@@ -101,21 +102,7 @@ def words_of(row: Row) -> tuple[str, ...]:
     """Names in the row's own fields, one of each in turn, then in what it says to the policy: short texts, keys, quoted and capital words."""
     own = [value for key, value in row.data.items() if key != "responses_create_params"]
     spoken = row.data["responses_create_params"].get("input")
-    texts = list(_texts(spoken))
-    named = [quoted or capital for text in texts for quoted, capital in _NAMES.findall(text)]
-    each = [[text for text in _texts(value) if len(text) <= _LONG] for value in own]
+    named = [quoted or capital for text in texts_in(spoken) for quoted, capital in _NAMES.findall(text)]
+    each = [[text for text in texts_in(value) if len(text) <= _LONG] for value in own]
     fields = [text for turn in zip_longest(*each) for text in turn if text is not None]
     return tuple(dict.fromkeys(word for word in [*fields, *named] if word.strip()))[:_WORDS]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value, keys as well."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield key
-            yield from _texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _texts(inner)

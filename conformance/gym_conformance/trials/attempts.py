@@ -1,0 +1,236 @@
+"""One search's attempts at a property: which schedules broke it, the shortest of them, and what a pass rests on."""
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from gym_conformance.contract.endpoints import SEED_SESSION
+from gym_conformance.contract.statuses import is_error
+from gym_conformance.session.channel import Channel, OutOfTime, PathHangs
+from gym_conformance.session.refusals import says_error
+from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trajectories.novelty import Novelty
+from gym_conformance.trajectories.profiles import Profile
+from gym_conformance.trajectories.reduce import smaller
+from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.check import Attempt
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.trial import Trial
+
+#: What breaks beside others is tried so often alone: a race does not show each time.
+_ALONE = 3
+
+#: Seconds for reducing a failing schedule to the calls that are needed.
+_REDUCING = 10.0
+
+#: Where more than this share of the values is left out, a pass says little.
+_NEARLY_ALL = 0.8
+
+#: Volatile places that are named in the report.
+_NAMED = 5
+
+
+class Broken(Exception):
+    """A schedule broke the property: how, and over which channel."""
+
+    def __init__(self, cause: Violation | ServerFault, trial: Trial, schedule: Schedule) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.trial = trial
+        self.schedule = schedule
+
+
+def _unanswered(ended: Broken | BaseException | None) -> bool:
+    return isinstance(ended, PathHangs) or (isinstance(ended, Broken) and isinstance(ended.cause, ServerFault))
+
+
+def _opened_none(channel: Channel) -> bool:
+    """Whether every session that was asked for was refused."""
+    seeds = [one.reply.status for one in channel.exchanges if one.reply and one.request.path == SEED_SESSION]
+    return bool(seeds) and all(map(is_error, seeds))
+
+
+def _raised(ended: Broken | BaseException | None) -> Broken | None:
+    """What a finished attempt returned; what it raised is raised."""
+    if ended is None or isinstance(ended, Broken):
+        return ended
+    raise ended
+
+
+@dataclass
+class Attempts:
+    """One search's attempts.
+
+    Attributes:
+        attempt: tries one schedule.
+        trial: whose search it is.
+        tried: how many were tried.
+        jammed: several at once got no answer in time.
+        among: several are tried now.
+        certain: the first that broke the property, as it was found: chance is excluded for it.
+        excuses: why some could not be compared.
+        volatile: what was left out as volatile.
+        dismissed: differences that chance may explain.
+        cautions: what a pass says less for.
+        settled: the search ended early, since nothing new came.
+        novelty: what was met, and for how long nothing new was.
+        hidden: so many values of replies were left out.
+        values: of so many, where a difference was suspected.
+        drawn: how many were tried that are no first examples.
+        unseeded: how many came to nothing, since no session of theirs was opened.
+    """
+
+    attempt: Attempt
+    trial: Trial
+    tried: int = 0
+    jammed: bool = False
+    among: bool = False
+    certain: Broken | None = None
+    excuses: Counter[str] = field(default_factory=Counter)
+    volatile: set[str] = field(default_factory=set)
+    dismissed: list[str] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
+    settled: bool = False
+    novelty: Novelty = field(default_factory=Novelty)
+    hidden: int = 0
+    values: int = 0
+    drawn: int = 0
+    unseeded: int = 0
+
+    async def try_batch(self, schedules: list[Schedule]) -> None:
+        """Try some at once.
+
+        Raises:
+            Broken: one of them broke the property, and did so alone.
+        """
+        endpoint = self.trial.gym.endpoint
+        hangs = endpoint.hangs.copy()
+        if self.jammed:
+            results = [await self._try_one(schedule) for schedule in schedules]
+        else:
+            self.among = len(schedules) > 1
+            ended = await asyncio.gather(*map(self._try_one, schedules), return_exceptions=True)
+            self.among = False
+            if len(schedules) > 1 and any(map(_unanswered, ended)):
+                self.jammed = True
+                endpoint.hangs = hangs  # what is asked one at a time may be answered
+                return await self.try_batch(schedules)
+            results = [_raised(one) for one in ended]
+        for found in filter(None, results):
+            if self.jammed or len(schedules) == 1:
+                self.certain = self.certain or found
+                raise found
+            # what breaks only beside others is left to isolation-concurrent
+            for _alone in range(_ALONE):
+                if again := await self._try_one(found.schedule):
+                    self.certain = self.certain or again
+                    raise again
+        return None
+
+    async def first(self, schedules: list[Schedule], size: int) -> Broken | None:
+        """Try these, so many at once, and say which broke the property."""
+        for at in range(0, len(schedules), size):
+            try:
+                await self.try_batch(schedules[at : at + size])
+            except Broken as broken:
+                return broken
+        return None
+
+    async def _try_one(self, schedule: Schedule, *, last: bool = False) -> Broken | None:
+        fresh = Trial(self.trial.bench)
+        fresh.among = self.among
+        fresh.shrinking = self.certain is not None and not last
+        self.tried += 1
+        fresh.tried.trials += 1
+        try:
+            await self.attempt(fresh, schedule)
+            self.unseeded += _opened_none(fresh.channel)
+        except NotApplicable as excuse:
+            self.excuses[str(excuse)] += 1
+        except (Violation, ServerFault) as cause:
+            return Broken(cause, fresh, schedule)
+        except (OutOfTime, PathHangs):
+            if self.certain is None:
+                raise
+            # the finding stands, if not in its shortest form
+        finally:
+            self.novelty.take(fresh.channel.exchanges)
+            answered = self.trial.learned.answered
+            for one in fresh.channel.exchanges:
+                path, reply = one.request.path, one.reply
+                if path not in answered and reply and not is_error(reply.status) and not says_error(reply):
+                    answered.add(path)
+            self.volatile |= fresh.volatile
+            self.dismissed += fresh.dismissed
+            self.cautions += [fresh.caution] if fresh.caution else []
+            self.hidden, self.values = self.hidden + fresh.hidden[0], self.values + fresh.hidden[1]
+        return None
+
+    async def reduce(self, broken: Broken) -> Broken:
+        """Leave out sessions and calls for as long as it stays broken, and not longer than _REDUCING.
+
+        What hangs is told as it was found: each try would take a whole deadline.
+        """
+        if any(one.hung for one in broken.trial.channel.exchanges):
+            return self.certain or broken
+        end = time.monotonic() + _REDUCING
+        candidates = smaller(broken.schedule)
+        while time.monotonic() < end and (candidate := next(candidates, None)):
+            if found := await self._try_one(candidate):
+                broken, candidates = found, smaller(found.schedule)
+        if self.certain is None or broken.schedule is self.certain.schedule:
+            return broken
+        # chance was excluded for the original example: the short one must pass the same test, or the original is reported
+        return await self._try_one(broken.schedule, last=True) or self.certain
+
+    def caution(self, profile: Profile, missed: int) -> str:
+        """Why a pass says less than it seems to; '' if it does not. `missed` is the floor that it did not reach, else 0."""
+        if self.cautions:
+            return self.cautions[0]
+        if self.hidden > _NEARLY_ALL * self.values:
+            return (
+                f"nearly nothing was compared: {self.hidden} of {self.values} values differ between runs alone, where "
+                "something may hide that sessions leave to each other"
+            )
+        if not missed:
+            return ""
+        few = f"only {self.drawn} of at least {missed} drawn trajectories were tried"
+        return f"{few}: the server is slow; use {profile.enough}"
+
+    def note(self, seconds: float) -> str:
+        """What a pass rests on."""
+        text = f"{self.tried} trajectories in {seconds:.1f} s"
+        if self.settled:
+            text += f", the last {self.novelty.quiet} with nothing new"
+        if excused := self.excuses.total():
+            text += f", {excused} of them with nothing to compare"
+        if self.jammed:
+            text += "; one at a time, since several at once got no answer in time"
+        if self.dismissed:
+            count = len(self.dismissed)
+            text += f"; {count} difference{'s'[: count - 1]} may be chance: {self.dismissed[-1]}"
+        if self.volatile:
+            named = sorted(self.volatile)
+            more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+            text += f"; not compared, since it differs between runs alone: {', '.join(named[:_NAMED])}{more}"
+        return text
+
+    def statistics(self, check_id: str) -> str:
+        """What Hypothesis would say, where it was not asked."""
+        end = "nothing new came" if self.settled else "the profile's time was over"
+        return f"{check_id}:\n\n  - {self.trial.note}\n  - Stopped because {end}\n"
+
+    def ensure_compared(self) -> None:
+        """Ensure that at least one was tried to its end.
+
+        Raises:
+            Untestable: none was tried, or no session was opened.
+            NotApplicable: none could be compared.
+        """
+        if not self.tried:
+            raise Untestable("a trajectory to try")
+        if self.unseeded == self.tried:
+            raise Untestable(f"sessions: {SEED_SESSION} refused every one that was tried")
+        if self.excuses.total() == self.tried:
+            raise NotApplicable(self.excuses.most_common(1)[0][0])
