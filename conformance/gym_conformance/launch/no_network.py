@@ -51,35 +51,35 @@ def _own_addresses() -> set[str]:
     return own
 
 
-def _close(recorder: tuple[str, int], own: set[str]) -> None:  # noqa: C901 - each is what takes the place of one function
-    addresses: dict[str, str] = {}
-    free = _OURS.hosts()
+class _Network:
+    """What there is of the network once it is closed: this machine, and the recorder in the place of all names that it lets be found."""
 
-    def is_own(host: str) -> bool:
-        return host in own or (_is_address(host) and ipaddress.ip_address(host.partition("%")[0]).is_loopback)
+    def __init__(self, recorder: tuple[str, int], own: set[str]) -> None:
+        self._recorder = recorder
+        self._own = own
+        self._addresses: dict[str, str] = {}
+        self._free = _OURS.hosts()
 
-    def found(host: str, port: object) -> bool:
-        """Whether the recorder, which notes that it was asked for, lets the name be found."""
-        try:
-            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asking:
-                asking.settimeout(_SOON)
-                _connect(asking, recorder)
-                asking.sendall(f"ASK {host} {port}\n".encode())
-                return asking.recv(8).startswith(b"yes")
-        except OSError:
-            return False
+    def is_own(self, host: str) -> bool:
+        """Whether it is this machine."""
+        return host in self._own or (_is_address(host) and ipaddress.ip_address(host.partition("%")[0]).is_loopback)
 
-    def getaddrinfo(host: Any, port: Any, family: int = 0, *more: int, **named: int) -> Any:
+    def getaddrinfo(self, host: Any, port: Any, family: int = 0, *more: int, **named: int) -> Any:
+        """In the place of the function of that name."""
         name = host.decode() if isinstance(host, bytes) else host
-        if not isinstance(name, str) or is_own(name) or _is_address(name):
+        if not isinstance(name, str) or self.is_own(name) or _is_address(name):
             return _getaddrinfo(host, port, family, *more, **named)
-        if family not in (0, socket.AF_INET) or not found(name, port):
+        if family not in (0, socket.AF_INET) or not self._is_found(name, port):
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        if name not in addresses:
-            addresses[name] = str(next(free))
-        return _getaddrinfo(addresses[name], port, socket.AF_INET, *more, **named)
+        if name not in self._addresses:
+            self._addresses[name] = str(next(self._free))
+        return _getaddrinfo(self._addresses[name], port, socket.AF_INET, *more, **named)
 
-    def place(sock: socket.socket, address: Any) -> Any:
+    def gethostbyname(self, host: str) -> str:
+        """In the place of the function of that name."""
+        return str(self.getaddrinfo(host, None, socket.AF_INET)[0][4][0])
+
+    def place(self, sock: socket.socket, address: Any) -> Any:
         """Where a connection goes that is made to an address.
 
         Raises:
@@ -88,32 +88,44 @@ def _close(recorder: tuple[str, int], own: set[str]) -> None:  # noqa: C901 - ea
         if sock.family not in (socket.AF_INET, socket.AF_INET6) or sock.type != socket.SOCK_STREAM:
             return address
         host = str(address[0])
-        if is_own(host):
+        if self.is_own(host):
             return address
         if not _is_address(host):
-            host = getaddrinfo(host, address[1], socket.AF_INET)[0][4][0]
-        if host in addresses.values() and sock.family == socket.AF_INET:
-            return recorder
-        found(host, address[1])
+            host = self.getaddrinfo(host, address[1], socket.AF_INET)[0][4][0]
+        if host in self._addresses.values() and sock.family == socket.AF_INET:
+            return self._recorder
+        self._is_found(host, address[1])
         raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
 
+    def _is_found(self, host: str, port: object) -> bool:
+        """Whether the recorder, which notes that it was asked for, lets the name be found."""
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asking:
+                asking.settimeout(_SOON)
+                _connect(asking, self._recorder)
+                asking.sendall(f"ASK {host} {port}\n".encode())
+                return asking.recv(8).startswith(b"yes")
+        except OSError:
+            return False
+
+
+def _close(recorder: tuple[str, int], own: set[str]) -> None:
+    network = _Network(recorder, own)
+
     def connect(self: socket.socket, address: Any) -> None:
-        _connect(self, place(self, address))
+        _connect(self, network.place(self, address))
 
     def connect_ex(self: socket.socket, address: Any) -> int:
         try:
-            return _connect_ex(self, place(self, address))
+            return _connect_ex(self, network.place(self, address))
         except ConnectionRefusedError as refused:
             return refused.errno or errno.ECONNREFUSED
 
-    def gethostbyname(host: str) -> str:
-        return str(getaddrinfo(host, None, socket.AF_INET)[0][4][0])
-
-    vars(socket).update(getaddrinfo=getaddrinfo, gethostbyname=gethostbyname)
+    vars(socket).update(getaddrinfo=network.getaddrinfo, gethostbyname=network.gethostbyname)
     for name, instead in (("connect", connect), ("connect_ex", connect_ex)):
         setattr(socket.socket, name, instead)
     for name in ("wrap_socket", "wrap_bio"):
-        setattr(ssl.SSLContext, name, _without_certificate(name, is_own))
+        setattr(ssl.SSLContext, name, _without_certificate(name, network.is_own))
     _tell_programs(recorder)
 
 
