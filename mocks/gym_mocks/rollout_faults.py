@@ -148,35 +148,30 @@ class FaultyServer:
             await self.app(scope, receive, send)
             return
         request = await read_request(scope, receive)
-        struck = (
-            self.faults.strike(self.name, request.body, scope["path"], agents=self.agents)
-            if request is not None
-            else []
-        )
-        for fault in struck:
-            if fault.kind == "dies":
-                await self._dies(request, fault.seconds)
-                self.drop(scope)
-                return
         if request is None:
-            reply = HttpReply.json({"detail": "Body too large"}, 413)
-        else:
-            await asyncio.sleep(sum(fault.seconds for fault in struck if fault.kind == "late"))
-            if any(fault.kind == "session" for fault in struck):
-                kept = {name: value for name, value in request.headers.items() if name != "cookie"}
-                request = replace(request, headers=kept)
-            reply = changed(await whole(await call_app(self.app, request)), struck)
-        if any(fault.kind == "lost" for fault in struck):
+            await write_reply(HttpReply.json({"detail": "Body too large"}, 413), send)
+            return
+        struck = self.faults.strike(self.name, request.body, scope["path"], agents=self.agents)
+        kinds = {fault.kind for fault in struck}
+        if "dies" in kinds:
+            await self._dies(request, next(fault.seconds for fault in struck if fault.kind == "dies"))
+            self.drop(scope)
+            return
+        await asyncio.sleep(sum(fault.seconds for fault in struck if fault.kind == "late"))
+        if "session" in kinds:
+            kept = {name: value for name, value in request.headers.items() if name != "cookie"}
+            request = replace(request, headers=kept)
+        reply = changed(await whole(await call_app(self.app, request)), struck)
+        if "lost" in kinds:
             self.drop(scope)
             return
         await write_reply(reply, send)
 
-    async def _dies(self, request: HttpRequest | None, seconds: float) -> None:
+    async def _dies(self, request: HttpRequest, seconds: float) -> None:
         """Die while the rollout is played."""
-        played = asyncio.ensure_future(call_app(self.app, request)) if request else None
+        played = asyncio.ensure_future(call_app(self.app, request))
         await asyncio.sleep(seconds)
-        if played is not None:
-            played.cancel()
+        played.cancel()
         await self.die(self.name)
 
 

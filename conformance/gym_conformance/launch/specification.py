@@ -134,12 +134,7 @@ def _overrides(launch: Launch, instance: ConfiguredServer, port: int) -> dict[st
     plain = noted(launch.env.root, credentials=launch.network or launch.real)
     policy = _address(launch.peers.policy)
     peers = list(_peers(declared[instance.name][ENVIRONMENT][instance.inner])) if instance.group == ENVIRONMENT else []
-    workers = launch.workers if launch.real else 1  # the child forks its own
-    server = {
-        **_address(("127.0.0.1", port)),
-        **({} if launch.real and workers == 1 else {"num_workers": workers}),
-        **{key: {"name": name} for key, _, name in peers},
-    }
+    server = {**_served(launch, port), **{key: {"name": name} for key, _, name in peers}}
     models = {name: _dict(_dict(declared.get(name)).get(_MODELS)) for name in _model_servers(declared)}
     given = {setting.partition("=")[0] for setting in launch.settings} | plain.keys()
     return {
@@ -153,11 +148,19 @@ def _overrides(launch: Launch, instance: ConfiguredServer, port: int) -> dict[st
         **dict.fromkeys(("policy_api_key", "policy_model_name"), _NOTHING),
         instance.name: {instance.group: {instance.inner: server}},
         **{name: {kind: _peer(kind, _dict(_dict(declared.get(name)).get(kind)), policy)} for _, kind, name in peers},
-        **{
-            name: {_MODELS: _filled(each, policy) or {"vllm_model": {"entrypoint": "app.py", **policy}}}
-            for name, each in models.items()
-        },
+        **{name: {_MODELS: _filled(each, policy) or _model(policy)} for name, each in models.items()},
     }
+
+
+def _served(launch: Launch, port: int) -> dict[str, Any]:
+    """Where it is to listen, and with how many workers: the child forks its own."""
+    workers = {"num_workers": launch.workers} if launch.workers > 1 else {}
+    return {**_address(("127.0.0.1", port)), **(workers if launch.real else {"num_workers": 1})}
+
+
+def _model(address: Mapping[str, Any]) -> dict[str, Any]:
+    """A model server where none is declared."""
+    return {"vllm_model": {"entrypoint": "app.py", **address}}
 
 
 def _address(peer: tuple[str, int]) -> dict[str, Any]:

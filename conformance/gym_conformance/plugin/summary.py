@@ -1,6 +1,6 @@
 """What a whole run found, gathered from all processes, and how it is summed up on the terminal."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -241,18 +241,22 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
         return _what_to_mend(list(fatal.values())[::-1]), "red"
     if tally.stale:
         return "The baseline is stale: fix its entries.", "red"
-    accepted = len({finding.check for finding in findings if finding.red and finding.accepted})
+    warned = {finding.check for finding in findings if finding.red and not finding.accepted}
+    accepted = {finding.check for finding in findings if finding.red} - warned
     if len(tally.found) < len(tally.checks):
         but = " but what is accepted" if accepted else ""
         return f"No rule broken{but}, judging by the {len(tally.found)} checks that ran.", "green"
     if not any(map(about_training, findings)):
         return "Nothing to judge here.", "yellow"
-    warned = len({finding.check for finding in findings if finding.red and not finding.accepted})
     cautious = len(dict(cautions_of(findings)))
-    counted = {"accepted violation": accepted, "warning": warned, "caution": cautious}
-    *most, last = [f"{count} {word}{'s'[: count - 1]}" for word, count in counted.items() if count] or [""]
-    said = " and ".join([", ".join(most), last]) if most else last
-    return f"Fit to train on{f', with {said}' if said else ''}.", "yellow" if cautious else "green"
+    counts = {"accepted violation": len(accepted), "warning": len(warned), "caution": cautious}
+    return f"Fit to train on{_counted(counts)}.", "yellow" if cautious else "green"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """So many of each that there are, behind a comma."""
+    said = [f"{count} {word}{'s'[: count - 1]}" for word, count in counts.items() if count]
+    return f", with {' and '.join(filter(None, (', '.join(said[:-1]), said[-1])))}" if said else ""
 
 
 def _what_to_mend(fatal: list[Finding]) -> str:
