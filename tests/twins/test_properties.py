@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gym_conformance.checks import isolation, readiness
+from gym_conformance.checks import read_backs, readiness
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
@@ -23,7 +23,7 @@ PROPERTIES = [check for check in CHECKS if check.attempt]
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "PAUSES", (0.3, 0.4, 0.6, 0.8))
-    monkeypatch.setattr(isolation, "COPIED", 0.1)
+    monkeypatch.setattr(read_backs, "COPIED", 0.1)
 
 
 def judge(url: str, seed: int, profile: Profile, checks: frozenset[str]) -> dict[str, list[Finding]]:

@@ -1,0 +1,86 @@
+"""Whether all clients of a session read what one of its calls has written, a while later: several workers may answer."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from itertools import compress, product
+
+from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.findings import Cause
+from gym_conformance.session.channel import Channel, apart
+from gym_conformance.session.contracts import CookieHabit
+from gym_conformance.session.exchange import reply_of
+from gym_conformance.trajectories.evidence import LOOKS
+from gym_conformance.trajectories.execute import TrajectoryRun, beside
+from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.outcome import Difference, StepOutcome
+from gym_conformance.trajectories.reading_back import ReadBack, reading_back
+from gym_conformance.trajectories.trajectory import Schedule
+from gym_conformance.trials.chance import waiting_beyond_chance
+from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.property import knowledge_of
+from gym_conformance.trials.trial import Trial
+
+_OWN_COPY = (
+    "What the call wrote is in the memory of one process or thread, and others answer from a copy of their own: keep it "
+    "where all of them find it, and no reading of it for longer than one request."
+)
+
+#: Seconds after a write in which it may still come to other replicas.
+COPIED = 1.0
+
+#: Sessions that read around a write beside each other, and requests that each may have under way.
+_READ_BACK, _READS = 17, 12
+
+
+async def expect_known_read_back(trial: Trial, knowledge: Knowledge) -> None:
+    """Require it of the trajectories that are known to write."""
+    await expect_read_back(trial, [each for each in map(ReadBack.of, reading_back(knowledge)) if each])
+
+
+async def _read_back(trial: Trial, channel: Channel, read_back: ReadBack, *, fresh: bool) -> Difference | None:
+    """How one session's reads after its write do not agree, several at once, a while later.
+
+    Each is made over a connection of its own, or else over those that were read over before the write, too: the
+    session's own, since other sessions that wait beside it read as well.
+    """
+    async with apart(trial.gym.endpoint) as own:
+        through = Channel(trial.gym.endpoint, fresh=True) if fresh else own
+        through.exchanges = channel.exchanges
+        rollout = TrajectoryRun(trial.gym, through, read_back.trajectory, CookieHabit.KEEPING)
+        for _step in range(read_back.prefix):
+            await rollout.step()
+
+        async def answers(calls: Sequence[Call]) -> list[StepOutcome]:
+            sent = [Call(call.name, rollout.arguments(call)) for call in calls]
+            came = await asyncio.gather(*map(rollout.session.call, sent))
+            steps = [StepOutcome.of_call(call, reply_of(each)) for call, each in zip(sent, came, strict=True)]
+            rollout.replies += [step.body for step in steps]
+            return steps
+
+        before = await answers(read_back.before)
+        write = read_back.trajectory.calls[read_back.write]
+        said = rollout.arguments(write)
+        if read_back.written:
+            await answers([write])
+        await asyncio.sleep(COPIED)
+        return read_back.torn(said, before, await answers(read_back.after))
+
+
+async def expect_read_back(trial: Trial, read_backs: Sequence[ReadBack]) -> None:
+    """Require that no read answers as before the write any more, once what was written must have arrived everywhere."""
+    at_once = (await knowledge_of(trial)).beside(min(_READ_BACK, max(1, trial.gym.endpoint.in_flight // _READS)))
+    # both ways beside each other: most of the time is spent waiting for what was written
+    ways = list(product((True, False), read_backs))
+    tries = [partial(_read_back, trial, read_back=each, fresh=fresh) for fresh, each in ways]
+    torn = await beside([partial(tried, Channel(trial.gym.endpoint)) for tried in tries], at_once)
+    for (fresh, read_back), tried in compress(zip(ways, tries, strict=True), torn):
+        control = partial(_read_back, trial, read_back=read_back.quiet, fresh=fresh)
+        if found := await waiting_beyond_chance(trial, tried, control, at_once, LOOKS):
+            trial.schedule = Schedule((read_back.trajectory,))
+            raise Violation(
+                f"{found.step} answers {found.actual!r} to every client after the call before it",
+                f"{found.actual!r} to some, and {found.expected!r} to others, as before that call",
+                _OWN_COPY,
+                Cause.SEPARATE_PROCESSES,
+            )
