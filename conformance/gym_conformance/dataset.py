@@ -173,12 +173,14 @@ def _bad_line(error: Exception, where: str) -> BadData:
     match error:
         case UnicodeDecodeError():
             said = f"not UTF-8 ({error.reason} at byte {error.start + 1}); save the file as UTF-8"
+        case json.JSONDecodeError() if error.doc.startswith("\ufeff"):
+            said = "it begins with a byte order mark; save the file as UTF-8 without one"
         case json.JSONDecodeError():
             said = f"not JSON ({error.msg} at column {error.colno}); each line must be one JSON object"
         case RecursionError():
             said = f"nested deeper than {DEEPEST} levels; each line must be one JSON object"
         case _:
-            said = f"{error}; each line must be one JSON object that any JSON parser can read"
+            said = f"{str(error).partition(';')[0]}; each line must be one JSON object that any JSON parser can read"
     return BadData(f"{where}: {said}")
 
 

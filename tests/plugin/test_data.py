@@ -32,6 +32,8 @@ BAD = {
     "null for a row's heart": (b'{"responses_create_params": null}', "rows.jsonl, line 1: the row has no responses_create_params; *"),
     "an array": (b"[1]", "rows.jsonl, line 1: not a JSON object; each line must be one row"),
     "one big array": (b"[\n" + _ROW + b"]", "rows.jsonl, line 1: not JSON (*); each line must be one JSON object"),
+    "a byte order mark": (b"\xef\xbb\xbf" + _ROW, "rows.jsonl, line 1: it begins with a byte order mark; save the file as UTF-8 without one"),
+    "digits": (_ROW[:-2] + b', "n": ' + b"9" * 100_000 + b"}", "rows.jsonl, line 1: Exceeds the limit (4300 digits) for integer string conversion: value has 100000 digits; each line *"),
     "UTF-16": (_ROW.decode().encode("utf-16"), "rows.jsonl, line 1: not UTF-8 (invalid start byte at byte 1); save the file as UTF-8"),
     "Latin-1": (_ROW + b'{"responses_create_params": {"input": "caf\xe9"}}', "rows.jsonl, line 2: not UTF-8 (* at byte 43); *"),
     "deep": (b'{"responses_create_params":' + b"[" * 100_000, "rows.jsonl, line 1: nested deeper than *; each line must be one JSON object *"),

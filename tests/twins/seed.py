@@ -195,6 +195,11 @@ TWINS: tuple[Twin, ...] = (
     twin("no session middleware", "seed-sets-cookie", WithoutCookie, untestable=NEED_COOKIE),
     twin("Secure cookie", "seed-cookie-usable", cookie(attributes="path=/; secure")),
     twin("cookie for the seed's path", "seed-cookie-usable", cookie(attributes="path=/seed_session")),
+    twin(
+        "cookie of more than 4,096 bytes",
+        "seed-cookie-usable",
+        lambda: ReferenceServer(cookie=SignedCookie("c" * 4_000)),
+    ),
     twin("cookie for another domain", "seed-cookie-usable", cookie(attributes="path=/; domain=gym.example")),
     twin("ids that each process draws alike", "seed-opens-own-session", AlikeIds),
     twin("session keyed by row", "seed-opens-own-session", SessionByRow, untestable="cookie-tampered"),

@@ -9,7 +9,7 @@ import httpx
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import ROLLOUT_KEYS, SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.contract.session_cookies import SetCookie, parse_set_cookie
+from gym_conformance.contract.session_cookies import SetCookie, parse_set_cookie, read_session_id
 from gym_conformance.contract.statuses import UNKNOWN_CLIENT, is_redirect
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
@@ -26,6 +26,11 @@ from gym_conformance.trials.trial import (
     expect_success,
     refuse_made_up,
 )
+
+#: Bytes of a cookie's name and value that clients must take (RFC 6265, section 6.1), and that aiohttp takes.
+_COOKIE = 4096
+
+_NO_OBJECT = "Return a dict, or a model, and let the framework write it: as UTF-8, without a byte order mark."
 
 
 @check(
@@ -92,7 +97,8 @@ async def seed_replies_object(trial: Trial, _: object) -> None:
     reply = reply_of(await session.seed())
     refuse_made_up(trial.gym.row, reply)
     expect_success(reply, "See seed-accepts-rows.")
-    expect_object(reply, "seed_session returns None: return BaseSeedSessionResponse().")
+    nothing = not reply.body or (reply.is_json and reply.json() is None)
+    expect_object(reply, "seed_session returns None: return BaseSeedSessionResponse()." if nothing else _NO_OBJECT)
 
 
 def _session_cookies(headers: tuple[str, ...]) -> list[SetCookie]:
@@ -130,14 +136,22 @@ async def seed_sets_cookie(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_cookie_usable(trial: Trial, _: object) -> None:
-    """Checks the cookie's attributes: `Path` covers every endpoint, no `Secure` over http, no foreign `Domain`.
+    """Checks the cookie's attributes and size: `Path` covers every endpoint, no `Secure` over http, no foreign `Domain`, at most 4,096 bytes.
 
-    Source: RFC 6265, section 5.4. Stock servers set `path=/; httponly; samesite=lax` (nemo_gym/server_utils.py, 0.4.0).
+    Source: RFC 6265, sections 5.4 and 6.1. aiohttp, which nemo-gym's agents ask with, drops a longer one without a word (aiohttp/_cookie_helpers.py, 3.14.5). Stock servers set `path=/; httponly; samesite=lax` (nemo_gym/server_utils.py, 0.4.0).
     """
     session = trial.session()
     reply = reply_of(await session.seed())
     url = httpx.URL(trial.channel.endpoint.url)
-    for cookie in _session_cookies(reply.set_cookies):
+    cookies = _session_cookies(reply.set_cookies)
+    for cookie in cookies:
+        named = len(cookies) == 1 or read_session_id(cookie.value) is not None  # of others it may do no harm
+        if named and (size := len(cookie.name) + len(cookie.value)) > _COOKIE:
+            raise Violation(
+                f"at most {_COOKIE:,} bytes of name and value",
+                f"{size:,} bytes",
+                "The cookie carries the session's state: keep it on the server, and its id in the cookie.",
+            )
         path = cookie.attributes.get("path", "/")
         if not f"{url.path.rstrip('/')}/".startswith(path.rstrip("/") + "/"):
             raise Violation(
