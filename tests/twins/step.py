@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import time
 from collections.abc import Callable
 from secrets import token_hex
 from typing import Any
@@ -58,6 +59,14 @@ class Counting(App):
 
     async def _step(self, request: HttpRequest) -> HttpReply:
         return HttpReply.json(self.step(request.session_id, json.loads(request.body)["response"]["output"]))
+
+
+class NamesItsEpisodes(Counting):
+    """What is not for the policy to see has an id that is drawn, and the time."""
+
+    async def _reset(self, request: HttpRequest) -> HttpReply:
+        said = self.reset(request.session_id, json.loads(request.body))
+        return HttpReply.json({"observation": said, "info": {"episode": token_hex(), "at": time.time()}})
 
 
 class RefusesOneRow(Counting):
@@ -128,6 +137,7 @@ def stepping(name: str, fails: str, make: Callable[[], ASGIApp], **more: Any) ->
 
 TWINS = (
     stepping("all is well", "", Counting),
+    stepping("episodes have ids", "", NamesItsEpisodes),
     stepping("a row that does not fit", "step-resets", RefusesOneRow, untestable=""),
     stepping("the observation is an object", "step-resets", ObservesAnObject),
     stepping("no reward", "step-answers step-degenerate", NoReward),
