@@ -1,5 +1,6 @@
 """Twins whose tools over MCP are not what they say, or not in the session that they should be in."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -90,6 +91,14 @@ class TakesPlainIds(ToolsOverMCP):
     def claims(self, token: str) -> Claims | None:
         known = super().claims(token)
         return known or (Claims(token) if len(token) == 64 and token.isalnum() else None)
+
+
+class ItRains(OverMCP):
+    """What a tool answers says, too, whether it rains, as it does now and then."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        answer = await super().call(session_id, tool, arguments)
+        return {"answer": answer, "rains": random.random() < 0.5}  # noqa: S311
 
 
 class LastTokenWins(ToolsOverMCP):
@@ -250,6 +259,7 @@ TWINS: tuple[Twin, ...] = (
     twin("a token that is not asked for", "mcp-token-missing", serving(ChecksNoToken)),
     twin("a token whose signature is not checked", "mcp-token-forged", serving(ChecksNoSignature)),
     twin("a token that may be a plain id", "mcp-token-forged", serving(TakesPlainIds)),
+    twin("it rains now and then", "", ItRains),
     twin("the latest token for all", "mcp-sessions-apart", serving(LastTokenWins)),
     twin("a tool that is only hidden", "mcp-restricted", serving(OnlyHides, Restricts)),
 )

@@ -102,11 +102,11 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
     mask = volatile(plain, again)
 
     async def over_both(channel: Channel, *, in_turn: bool) -> Difference | None:
-        outcome = await play(_over(trial, channel), row, calls, plain, in_turn=in_turn)
+        outcome = await play(over(trial, channel), row, calls, plain, in_turn=in_turn)
         return next(differences(plain, outcome, mask), None)
 
     async def by_routes(channel: Channel) -> Difference | None:
-        return next(differences(plain, await _by_routes(_over(trial, channel), row, calls), mask), None)
+        return next(differences(plain, await _by_routes(over(trial, channel), row, calls), mask), None)
 
     for in_turn in (False, True):
         dispatched = partial(over_both, in_turn=in_turn)
@@ -118,7 +118,7 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
             )
 
 
-def _over(trial: Trial, channel: Channel) -> Trial:
+def over(trial: Trial, channel: Channel) -> Trial:
     """A trial of the same gym over another channel."""
     aside = Trial(trial.bench)
     aside.channel = channel

@@ -4,17 +4,19 @@ nemo-gym signs it and never lets it expire. `tools/list` needs no token; a call 
 session, in 0.7.0 always.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from gym_conformance.checks.mcp_calls import by_mcp, play, scored
-from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.checks.mcp_calls import by_mcp, over, play, scored
+from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.mcp.carrier import NotSpoken
 from gym_conformance.mcp.result import McpResult
-from gym_conformance.trajectories.outcome import Outcome, differences, volatile
+from gym_conformance.session.channel import Channel
+from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, volatile
+from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import Level, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import SCORE
@@ -160,7 +162,7 @@ async def mcp_token_forged(trial: Trial, forgery: str) -> None:
 async def mcp_sessions_apart(trial: Trial, _: object) -> None:
     """Makes known calls in one session while another makes the same ones in between, each with its own token.
 
-    Both must get what they get alone, and an idle third session must score as doing nothing does.
+    Both must get what they get alone, and an idle third session must score as doing nothing does; chance is excluded.
     Source: the token names the session, per rollout (`build_mcp_session_metadata` in
     nemo_gym/base_resources_server.py, 0.4.0).
     """
@@ -168,7 +170,36 @@ async def mcp_sessions_apart(trial: Trial, _: object) -> None:
     alone, again = await play(trial, row, calls), await play(trial, row, calls)
     idle, idle_again = await play(trial, row, ()), await play(trial, row, ())
     _expect_some_taken(alone)
-    steps: list[Any] = [[], []]
+    masks = volatile(alone, again), volatile(idle, idle_again)
+
+    async def in_turn(channel: Channel) -> tuple[str, Difference] | None:
+        *both, untouched = await _three_at_once(over(trial, channel), row, calls)
+        trials = [
+            *(("one of two", alone, outcome, masks[0]) for outcome in both),
+            ("an idle one", idle, untouched, masks[1]),
+        ]
+        found = ((name, one) for name, expected, came, mask in trials for one in differences(expected, came, mask))
+        return next(found, None)
+
+    async def one_by_one(channel: Channel) -> Difference | None:
+        aside = over(trial, channel)
+        for expected, its_calls, mask in (*[(alone, calls, masks[0])] * 2, (idle, (), masks[1])):
+            if difference := next(differences(expected, await play(aside, row, its_calls), mask), None):
+                return difference
+        return None
+
+    if await in_turn(trial.channel) and (found := await beyond_chance(trial, in_turn, one_by_one)):
+        name, difference = found
+        raise Violation(
+            f"{difference.step} of {name} answers {difference.expected!r}, as alone",
+            f"{difference.actual!r}, while other sessions are open",
+            "The session is taken from something that all calls share, instead of from the call's own token.",
+        )
+
+
+async def _three_at_once(trial: Trial, row: Row, calls: Sequence[Call]) -> list[Outcome]:
+    """What comes of the calls in two sessions, a call of each in turn, and of none in a third one."""
+    steps: list[list[StepOutcome]] = [[], []]
     async with (
         over_mcp(trial, row) as (first, one),
         over_mcp(trial, row) as (second, two),
@@ -176,21 +207,9 @@ async def mcp_sessions_apart(trial: Trial, _: object) -> None:
     ):
         for call in calls:
             for its_steps, connection in zip(steps, (one, two), strict=True):
-                result = await connection.call(call.name, call.arguments)
-                its_steps.append(by_mcp(call, result))
-        outcomes = [
-            Outcome((*its_steps, await scored(session, row, trial.gym)))
-            for its_steps, session in zip(steps, (first, second), strict=True)
-        ]
-        untouched = Outcome((await scored(third, row, trial.gym),))
-    trials = [("one of two", alone, outcome, volatile(alone, again)) for outcome in outcomes]
-    for name, expected, came, mask in (*trials, ("an idle one", idle, untouched, volatile(idle, idle_again))):
-        for difference in differences(expected, came, mask):
-            raise Violation(
-                f"{difference.step} of {name} answers {difference.expected!r}, as alone",
-                f"{difference.actual!r}, while other sessions are open",
-                "The session is taken from something that all calls share, instead of from the call's own token.",
-            )
+                its_steps.append(by_mcp(call, await connection.call(call.name, call.arguments)))
+        sessions = zip((first, second, third), (*steps, ()), strict=True)
+        return [Outcome((*its_steps, await scored(session, row, trial.gym))) for session, its_steps in sessions]
 
 
 @check(
