@@ -172,6 +172,13 @@ class Creates(ReferenceServer):
         return replace(reply, status=201) if request.method == "POST" and reply.status == 200 else reply
 
 
+class SaysHowManyMoves(HasOnlySoManyMoves):
+    """The same, and each answer says how many were made."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        return {**await super().call(session_id, tool, arguments), "moves": self.moves[session_id]}
+
+
 class EndsOnUnknown(CatchAll):
     """An unknown tool ends the episode, by design; it is answered with 200, as nemo-gym 0.7.0's conversations are."""
 
@@ -299,6 +306,7 @@ TWINS: tuple[Twin, ...] = (
     twin("refused calls are counted", "", RefusedMovesCount, data=unrecorded()),
     twin("refused calls cost a part of the reward", "", RefusedMovesCost),
     twin("an episode of so many calls", "", HasOnlySoManyMoves),
+    twin("an episode of so many calls, and their number", "repeat-recorded repeat-tool-calls", SaysHowManyMoves),
     twin("a reward that is discounted by the calls", "repeat-recorded repeat-tool-calls", EachMoveCosts),
     twin("a server that knows no GET", "", changed("/", lambda _, reply: replace(reply, status=501))),
     twin("scores what the policy thought", "", paying(thinks_of_it, 0.5), data=thoughtful()),

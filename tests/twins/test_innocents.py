@@ -25,9 +25,16 @@ from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.drift import of_any_length
-from tests.twins.innocent import HasOnlySoManyMoves, RefusedMovesCost, RefusedMovesCount, WrongMovesCount
+from tests.twins.innocent import (
+    HasOnlySoManyMoves,
+    RefusedMovesCost,
+    RefusedMovesCount,
+    SaysHowManyMoves,
+    WrongMovesCount,
+)
 from tests.twins.judging import judge
 from tests.twins.properties import CountsForAll, TwoCopies, WritesLater
+from tests.twins.tools import TakesBeforeItReads
 from tests.twins.twin import dataset
 
 Json = dict[str, Any]
@@ -298,6 +305,16 @@ def test_what_comes_while_a_crowd_passes_comes_alone_too() -> None:
     with serve(WritesLater()) as url:
         [finding] = judge(url, dataset(), checks={"isolation-crowded"})["isolation-crowded"]
     assert finding.verdict is Verdict.PASS, finding.actual
+
+
+class TakesAndCounts(TakesBeforeItReads, SaysHowManyMoves):
+    """An episode of so many calls, whose number is said; and a refused call writes."""
+
+
+def test_calls_that_are_counted_hide_no_write() -> None:
+    with serve(TakesAndCounts()) as url:
+        [finding] = judge(url, dataset(), checks={"tool-refused-call"})["tool-refused-call"]
+    assert finding.verdict is Verdict.FAIL
 
 
 class Busier(FallsWithTheTime):

@@ -3,10 +3,11 @@
 What a refused call has written, on the other hand, no rule of a game explains.
 """
 
+from collections.abc import Iterable, Sequence
 from math import isclose
 from typing import Any
 
-from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
@@ -24,20 +25,40 @@ async def counted(trial: Trial, noisy: Trajectory) -> bool:
 
     That is so where the reward alone falls, and falls further with twice as many; where numbers alone move on, by as much for
     a refused call of another tool, and twice as far with twice as many; and where replies change after many, and not after
-    one: there are only so many calls in an episode.
+    one, but for such numbers: there are only so many calls in an episode, and it may say how many were made.
     """
     once, twice, *runs = await run_each(trial.gym, [noisy, _doubled(noisy), *[noisy.without_noise()] * _PLAIN])
     plain, mask = runs[0], varying(runs)
     found = list(differences(plain, once, mask))
-    replies = [each for each in found if each.step != VERIFY]
-    if not replies:
+    if all(each.step == VERIFY for each in found):
         return bool(found) and falls(plain.reward, once.reward, twice.reward)
+    others = [tool for tool in noisy.row.tools if tool.name not in {noisy.calls[at].name for at in noisy.noise}]
+    replies = _in_replies(found)
     if all(is_number(each.expected) and is_number(each.actual) for each in replies):
-        elsewhere = await _of_another_tool(trial, noisy)
+        elsewhere = await _of_another_tool(trial, noisy, others)
         return elsewhere is not None and all(_moves_on(each, elsewhere, twice) for each in replies)
-    each_once = await run_each(trial.gym, _each_once(noisy))
-    changed = [each for alone in each_once for each in differences(plain, alone, mask) if each.step != VERIFY]
-    return len(noisy.noise) > len(each_once) and not changed
+    each_once = _each_once(noisy)
+    changed = [
+        (one, of_one)
+        for one, alone in zip(each_once, await run_each(trial.gym, each_once), strict=True)
+        if (of_one := _in_replies(differences(plain, alone, mask)))
+    ]
+    return len(noisy.noise) > len(each_once) and all(
+        [await _is_counter(trial, one, of_one, others) for one, of_one in changed]
+    )
+
+
+def _in_replies(found: Iterable[Difference]) -> list[Difference]:
+    return [each for each in found if each.step != VERIFY]
+
+
+async def _is_counter(trial: Trial, alone: Trajectory, changed: Sequence[Difference], others: Sequence[Tool]) -> bool:
+    """Whether what changed after one refused call are numbers that count refused calls of any tool."""
+    if not all(is_number(each.expected) and is_number(each.actual) for each in changed):
+        return False
+    elsewhere = await _of_another_tool(trial, alone, others)
+    [twice] = await run_each(trial.gym, [_doubled(alone)])
+    return elsewhere is not None and all(_moves_on(each, elsewhere, twice) for each in changed)
 
 
 def _each_once(noisy: Trajectory) -> list[Trajectory]:
@@ -58,20 +79,18 @@ def falls(plain: Any, once: Any, twice: Any) -> bool:
     return all(map(is_number, (plain, once, twice))) and plain > once > twice
 
 
-async def _of_another_tool(trial: Trial, noisy: Trajectory) -> Outcome | None:
-    """What comes of as many refused calls of a tool that is not among them."""
+async def _of_another_tool(trial: Trial, noisy: Trajectory, others: Sequence[Tool]) -> Outcome | None:
+    """What comes of as many refused calls of the first of these tools that refuses them."""
     strange: dict[str, list[str]] = {"unexpected": []}
-    names = {noisy.calls[at].name for at in noisy.noise}
-    for tool in noisy.row.tools:
-        if tool.name not in names:
-            wrong = Call(tool.name, dict.fromkeys(tool.parameters.get("properties") or ("unknown",), strange))
-            other = noisy.without_noise()
-            for at in sorted(noisy.noise):
-                other = other.with_noise(at, wrong)
-            rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), other)
-            outcome = await rollout.finish()
-            if all(step.is_refused for step in rollout.refusals):
-                return outcome
+    for tool in others:
+        wrong = Call(tool.name, dict.fromkeys(tool.parameters.get("properties") or ("unknown",), strange))
+        other = noisy.without_noise()
+        for at in sorted(noisy.noise):
+            other = other.with_noise(at, wrong)
+        rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), other)
+        outcome = await rollout.finish()
+        if all(step.is_refused for step in rollout.refusals):
+            return outcome
     return None
 
 
