@@ -14,10 +14,11 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.refusals import says_no
 from gym_conformance.trajectories.before_and_after import by_design, reads_on, writing
+from gym_conformance.trajectories.drawn import minted
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.first import made_up
 from gym_conformance.trajectories.generate import is_read, named_values
-from gym_conformance.trajectories.outcome import Outcome, Place, differences, said_at, volatile
+from gym_conformance.trajectories.outcome import Outcome, Place, compared, differences, said_at, volatile
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
 from gym_conformance.trials.chance import beyond_chance
@@ -54,8 +55,9 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     Every reply and reward is the same for all rows, though some outputs earn more than others, or replies of one row's
     session hold a text that only another row has. Outputs are recorded rollouts, calls that are made up, and short
     texts of the rows, one of which may be the answer. Where all of them earn the same and no reply holds a text of a
-    row, nothing can be said: what a row asks for may matter to verify alone. Nor where no read is answered, or a judge,
-    which is our mock, gives the rewards. Where nothing is recorded, only reads without arguments count.
+    row, nothing can be said: what a row asks for may matter to verify alone. Nor where no read is answered, or what they
+    answer is drawn anew in each session, ids and times apart, or a judge, which is our mock, gives the rewards. Where
+    nothing is recorded, only reads without arguments count.
 
     Nor is a row read whose number 0 is taken for none, as `row.get("seed") or time()` does: its rollout is answered
     otherwise each time, and alike each time as soon as the 0 is a 1.
@@ -80,6 +82,8 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     shown = _text_of_another(rows, outcomes)
     if len(earned) == 1 and shown is None:
         raise NotApplicable(f"all that was tried earns {earned[0]}, and no reply holds a text of a row")
+    if shown is None and _drawn([outcomes[0], *again], by_chance):
+        raise NotApplicable("what the reads answer is drawn anew in each session, on one row too")
     raise Violation(
         f"replies or rewards that differ between {rows[0]} and {', '.join(map(str, rows[1:]))}",
         f"the same replies to {', '.join(dict.fromkeys(call.name for call in reads))}, and a reward of "
@@ -160,6 +164,14 @@ async def _shared_rewards(trial: Trial, rows: Sequence[Row]) -> list[str] | None
     if any(reward != several[0] for several in rewards for reward in several):
         return None
     return list(dict.fromkeys(repr(several[0]) for several in rewards))
+
+
+def _drawn(outcomes: Sequence[Outcome], by_chance: frozenset[Place]) -> bool:
+    """Whether calls on one row answer other things each time than ids and times, or nothing else."""
+    first, last = outcomes[0], len(outcomes[0].steps) - 1
+    calls = Outcome(tuple(replace(step, body={}) if at in (0, last) else step for at, step in enumerate(first.steps)))
+    of_calls = [place for place in by_chance if place[0] not in (0, last)]
+    return not compared(calls, by_chance) or not all(minted(place, outcomes) for place in of_calls)
 
 
 def _text_of_another(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> str | None:

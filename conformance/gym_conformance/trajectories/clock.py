@@ -20,11 +20,16 @@ _WEEKDAY: Final = re.compile(r"\b(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:u
 _RECENT: Final = timedelta(minutes=5)
 
 
+def without_moments(text: str) -> str:
+    """The text without its dates and times."""
+    return _MOMENT.sub("", text)
+
+
 def both_tell_the_time(before: Any, after: Any) -> bool:
     """Whether two texts differ in a date or time alone, and `after` tells the present one, here or in UTC."""
     if not isinstance(before, str) or not isinstance(after, str) or not _MOMENT.search(before):
         return False
-    if _MOMENT.sub("", before) != _MOMENT.sub("", after):
+    if without_moments(before) != without_moments(after):
         return False
     now = set(_now())
     told = [moment.partition(".")[0].zfill(5) for moment in _MOMENT.findall(after)]

@@ -90,7 +90,7 @@ class Difference:
     @property
     def of_time(self) -> bool:
         """Whether both are times: no server answers with the same one again."""
-        return _is_time(self.expected) and _is_time(self.actual)
+        return tells_time(self.expected) and tells_time(self.actual)
 
 
 #: In a mask, all keys of an object that another run has not.
@@ -102,7 +102,8 @@ _TIME: Final = re.compile(r"\d{1,2}:\d{2}|\d{4}-\d{2}-\d{2}")
 _EPOCH: Final = ((1e9, 1e10), (1e12, 1e13))
 
 
-def _is_time(value: Any) -> bool:
+def tells_time(value: Any) -> bool:
+    """Whether it is a time, or a text that has one."""
     if isinstance(value, str):
         return _TIME.search(value) is not None
     return isinstance(value, int | float) and any(least < value < most for least, most in _EPOCH)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, Final
@@ -16,8 +17,18 @@ from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.clock import both_tell_the_time, days_later, same_but_for_dates
+from gym_conformance.trajectories.drawn import told_alike
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, StepOutcome, differences, said_at, volatile
+from gym_conformance.trajectories.outcome import (
+    Difference,
+    Outcome,
+    Place,
+    StepOutcome,
+    differences,
+    said_at,
+    varying,
+    volatile,
+)
 from gym_conformance.trajectories.trajectory import resolve
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.fresh_process import fresh_process
@@ -61,14 +72,17 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
         raise NotApplicable("it asks other hosts, which answer nothing of what they did when it was recorded")
     if trial.gym.endpoint.groups.size > 1:
         raise NotApplicable("its reward was relative to the others of its group, which are not recorded with it")
-    mask = volatile(now, again) | _not_recorded(recorded, now, row)
+    outcomes = [recorded, now, again]
+    mask = _not_recorded(recorded, now, row) | varying(outcomes[1:])
     for _batch in range(0, _RUNS, _AT_ONCE):  # a value that comes now and then is noise
         if _first(recorded, now, mask) is None:
             return
         runs = (_run(trial, row, rollout, Channel(trial.gym.endpoint)) for _ in range(_AT_ONCE))
-        mask = mask.union(*(volatile(now, other) for other in await asyncio.gather(*runs)))
+        outcomes += await asyncio.gather(*runs)
+        mask |= varying(outcomes[1:])
     mask = await _but_for_time(trial, row, rollout, (recorded, now), mask)
     if difference := _first(recorded, now, mask):
+        _expect_told_alike(outcomes, difference)
         leaks, hint = _leaks(trial, row, difference), _HINT
         if not leaks:
             leaks, hint = await _told_by_a_fresh_process(trial, row, rollout, recorded, mask)
@@ -78,6 +92,17 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
             _LEFT if leaks else hint,
             Cause.OUTLIVING_STATE if leaks else None,
         )
+
+
+def _expect_told_alike(outcomes: Sequence[Outcome], difference: Difference) -> None:
+    """Refuse to judge where no run was told what the recorded one, the first of them, was told before it differs.
+
+    The policy acted on what it was told: in a world that is drawn anew, nobody knows what its calls lead to.
+    """
+    recorded, *runs = outcomes
+    alike = told_alike(outcomes, varying(runs))
+    if not any(alike(recorded, run, int(difference.place[0])) for run in runs):
+        raise NotApplicable(f"what it was told before {difference.step} is drawn anew in each session")
 
 
 async def _but_for_time(

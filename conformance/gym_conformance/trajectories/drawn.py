@@ -1,0 +1,59 @@
+"""Whether sessions on one row are told of another world each time, or of the same one with other ids and times. Pure."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Final
+
+from gym_conformance.trajectories.before_and_after import by_design
+from gym_conformance.trajectories.clock import without_moments
+from gym_conformance.trajectories.outcome import Outcome, Place, differences, masked, said_at, tells_time
+
+_WORD: Final = re.compile(r"[\w-]+")
+
+
+def minted(place: Place, outcomes: Sequence[Outcome]) -> bool:
+    """Whether what stands there is an id, or a time: no two outcomes have the same, and nothing else of it differs."""
+    if by_design(place):
+        return True
+    values = [value for outcome in outcomes for value in said_at(outcome, place)]
+    if len(values) < len(outcomes):  # a key that is an id itself
+        return any(map(str.isdigit, str(place[-1]))) and isinstance(place[-1], str)
+    if all(isinstance(value, str) for value in values):
+        texts = [_WORD.findall(without_moments(value)) for value in values]
+        return len(set(map(len, texts))) == 1 and all(
+            len(set(words)) in (1, len(values)) for words in zip(*texts, strict=True)
+        )
+    return all(map(tells_time, values)) or (
+        all(type(value) is int for value in values) and len(set(values)) == len(values)
+    )
+
+
+def told_alike(outcomes: Sequence[Outcome], chance: frozenset[Place]) -> Callable[[Outcome, Outcome, int], bool]:
+    """Tells whether two of the outcomes were told the same before a step, as far as that is drawn: `chance` names where.
+
+    Ids and times may be others, and lists in another order.
+    """
+    is_id = cache(lambda place: minted(place, outcomes))
+
+    def alike(one: Outcome, two: Outcome, step: int) -> bool:
+        for difference in differences(one, two):
+            at = int(difference.place[0])
+            if at >= step:
+                break
+            if masked(difference.place, chance) and not is_id(difference.place) and not _reordered(one, two, at):
+                return False
+        return True
+
+    return alike
+
+
+def _reordered(one: Outcome, two: Outcome, at: int) -> bool:
+    return bool(_ordered(one.steps[at].body) == _ordered(two.steps[at].body))
+
+
+def _ordered(value: Any) -> Any:
+    """The value with all its lists in one order."""
+    if isinstance(value, dict):
+        return {key: _ordered(inner) for key, inner in value.items()}
+    return sorted(map(_ordered, value), key=repr) if isinstance(value, list) else value
