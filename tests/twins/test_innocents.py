@@ -175,6 +175,14 @@ class KeyedByIds(ReferenceServer):
         return {"answer": answer, "orders": {f"order-{uuid4().hex}": "pending"}}
 
 
+class FollowsTheClock(ReferenceServer):
+    """Each reply says a price that is another one every 40 ms."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        answer = await super().call(session_id, tool, arguments)
+        return {"answer": answer, "price": random.Random(int(time.monotonic() / 0.04)).random()}  # noqa: S311
+
+
 class Queues(WritesLater):
     """What is added waits in a queue, as every reply of the session says."""
 
@@ -250,6 +258,7 @@ NOISY: dict[str, Callable[[], ASGIApp]] = {
     "a reward that falls with the time": FallsWithTheTime,
     "what sessions share": Shares,
     "keys that are drawn": KeyedByIds,
+    "a price that follows the clock": FollowsTheClock,
 }
 
 #: Worlds in which a read may answer as before a write, and then as after it.

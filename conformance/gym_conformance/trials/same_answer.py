@@ -1,5 +1,6 @@
 """What one and the same session comes to, again and again: what all sessions count, or use up, shows in that alone."""
 
+import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from gym_conformance.trajectories.before_and_after import by_design
 from gym_conformance.trajectories.evidence import allowed
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.generate import is_read
-from gym_conformance.trajectories.outcome import Difference, Outcome, differences, volatile
+from gym_conformance.trajectories.outcome import Difference, Outcome, differences, masked, varying, volatile
 from gym_conformance.trajectories.renaming import has_number, names_in, new_names, renamed, with_more_zeros
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
 from gym_conformance.trials.ending import Violation
@@ -55,7 +56,9 @@ async def expect_the_same_each_time(trial: Trial, found: Sequence[Trajectory]) -
 async def _expect_no_turn(trial: Trial, tried: Iterable[Trajectory], hint: str) -> None:
     trial.tried.comparisons += 1
     turns: list[int] = []
+    draw, seconds = Random(), 0.0  # noqa: S311 - pauses, no secrets
     for one in tried:
+        await asyncio.sleep(seconds * draw.random())  # so that no clock that ticks once in each of them does so in step
         began = time.monotonic()
         channels = [Channel(trial.gym.endpoint) for _ in range(_TIMES)]
         outcomes = [await run(trial.gym, channels[0], one)]
@@ -66,6 +69,7 @@ async def _expect_no_turn(trial: Trial, tried: Iterable[Trajectory], hint: str) 
         if difference is None or turns not in ([], [turn] * len(turns)):
             return
         turns.append(turn)
+        seconds = time.monotonic() - began
         if prod(1 / comb(_TIMES, each) for each in turns) <= allowed(trial.tried.comparisons):
             times = f"{turn} times" if turn > 1 else "time"
             trial.schedule = Schedule((one,) * (turn + 1))
@@ -79,16 +83,15 @@ async def _expect_no_turn(trial: Trial, tried: Iterable[Trajectory], hint: str) 
 
 
 def _turn(outcomes: Sequence[Outcome]) -> tuple[int, Difference | None]:
-    """After how many it was otherwise, and how, where it was so for good; None where it was not."""
+    """After how many it was otherwise, and how, where it was one other thing for good; None where it was not."""
     first = outcomes[0]
-    # what differs among the first two and among the last two: the first alone may be otherwise for good
-    mask = volatile(first, outcomes[1]) & volatile(*outcomes[-2:])
-    told = [
-        next((one for one in differences(first, other, mask) if not one.of_time and not by_design(one.place)), None)
-        for other in outcomes
-    ]
-    turn = next((at for at, difference in enumerate(told) if difference), _TIMES)
-    return turn, told[-1] if all(told[turn:]) and turn < _TIMES else None
+    noise = volatile(first, outcomes[1]) & volatile(*outcomes[-2:])  # not both of them have a turn
+    for turn, other in enumerate(outcomes[1:], 1):
+        told = [one for one in differences(first, other, noise) if not one.of_time and not by_design(one.place)]
+        if told:  # what goes on changing, such as a price that follows the clock, is no turn
+            moving = varying(outcomes[turn:])
+            return turn, next((one for one in told if not masked(one.place, moving)), None)
+    return _TIMES, None
 
 
 def _never_given(found: Sequence[Trajectory]) -> Iterator[Trajectory]:
