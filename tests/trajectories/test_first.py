@@ -7,7 +7,15 @@ import pytest
 
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source
 from gym_conformance.contract.policy_output import function_call, function_call_output
-from gym_conformance.trajectories.first import around, at_once, known, known_disturbed, side_by_side, with_bounds
+from gym_conformance.trajectories.first import (
+    around,
+    at_once,
+    known,
+    known_disturbed,
+    known_in_part,
+    side_by_side,
+    with_bounds,
+)
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import StepOutcome
@@ -167,3 +175,9 @@ def test_a_text_that_cannot_be_read_comes_after_each_of_the_last_calls() -> None
         if any("=(" in str(call) for call in schedule.trajectories[0].calls)
     ]
     assert [min(one.noise) for one in unread] == [3, 2, 1]
+
+
+def test_last_words_come_without_what_they_follow() -> None:
+    done = Trajectory(ROWS[0], tuple(Call("put_note", {"text": str(at)}) for at in range(4)), answer="All is noted.")
+    found = [schedule.trajectories[0] for schedule in known_in_part(Knowledge(ROWS[:1], known_trajectories=(done,)))]
+    assert [(len(one.calls), one.answer) for one in found] == [(many, "All is noted.") for many in (4, 0, 2)]

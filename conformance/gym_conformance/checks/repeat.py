@@ -15,6 +15,7 @@ from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import TrajectoryRun, run
+from gym_conformance.trajectories.first import known_in_part
 from gym_conformance.trajectories.generate import trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
@@ -178,9 +179,13 @@ async def _needs_its_session(trial: Trial, row: Row) -> bool:
     why="clients resend a verify when its reply is lost; the second one then scores the rollout.",
     needs=[RESOURCES_SERVER, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
+    first=known_in_part,
 )
 async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory and verifies it twice more in its session; the reward must stay the same.
+
+    It begins with known ones, and with their last words after none or half of their calls: a verify that does what is
+    missing itself pays for it the second time.
 
     Not applicable to a server of NeMo Gym's main, which is not released, that does not say that its verify is stateless
     (`/reverify_mode`): no client sends it again there (`nemo_gym.agents.utils.verify_call`). Where fresh sessions differ as often, it is repeat-deterministic's finding.
@@ -205,7 +210,8 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
         raise Violation(
             f"a reward of {first.body} again",
             f"status {second.status}, reward {second.body}",
-            "verify consumes or resets the session's state; score without changing it.",
+            "verify changes the session that it scores: it resets or uses up what was done, or does itself what is missing; "
+            "score a copy.",
         )
 
 

@@ -85,6 +85,14 @@ def known_alone(knowledge: Knowledge) -> list[Schedule]:
     return [Schedule((trajectory,)) for trajectory in known(knowledge)[:_KNOWN]]
 
 
+def known_in_part(knowledge: Knowledge) -> list[Schedule]:
+    """The same, and their last words where nothing was done of what they say, or the first half of it."""
+    found = known(knowledge)[:_KNOWN]
+    undone = [one.without(range(len(one.calls))) for one in found if one.calls]
+    half = [one.without(range(len(one.calls) // 2, len(one.calls))) for one in found if len(one.calls) > 1]
+    return [Schedule((one,)) for one in (*found, *undone, *half[: _KNOWN // 2])]
+
+
 def with_bounds(knowledge: Knowledge) -> list[Schedule]:
     """Those of many rows, and then each tool's arguments at their bounds, and all that it is known to take, in a session each.
 
