@@ -35,6 +35,15 @@ def test_one_is_judged_as_a_url_is(pytester: pytest.Pytester) -> None:
     run.stdout.fnmatch_lines(["gym/live::live-root PASSED*", "fine:app is a tool server*", "No rule broken*"])
 
 
+def test_commands_for_a_server_that_has_ended_say_so(pytester: pytest.Pytester) -> None:
+    silent = "class Silent(ReferenceServer):\n    async def seed(self, *_):\n        return 'seeded'\n\n\napp = Silent()\n"
+    pytester.makepyfile(silent=f"from gym_mocks.reference import ReferenceServer\n\n\n{silent}")
+    run = _run(pytester, "--gym-env", "silent:app", "-k", "seed-replies-object")
+    assert run.ret == pytest.ExitCode.TESTS_FAILED
+    again = "    # its server ended with the run: *, or run again with -k seed-replies-object"
+    run.stdout.fnmatch_lines(["  reproduce (bash):", again, "    curl *"])
+
+
 def test_not_launched_is_red_once(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(bad="print('half way')\nimport no_such_module_here")
     run = _run(pytester, "--gym-env", "bad:app", "--gym-report", "r.json")

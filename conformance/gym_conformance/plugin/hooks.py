@@ -60,7 +60,7 @@ def prepare(target: Target, config: pytest.Config) -> None:
     target.progress = None if worker_of(config) else progress_of(config)
     if target.interpreter:
         target.interpreter.say = partial(tell, config)
-    target.keeper = Keeper(config.invocation_params.dir, target.name, target.option)
+    target.keeper = Keeper(config.invocation_params.dir, target.name, target.option, launched=target.env is not None)
     if not target.options.lock_update:
         try:
             target.lock = load_lock(target.options.lock)

@@ -16,6 +16,9 @@ FOLDER: Final = ".gym-conformance"
 _COMMANDS: Final = 12
 _CHARACTERS: Final = 2_000
 
+#: A comment before the commands of a server that is no longer there.
+_ENDED: Final = "# its server ended with the run: start it and put its address here, or run again with -k {}"
+
 
 @dataclass(frozen=True)
 class Keeper:
@@ -25,11 +28,13 @@ class Keeper:
         start: where pytest was started: never the common parent of data that parallel runs share.
         name: the target's, as a folder; '' for none.
         option: how the command line names the target.
+        launched: whether its server ends with the run.
     """
 
     start: Path
     name: str
     option: str
+    launched: bool = False
 
     def keep(self, findings: Sequence[Finding]) -> list[Finding]:
         """Write what belongs to the findings of one check, and say in each of them where it is.
@@ -47,7 +52,10 @@ class Keeper:
         return kept
 
     def _keep(self, finding: Finding, path: Path) -> Finding:
-        if _is_long(finding.reproduce):
+        long = _is_long(finding.reproduce)
+        if self.launched and finding.reproduce:
+            finding = replace(finding, reproduce=(_ENDED.format(finding.check), *finding.reproduce))
+        if long:
             script = path.with_suffix(".sh")
             for name, body in bodies_of(finding.reproduce).items():
                 self._write(path.with_name(f"{path.name}.{name}"), body)
