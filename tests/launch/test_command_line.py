@@ -36,7 +36,9 @@ def test_one_is_judged_as_a_url_is(pytester: pytest.Pytester) -> None:
 
 
 def test_commands_for_a_server_that_has_ended_say_so(pytester: pytest.Pytester) -> None:
-    silent = "class Silent(ReferenceServer):\n    async def seed(self, *_):\n        return 'seeded'\n\n\napp = Silent()\n"
+    silent = (
+        "class Silent(ReferenceServer):\n    async def seed(self, *_):\n        return 'seeded'\n\n\napp = Silent()\n"
+    )
     pytester.makepyfile(silent=f"from gym_mocks.reference import ReferenceServer\n\n\n{silent}")
     run = _run(pytester, "--gym-env", "silent:app", "-k", "seed-replies-object")
     assert run.ret == pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,264 @@
+"""What a session comes to after one that has something in common with it, held to what it comes to after one that has not."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
+from itertools import islice, permutations
+from random import Random
+from typing import Any, Final
+
+from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.session.channel import Channel
+from gym_conformance.trajectories.before_and_after import by_design, reads_on
+from gym_conformance.trajectories.execute import run, run_each
+from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, moved
+from gym_conformance.trajectories.renaming import (
+    has_number,
+    ids_of,
+    names_in,
+    new_names,
+    phrased,
+    read_back,
+    renamed,
+    shared_names,
+    taking,
+    with_more_zeros,
+    with_other_numbers,
+    with_other_options,
+    word,
+    words_of_answer,
+)
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
+from gym_conformance.trials.suspicions import Likeness, Maker, Suspicion, Told
+from gym_conformance.trials.trial import Trial
+
+#: Sets of names of one trajectory.
+_SETS = 2
+
+#: Fields of rows of which some are alike.
+_SHARED = 3
+
+#: Zeros that may follow a number: fewer than these, and another number of them each time.
+_ZEROS: Final = 180
+
+_KEPT: Final = (
+    "What is answered is kept for all sessions under a part of the arguments: what it is kept under must name all of them, "
+    "such as the size of a page and its cursor, too."
+)
+
+_CACHED: Final = "The score is kept under the answer alone: what it is kept under must name the row, too."
+
+_POOLED: Final = (
+    "The score takes in earlier ones of the same task, such as a mean, a best one or a bonus for what is new: it must "
+    "depend on this session and the response alone."
+)
+
+_CUT: Final = (
+    "The score is kept under a part of the answer, such as its beginning: what it is kept under must be all of it."
+)
+
+#: Words that two answers have in common, before what differs or after it: more than any key is cut to.
+_ALIKE: Final = "I go through it once more, step by step, and write down all that follows from it. " * 8
+
+
+def _held(trial: Trial, told: Told, after: Callable[..., Awaitable[Outcome]], **how: Any) -> Maker:
+    """What comes after a session that has the `same`, held to what comes after one that has not."""
+    tried, control = [partial(after, **how, same=same) for same in (True, False)]
+    return partial(Likeness, trial, tried, control, told)
+
+
+async def _reward(trial: Trial, channel: Channel, trajectory: Trajectory) -> Outcome:
+    """No more of an outcome than what it earns."""
+    reward = (await run(trial.gym, channel, trajectory)).reward
+    return Outcome((StepOutcome(VERIFY, HTTPStatus.OK.value, reward),))
+
+
+def by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -> Iterator[Maker]:
+    """A trajectory after a session with the same names, held to one after a session with other names.
+
+    The earlier session makes the same calls, on the same row or on that of another, whose things take the names.
+    """
+    sets = names_in(trajectory)
+    others = (other for other in found if other.row is not trajectory.row)
+    draw = Random()  # noqa: S311 - names, no secrets
+
+    async def after(channel: Channel, *, names: frozenset[Any], other: Trajectory, same: bool) -> Outcome:
+        earlier, spoken = replace(trajectory, row=other.row), frozenset[Any]()
+        if other is not trajectory:  # its own things keep their names, but for those that are looked for
+            spoken = next(iter(names_in(other)), spoken)
+        mine = new_names(names, draw)
+        theirs = mine if same else new_names(names, draw)
+        await run(trial.gym, channel, renamed(earlier, {**taking(spoken, theirs), **theirs}))
+        return read_back(await run(trial.gym, channel, renamed(trajectory, mine)), mine)
+
+    for names, other in [*((names, trajectory) for names in sets[:_SETS]), *zip(sets, others, strict=False)]:
+        told = Told(
+            Schedule((replace(trajectory, row=other.row), trajectory)), ", as after a session that used other names"
+        )
+        yield _held(trial, told, after, names=names, other=other)
+
+
+def by_attempts(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
+    """What a trajectory earns after a poor attempt at the same task, held to one after a poor attempt at another.
+
+    No earlier attempt at either is known: their names and ids are new.
+    """
+    draw = Random()  # noqa: S311 - names, no secrets
+
+    async def after(channel: Channel, *, one: Trajectory, names: frozenset[Any], same: bool) -> Outcome:
+        mine = new_names(names, draw)
+        theirs = mine if same else new_names(names, draw)
+        await run(trial.gym, channel, Trajectory(renamed(one, theirs).row))
+        return await _reward(trial, channel, renamed(one, mine))
+
+    for one in found:
+        if names := frozenset().union(*names_in(one)[:1], ids_of(one.row)):
+            told = Told(Schedule((Trajectory(one.row), one)), ", as after an attempt at another task", hint=_POOLED)
+            yield _held(trial, told, after, one=one, names=names)
+
+
+def by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:
+    """A trajectory after a session that has read the same in its words and otherwise in all that is none, held to one alone.
+
+    No earlier answer to its words is known: a word that nobody has said before stands behind each.
+    """
+    draw = Random()  # noqa: S311 - words, no secrets
+    reads = trajectory.without([at for at, call in enumerate(trajectory.calls) if not is_read(call.name)])
+
+    async def after(channel: Channel, *, same: bool) -> Outcome:
+        spoken, names = phrased(reads, draw)
+        await run(trial.gym, channel, with_other_options(spoken if same else phrased(reads, draw)[0]))
+        return read_back(await run(trial.gym, channel, spoken), names)
+
+    if phrased(reads, draw)[1] and with_other_options(reads).calls != reads.calls:
+        told = Told(
+            Schedule((with_other_options(reads), reads)), ", as after a session that asked for other words", hint=_KEPT
+        )
+        yield _held(trial, told, after)
+
+
+def by_row(trial: Trial, knowledge: Knowledge) -> Iterator[Maker]:
+    """A trajectory after one on another row that shares a text with its own, such as a task's id.
+
+    Both have a new one in its place, and in the control each another: rows of one task are served and scored by what
+    else they have.
+    """
+    draw = Random()  # noqa: S311 - names, no secrets
+    known_on = {one.row: one for one in reversed(known(knowledge))}
+
+    async def after(channel: Channel, *, one: Trajectory, other: Trajectory, value: Any, same: bool) -> Outcome:
+        mine = new_names(frozenset([value]), draw)
+        theirs = mine if same else new_names(frozenset([value]), draw)
+        await run(trial.gym, channel, renamed(other, theirs))
+        return read_back(await run(trial.gym, channel, renamed(one, mine)), mine)
+
+    for value, *rows in shared_names(trial.gym.rows)[:_SHARED]:
+        for one, other in permutations(known_on.get(row) or reads_on(trial.gym, row) for row in rows):
+            told = Told(Schedule((other, one)), ", as after a session on a row that shares nothing with its own")
+            yield _held(trial, told, after, one=one, other=other, value=value)
+
+
+async def by_number(trial: Trial, found: Sequence[Trajectory]) -> list[Maker]:
+    """What a session's numbers move by, held to what they move by after a session that said other numbers.
+
+    For what is never the same twice: a counter moves by the same whatever was said, and a sum does not.
+    """
+
+    def moving(trajectory: Trajectory, other: Trajectory) -> Suspicion:
+        last: Outcome | None = None
+
+        async def after(channel: Channel, *, between: Trajectory) -> Outcome:
+            nonlocal last
+            before = last or await run(trial.gym, channel, trajectory)
+            await run(trial.gym, channel, between)
+            last = await run(trial.gym, channel, trajectory)
+            return moved(before, last)
+
+        told = Told(
+            Schedule((trajectory, other, trajectory)),
+            ", more than before, as after a session that said the same numbers",
+        )
+        return Likeness(trial, partial(after, between=other), partial(after, between=trajectory), told)
+
+    # not beside itself: two that read a sum at the same time may answer alike
+    first, second = [await run_each(trial.gym, found) for _ in range(2)]
+    moves = [one for one, before, after in zip(found, first, second, strict=True) if _moves(before, after)]
+    return [partial(moving, one, other) for one in moves if (other := with_other_numbers(one))]
+
+
+def _moves(first: Outcome, second: Outcome) -> bool:
+    """Whether a number differs that says neither a time nor what sound servers share."""
+    numbers = (one for one in differences(first, second) if isinstance(one.expected, int | float) and not one.of_time)
+    return any(isinstance(one.actual, int | float) and not by_design(one.place) for one in numbers)
+
+
+def by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
+    """What an answer earns on a row, after it was given to another row.
+
+    No earlier score of it is known: a word that nobody has said before stands before it, or zeros follow its number.
+    """
+    own = next((each for each in found if each.answer != PLAIN_ANSWER), None)
+    other = next((Trajectory(row) for row in trial.gym.rows if own and row is not own.row), None)
+    if own is None or other is None:
+        return
+    draw = Random()  # noqa: S311 - words, no secrets
+    lengths = iter(draw.sample(range(1, _ZEROS), _ZEROS - 1))
+
+    def after_a_word() -> str:
+        return f"{word(draw)} {own.answer}"
+
+    def with_zeros() -> str:
+        return with_more_zeros(own.answer, next(lengths, 1))
+
+    async def scored(channel: Channel, *, new: Callable[[], str], same: bool) -> Outcome:
+        answer = new()
+        if same:
+            await run(trial.gym, channel, replace(own, answer=answer))
+        return await _reward(trial, channel, replace(other, answer=answer))
+
+    told = Told(
+        Schedule((own, replace(other, answer=own.answer))),
+        ", as where the answer was not given to another row before",
+        hint=_CACHED,
+    )
+    for new in (after_a_word, *([with_zeros] if has_number(own.answer) else ())):
+        yield _held(trial, told, scored, new=new)
+    yield from _by_words_of_answer(trial, found, other, told)
+
+
+def _by_words_of_answer(trial: Trial, found: Sequence[Trajectory], other: Trajectory, told: Told) -> Iterator[Maker]:
+    """The same of an answer that is right on its row, whose words are new in both."""
+    draw = Random()  # noqa: S311 - words, no secrets
+
+    async def scored(channel: Channel, *, one: Trajectory, old: str, same: bool) -> Outcome:
+        names = new_names(frozenset([old]), draw)
+        answer = one.answer.replace(old, names[old])
+        if same:
+            await run(trial.gym, channel, replace(renamed(one, names), answer=answer))
+        return await _reward(trial, channel, replace(other, answer=answer))
+
+    right = ((one, old) for one in found if one.row is not other.row for old in words_of_answer(one))
+    for one, old in islice(right, 1):
+        yield _held(trial, told, scored, one=one, old=old)
+
+
+def by_words_alike(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
+    """What a poor answer earns after a good one to the same row that begins alike, or ends alike, in words that nobody said."""
+    draw = Random()  # noqa: S311 - words, no secrets
+
+    async def after(channel: Channel, *, one: Trajectory, form: str, same: bool) -> Outcome:
+        mine = word(draw)
+        theirs = mine if same else word(draw)
+        await run(trial.gym, channel, replace(one, answer=form.format(theirs, one.answer)))
+        return await _reward(trial, channel, replace(one, answer=form.format(mine, PLAIN_ANSWER)))
+
+    for one in islice((each for each in found if each.answer != PLAIN_ANSWER), 1):
+        for form in (f"{{0}} {_ALIKE}{{1}}", f"{{1}} {_ALIKE}{{0}}"):
+            pair = Schedule(
+                tuple(replace(one, answer=form.format("Well.", each)) for each in (one.answer, PLAIN_ANSWER))
+            )
+            told = Told(pair, ", as where no answer that begins or ends alike was given before", hint=_CUT)
+            yield _held(trial, told, after, one=one, form=form)
