@@ -8,6 +8,7 @@ from functools import partial
 from itertools import compress, cycle, islice
 from typing import Final
 
+from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import lasting
@@ -75,19 +76,20 @@ class ReadLater:
     scored: bool = False
 
     async def made(self, trial: Trial, channel: Channel, pause: float = 0) -> Outcome:
-        """What they are answered, without the reward; or the reward alone."""
+        """What they are answered, without the reward; or what all is answered, which may say that it is under way."""
         rollout = TrajectoryRun(trial.gym, channel, self.trajectory)
         for _step in range(self.begun):
             await rollout.step()
         await asyncio.sleep(pause)
         outcome = await rollout.finish()
         await rollout.session.close()
-        return Outcome(outcome.steps[-1:] if self.scored else outcome.steps[self.begun : -1])
+        return Outcome(outcome.steps[1:] if self.scored else outcome.steps[self.begun : -1])
 
     def later(self, settled: Sequence[Outcome], early: Sequence[Outcome]) -> Iterator[Difference]:
         """What was not there yet: of a reward only what is missing, for it may fall with the time."""
         for one in lasting(settled, early):
-            if not self.scored or (is_number(one.expected) and is_number(one.actual) and one.actual < one.expected):
+            numbers = is_number(one.expected) and is_number(one.actual)
+            if not self.scored or (one.step == VERIFY and numbers and one.actual < one.expected):
                 yield one
 
 
