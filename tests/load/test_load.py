@@ -6,6 +6,7 @@ import time
 from importlib.resources import files
 from pathlib import Path
 from random import random
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema_rs
@@ -17,6 +18,7 @@ from gym_conformance.findings import EndpointLoad, Finding, LoadLevel, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.reports.load_curve import held, knee, sentence, text_lines
+from gym_conformance.trajectories.in_flight import Driver
 from gym_conformance.trajectories.profiles import PROFILES
 from gym_conformance.trials.check import Check
 from gym_mocks.reference import ReferenceServer
@@ -313,3 +315,22 @@ def test_the_curve_is_in_the_summary_and_in_each_report(pytester: pytest.Pyteste
 def test_without_the_option_there_is_no_load(pytester: pytest.Pytester) -> None:
     run = pytester.runpytest_subprocess("--gym-demo", "--collect-only", "-q", timeout=60)
     assert "gym/load" not in run.stdout.str()
+
+
+def test_what_ends_the_waiting_ends_the_episodes_that_are_late() -> None:
+    """An interrupt would close their connections under them otherwise, and each would say so with a traceback."""
+
+    class Endless(Driver):
+        async def _episode(self, *_: Any) -> Any:
+            await asyncio.sleep(60)
+
+    async def left() -> set[asyncio.Task[Any]]:
+        gym: Any = SimpleNamespace(endpoint=SimpleNamespace(timeout=1))
+        episodes: Any = [None]
+        driving = asyncio.ensure_future(Endless(gym, episodes, 4).drive(30))
+        await asyncio.sleep(0.05)
+        driving.cancel()
+        await asyncio.wait([driving])
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(left()) == set()

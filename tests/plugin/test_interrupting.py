@@ -7,6 +7,7 @@ pytest_plugins = ["pytester"]
 #: Presses Ctrl-C in the first check, and so often again when pytest has taken it and looks at where it came.
 PRESSED = """
 import signal
+import time
 import pytest
 
 def pytest_runtest_setup(item):
@@ -15,7 +16,9 @@ def pytest_runtest_setup(item):
 @pytest.hookimpl(trylast=True)
 def pytest_keyboard_interrupt():
     for _ in range({again}):
+        time.sleep(0.6)
         signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)  # as whoever started it passes on what a terminal has told it already
 """
 
 

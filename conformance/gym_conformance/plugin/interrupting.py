@@ -3,10 +3,14 @@
 import os
 import signal
 import threading
+import time
 
 import pytest
 
 _STDERR = 2
+#: Seconds within which two signals are one press: a terminal tells a whole process group, and who started us, such as tox or
+#: --gym-watch, passes on what it was told.
+_ONE_PRESS = 0.5
 _ENDING = b"\nThe run is ending: reports are written, servers stopped. Ctrl-C once more ends it at once.\n"
 
 
@@ -21,14 +25,19 @@ class Ending:
         config.add_cleanup(self._restore)
         self._before: object = None
         self._more = 0
+        self._pressed = 0.0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
         """Take what Ctrl-C does from now on: pytest's own account of the first one takes half a second by itself."""
         if self._before is None and threading.current_thread() is threading.main_thread():
+            self._pressed = time.monotonic()
             self._before = signal.signal(signal.SIGINT, self._again)
 
     def _again(self, *_: object) -> None:
+        before, self._pressed = self._pressed, time.monotonic()
+        if self._pressed - before < _ONE_PRESS:
+            return
         self._more += 1
         if self._more > 1:
             os._exit(pytest.ExitCode.INTERRUPTED)

@@ -138,10 +138,12 @@ class Driver:
         began = time.monotonic()
         end = began + seconds
         tasks = [asyncio.create_task(self._one_after_the_other(end)) for _ in range(self.in_flight)]
-        done, late = await asyncio.wait(tasks, timeout=seconds + PATIENCE * endpoint.timeout)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        try:
+            done, late = await asyncio.wait(tasks, timeout=seconds + PATIENCE * endpoint.timeout)
+        finally:  # whatever ends the waiting, an interrupt too, ends what is late
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         for task in done:
             task.result()  # what is no fault of the server's is raised
         driven.seconds = time.monotonic() - began
