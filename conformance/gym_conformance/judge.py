@@ -83,7 +83,7 @@ class Judge:
     async def _beside(self, check: Check, subjects: Sequence[object]) -> list[Finding]:
         """Try them beside each other, and what does not pass there again, alone."""
         hangs = self.gym.endpoint.hangs.copy()
-        findings = await beside(partial(self._try, check, subject) for subject in subjects)
+        findings = await beside(partial(self._try, check, subject, among=True) for subject in subjects)
         if not all(map(_passes, findings)):
             self.silent, self.gym.endpoint.hangs = "", hangs
         return [
@@ -132,10 +132,11 @@ class Judge:
 
         return [await self._try(replace(check, body=body), "the replayed trajectory")]
 
-    async def _try(self, check: Check, subject: object) -> Finding:
+    async def _try(self, check: Check, subject: object, *, among: bool = False) -> Finding:
         if self.silent:
             return self._finding(check, subject, Verdict.UNTESTABLE, f"a server that answers: {self.silent}")
         trial = Trial(self.bench)
+        trial.among = among
         trial.tried.trials += 1
         finding = await self._ended(check, subject, trial)
         rows = tuple(row.as_json(self.gym.endpoint.secrets) for row in trial.drift)

@@ -204,6 +204,7 @@ def _forgeries(_trial: Trial) -> list[str]:
     why="one corrupted cookie ends a rollout, or lets it overwrite another's state.",
     needs=[RESOURCES_SERVER, COOKIES],
     subjects=_forgeries,
+    beside=True,
 )
 async def cookie_tampered(trial: Trial, forgery: str) -> None:
     """Sends another session's cookie, its value altered, to seed_session, a tool and verify.

@@ -6,6 +6,8 @@ since 0.5.0 whether a verify needs the session.
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import compress
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Row
@@ -14,7 +16,7 @@ from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.trajectories.execute import TrajectoryRun, run
+from gym_conformance.trajectories.execute import TrajectoryRun, beside, run
 from gym_conformance.trajectories.first import known_in_part
 from gym_conformance.trajectories.generate import trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
@@ -149,7 +151,11 @@ async def repeat_declares_stateless(trial: Trial, _: object) -> None:
 
     Source: nemo_gym/rollout_reverification.py (from 0.5.0) rescores only what is declared stateless.
     """
-    stateful = [row for row in list(trial.gym.recorded)[:_CLASSIFIED] if await _needs_its_session(trial, row)]
+    rows = list(trial.gym.recorded)[:_CLASSIFIED]
+    asides = [Trial(trial.bench) for _ in rows]
+    needing = await beside([partial(_needs_its_session, *each) for each in zip(asides, rows, strict=True)])
+    trial.channel.exchanges += [each for aside in asides for each in aside.channel.exchanges]
+    stateful = list(compress(rows, needing))
     trial.note = "stateful: " + ", ".join(map(str, stateful)) if stateful else "stateless, as far as its rollouts tell"
     mode = await reverify_mode(trial)
     if mode is None:
@@ -240,10 +246,13 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
         await rollout.step()
         return rollout.outcome
 
-    outcome = await interim(trial.channel)
-    if difference := await Solo(trial, trajectory).beyond_chance(outcome, interim):
-        if any(is_refusal(step.status) for step in outcome.calls):
-            raise NotApplicable("verify ends the session: calls after it are refused")
+    outcome, solo = await interim(trial.channel), Solo(trial, trajectory)
+    alone = await solo.outcome()
+    if any(
+        is_refusal(two.status) > is_refusal(one.status) for one, two in zip(alone.calls, outcome.calls, strict=True)
+    ):
+        raise NotApplicable("verify ends the session: calls after it are refused")
+    if difference := await solo.beyond_chance(outcome, interim):
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as without a verify before",
             f"{difference.actual!r}",

@@ -200,6 +200,7 @@ async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> 
     needs=[RESOURCES_SERVER, SCORE],
     subjects=lambda trial: [output for output in each_degenerate_output(trial) if not output.stock],
     framework=True,
+    beside=True,
 )
 async def verify_framework_types(trial: Trial, output: Degenerate) -> None:
     """Verifies the outputs that NeMo Gym's own types cannot read in some versions.

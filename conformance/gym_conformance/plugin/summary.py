@@ -261,9 +261,11 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 def _what_to_mend(fatal: list[Finding]) -> str:
     """Where to begin, given one finding for each check that fails the run: a violation if there is one. A cause counts once."""
-    causes = {finding.cause or finding.check for finding in fatal}
+    causes = {finding.cause or (finding.verdict, finding.reason or finding.check) for finding in fatal}
     more = f" ({len(causes) - 1} more after it)" if len(causes) > 1 else ""
     first = next((finding for finding in fatal if finding.verdict is Verdict.FAIL), None)
     if first is None:
-        return f"Not testable as it runs. Fix first: {fatal[0].check}{more}: it needs {fatal[0].reason}"
+        alike = sum(finding.reason == fatal[0].reason for finding in fatal) - 1
+        named_too = f", and {alike} more for the same reason" if alike else ""
+        return f"Not testable as it runs. Fix first: {fatal[0].check}{named_too}{more}: it needs {fatal[0].reason}"
     return f"Not fit to train on. Fix first: {first.check}{more}: {first.hint or first.title}"

@@ -18,7 +18,7 @@ from gym_schemas.strategies import near_misses, valid_arguments
 #: A rollout of this many calls reaches most states; longer ones mostly cost time.
 CALLS = 6
 
-#: No more at once than the server could score one by one in so many seconds: scoring may block its event loop.
+#: No more at once than the server could score one by one in so many seconds, where scoring blocks its event loop.
 _BATCH_SECONDS: Final = 1.0
 
 #: Values of one form that are kept for an argument.
@@ -53,6 +53,8 @@ class Knowledge:
         known_trajectories: what recorded rollouts did, the longest first, and what the tools were found to take.
         crashing: sessions whose last call, an allowed one, crashed the server when it was asked what tools take.
         session_seconds: how long a session takes in which nothing is done.
+        at_once: so many of them take no longer beside each other than one after the other would: the server waits, for a
+            judge model perhaps, and does not compute.
         returned: where in a tool's reply a string or an integer stands, by tool.
         quiet: tools whose names say nothing, and without which nothing else is answered otherwise: they read.
         mined: values seen in recorded arguments and in replies, by the name of the property they stood in: two calls
@@ -69,6 +71,7 @@ class Knowledge:
     mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
 
     session_seconds: float = 0.0
+    at_once: int = 1
     by_row: dict[Row, Mapping[str, "ToolCalls"]] = field(default_factory=dict, init=False, repr=False)
     by_definition: dict[str, "ToolCalls"] = field(default_factory=dict, init=False, repr=False)
 
@@ -81,8 +84,8 @@ class Knowledge:
         return tool in self.quiet or is_read(tool)
 
     def beside(self, at_most: int) -> int:
-        """How many trials may be made beside each other: no more than the server could score one by one in `_BATCH_SECONDS`."""
-        return self.sessions_in(_BATCH_SECONDS, at_most=at_most)
+        """How many trials may be made beside each other: as many as it was found to do at once, or could do one by one in time."""
+        return max(min(self.at_once, at_most), self.sessions_in(_BATCH_SECONDS, at_most=at_most))
 
     def tools(self, row: Row) -> Mapping[str, "ToolCalls"]:
         """The row's tools for which a valid call can be made, by name. Cached, because strategies are expensive to build."""

@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -12,7 +13,7 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.answers import SHORT, paid_answers
-from gym_conformance.trajectories.execute import run, run_each
+from gym_conformance.trajectories.execute import beside, run, run_each
 from gym_conformance.trajectories.first import bare_reads, made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, places, says_nothing
@@ -33,6 +34,9 @@ _WRITTEN, _READS = 8, 3
 
 #: Sessions in which nothing is done, to see what one costs.
 _BARE = 3
+
+#: Where a session takes more seconds, so many are run at once; they take at most so many times as long as one, or it computes.
+_BRIEF, _MANY, _AS_ONE = 0.1, 16, 2
 
 #: Tools that are left out to see what they do.
 _ASIDE = 6
@@ -56,8 +60,10 @@ async def learn(gym: Gym) -> Knowledge:
     played_rows = () if graded else rows[:_MADE_UP]
     words = await known_arguments(gym, played_rows)
     found = await _found(gym, played_rows, calls, words)
+    seconds = await _session_seconds(gym)
     knowledge = Knowledge(
-        session_seconds=await _session_seconds(gym),
+        session_seconds=seconds,
+        at_once=await _at_once(gym, seconds),
         rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
         meaningful={**words, **_arguments(calls)},
@@ -86,6 +92,15 @@ async def _session_seconds(gym: Gym) -> float:
     for _ in range(_BARE):
         await run(gym, Channel(gym.endpoint), Trajectory(gym.row))
     return (time.monotonic() - started) / _BARE
+
+
+async def _at_once(gym: Gym, seconds: float) -> int:
+    """How many sessions in which nothing is done may run beside each other, since one of them takes so long by waiting."""
+    if seconds <= _BRIEF:
+        return 1
+    started = time.monotonic()
+    await beside([partial(run, gym, Channel(gym.endpoint), Trajectory(gym.row))] * _MANY, _MANY)
+    return _MANY if time.monotonic() - started <= _AS_ONE * seconds else 1
 
 
 async def _played(gym: Gym, trajectories: Iterable[Trajectory]) -> list[StepOutcome]:

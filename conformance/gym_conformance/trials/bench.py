@@ -13,6 +13,7 @@ from gym_conformance.oracle import Oracle
 from gym_conformance.trajectories.before_and_after import FirstLook
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.in_flight import HERE, Drivers, Load
+from gym_conformance.trajectories.outcome import Outcome, Place
 from gym_conformance.trajectories.profiles import USUAL, Search
 from gym_conformance.trajectories.waiting import Waiting
 from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
@@ -41,6 +42,16 @@ class Settings:
     drivers: Drivers = HERE
 
 
+@dataclass(frozen=True)
+class KnownAlone:
+    """What a trajectory came to alone: the outcome of its first run, what differed among so many, and how long one took."""
+
+    outcome: Outcome
+    mask: frozenset[Place]
+    runs: int
+    seconds: float
+
+
 @dataclass
 class Learned:
     """What trials found out about a gym, for those that follow.
@@ -50,6 +61,7 @@ class Learned:
         first_look: what it answered before any session had written anything; None until it is taken.
         met: what searches were answered, as `Novelty` tells it apart: few go on for what an earlier one met.
         answered: paths that properties have asked for, and that have answered without an error at least once.
+        alone: what trajectories came to alone, of those that take long.
         waiting: sessions that were begun when it was learned, and left alone since.
         shared: whether sessions were found to share state while they are open.
         causes: of the violations so far.
@@ -64,6 +76,7 @@ class Learned:
     first_look: FirstLook | None = None
     met: set[Any] = field(default_factory=set, repr=False)
     answered: set[str] = field(default_factory=set, repr=False)
+    alone: dict[Any, KnownAlone] = field(default_factory=dict, repr=False)
     waiting: tuple[Waiting, ...] = ()
     shared: bool = False
     causes: set[Cause] = field(default_factory=set)

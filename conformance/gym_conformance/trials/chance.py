@@ -21,7 +21,11 @@ Run = Callable[[Channel], Awaitable[D | None]]
 #: Seconds after which no further look is begun: generous, because the verdict must not depend on the machine's load.
 _DEADLINE = 180.0
 
-#: Runs at once, where other sessions are not what is being tested.
+#: A trial that has spent so many times its profile's patience on excluding chance goes on only with what is this unlikely
+#: to be chance: where each run takes seconds, noise alone would take minutes.
+_PATIENCE, _PROMISING = 3, 0.05
+
+#: Runs at once, where other sessions are not what is being tested; more of them alone where the server waits for each.
 _TOGETHER = 6
 
 #: Seconds of a trial up to which all of its controls are made as slow, and how many are where it takes longer.
@@ -63,6 +67,28 @@ class _EvenlyPaced:
         return difference is not None
 
 
+class _Time:
+    """How long one comparison may take."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self._began = time.monotonic()
+        patience = _PATIENCE * trial.settings.search.profile.patience
+        trial.patient_until = min(trial.patient_until, self._began + patience)
+
+    @property
+    def spent(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._began
+
+    def allows(self, comparison: Comparison, *, under_way: bool) -> bool:
+        """Whether to go on: to the first look, and beyond it while there is patience, or hope."""
+        if self.spent > _DEADLINE and not under_way:
+            return False
+        hopeful = not comparison.trials or comparison.chance <= _PROMISING
+        return hopeful or time.monotonic() < self._trial.patient_until
+
+
 async def beyond_chance(
     trial: Trial, tried: Run[D], *controls: Run[Any] | Control, together: bool = False, costly: bool = False
 ) -> D | None:
@@ -84,11 +110,17 @@ async def beyond_chance(
         return await _one(trial, tried)
     looks = COSTLY if costly else LOOKS
     paced = [_EvenlyPaced(control) if callable(control) else control for control in controls]
-    found = await _compared(trial, tried, paced, looks, _TOGETHER) if together else None
+    found = await _compared(trial, tried, paced, looks, _together(trial)) if together else None
     if together and found is None:
         return None
     # What differs among others alone is no finding of a check that looks at one session: isolation-concurrent has it.
     return await _compared(trial, tried, paced, looks, 1)
+
+
+def _together(trial: Trial) -> int:
+    """How many runs may be made beside each other."""
+    known = trial.learned.knowledge
+    return _TOGETHER if trial.among or known is None else max(_TOGETHER, known.at_once)
 
 
 async def _compared(
@@ -99,7 +131,7 @@ async def _compared(
     comparison = Comparison(trial.tried.comparisons, looks)
     last: D | None = None
     seconds = 0.0  # that the last trial took
-    end = time.monotonic() + _DEADLINE
+    time_of = _Time(trial)
 
     async def controlled(seconds: float) -> bool:
         return any([await control.differs(trial.gym.endpoint, seconds) for control in controls])
@@ -118,18 +150,27 @@ async def _compared(
 
     for form in (True, False):  # to know how long they take
         await run(form)
-    while comparison.decision is Decision.OPEN and time.monotonic() < end:
-        forms = comparison.order()
-        batches = [forms[at : at + size] for at in range(0, len(forms), size)]
-        came = [each for batch in batches for each in await asyncio.gather(*map(run, batch))]
-        comparison.record(forms, came)
+    await _decide(comparison, run, size, time_of)
     slow = 0 if seconds <= _PACED else _SLOW_CONTROLS
     if comparison.decision is Decision.DIFFERENT and not any([await controlled(seconds) for _ in range(slow)]):
         return last
     trial.dismissed.append(str(comparison))
     if comparison.decision is Decision.OPEN:
-        trial.caution = f"a difference could not be told from chance within {_DEADLINE:g} s: {comparison}"
+        trial.caution = f"a difference could not be told from chance within {time_of.spent:.0f} s: {comparison}"
     return None
+
+
+async def _decide(comparison: Comparison, run: Callable[[bool], Awaitable[bool]], size: int, time_of: _Time) -> None:
+    """Make the runs of each look, so many at once, until it is decided or time is up."""
+    while comparison.decision is Decision.OPEN:
+        forms = comparison.order()
+        batches = iter([forms[at : at + size] for at in range(0, len(forms), size)])
+        came: list[bool] = []
+        while time_of.allows(comparison, under_way=bool(came)) and (batch := next(batches, None)):
+            came += await asyncio.gather(*map(run, batch))
+        if len(came) < len(forms):
+            return
+        comparison.record(forms, came)
 
 
 async def waiting_beyond_chance(

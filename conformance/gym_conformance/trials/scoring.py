@@ -74,6 +74,8 @@ class Scoring:
         if score.reward is None or score.reaches(top):
             return RowScores(row, top, answer, score)
         async with self._suspecting:
+            if self._doubts_enough:
+                return RowScores(row, top, answer, unchecked=_TOO_SLOW)
             async for again in self._again(row, answer):
                 self.noisy |= again.reward != score.reward
                 if again.reaches(top):
@@ -89,11 +91,18 @@ class Scoring:
         if not score.reaches(scores.bar):
             return score
         async with self._suspecting:
+            if self._doubts_enough:
+                return AnswerScore(None, _TOO_SLOW)
             async for again in self._again(scores.row, answer):
                 if not again.reaches(scores.bar):
                     self.noisy = True
                     return AnswerScore(None, _VARIES)
         return score
+
+    @property
+    def _doubts_enough(self) -> bool:
+        """Whether time is up, and the first few suspicions were looked into."""
+        return self.is_over and self._suspicions >= _FEW
 
     async def _again(self, row: Row, answer: GivenAnswer) -> AsyncIterator[AnswerScore]:
         """The runs that a new suspicion must survive: many, too, where rewards were seen to vary."""

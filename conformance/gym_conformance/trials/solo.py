@@ -7,12 +7,16 @@ from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, compared, differences, named, volatile
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.bench import KnownAlone
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.ending import NotApplicable
 from gym_conformance.trials.trial import Trial
 
 #: So many runs alone show what differs alone, too; fewer will do while an example is shortened.
 _RUNS, _SHORTENING = 6, 2
+
+#: Where a run takes more seconds, those of earlier trials count, too, but for one; of so many trajectories.
+_LONG, _KEPT = 1.0, 16
 
 
 class Solo:
@@ -29,6 +33,10 @@ class Solo:
         self._outcome: Outcome | None = None
         self._pace: Sequence[float] = ()  # when the steps of the last run that differed began
         self._runs = 0
+        self._key = (trajectory.row, repr(trajectory.calls), trajectory.noise, trajectory.answer)
+        if known := trial.learned.alone.get(self._key):
+            self._outcome, self.mask, self.seconds = known.outcome, known.mask, known.seconds
+            self._runs = min(known.runs, _RUNS - 1)
 
     async def outcome(self) -> Outcome:
         """The outcome of the first run."""
@@ -55,10 +63,10 @@ class Solo:
             NotApplicable: nothing is left to compare.
         """
         outcome = await self.outcome()
-        while self._runs < (_SHORTENING if self._trial.shrinking else _RUNS):
+        while self._runs < (_SHORTENING if self._trial.shrinking else _RUNS) and compared(outcome, self.mask):
             await self._run()
         began = () if beside is None or self._trial.shrinking else beside.began
-        if began and began[-1] - began[0] > self.seconds:
+        if began and began[-1] - began[0] > self.seconds and compared(outcome, self.mask):
             await self._run(began)
         self._trial.volatile |= named(self.mask, outcome)
         left, values = compared(outcome, self.mask), compared(outcome, frozenset())
@@ -105,4 +113,7 @@ class Solo:
         self._outcome = self._outcome or again
         self.mask |= volatile(self._outcome, again)
         self._runs += 1
+        alone = self._trial.learned.alone
+        if self.seconds > _LONG and (self._key in alone or len(alone) < _KEPT):
+            alone[self._key] = KnownAlone(self._outcome, self.mask, self._runs, self.seconds)
         return again

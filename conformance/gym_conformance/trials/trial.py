@@ -1,5 +1,6 @@
 """One trial: a check tries one subject, over a channel whose record becomes the reproduction."""
 
+import math
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -28,7 +29,8 @@ class Trial:
     that broke a property; `volatile` names the places in replies that were not compared, since they differ between two
     runs alone, and `hidden` counts them among how many values in all; `shrinking` says that the fault is certain, and what is tried is to be a shorter example of it;
     `among` that others are tried at the same time, so that what breaks is a suspicion;
-    `dismissed` tells the differences that chance may explain; `drift` are the rows for the drift report; `readings` are
+    `dismissed` tells the differences that chance may explain, and after `patient_until`, a monotonic time, only those that it
+    hardly explains are looked into further; `drift` are the rows for the drift report; `readings` are
     of the server's process; `load` is what came of episodes, so many at once, and `rewards` what rows pay.
     """
 
@@ -42,6 +44,7 @@ class Trial:
         self.shrinking = False
         self.among = False
         self.dismissed: list[str] = []
+        self.patient_until = math.inf
         self.schedule: Schedule | None = None
         self.drift: list[DriftRow] = []
         self.readings: list[ProcessReading] = []

@@ -1,0 +1,177 @@
+"""Slow servers, such as those that ask a judge model, come to the same verdicts as fast ones, and in time."""
+
+import asyncio
+import time
+from itertools import cycle, pairwise
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from gym_conformance.calibration.moulds import GivenAnswer
+from gym_conformance.calibration.row_scores import AnswerScore
+from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.openapi import ServerKind
+from gym_conformance.findings import Finding, Verdict
+from gym_conformance.gym_under_test import BARE_ROW, Gym, recognise
+from gym_conformance.plugin.summary import _what_to_mend
+from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.transport import Transport
+from gym_conformance.trajectories.execute import FEW
+from gym_conformance.trajectories.learn import learn
+from gym_conformance.trajectories.profiles import USUAL
+from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials import chance, solo
+from gym_conformance.trials.bench import Bench
+from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.scoring import Scoring
+from gym_conformance.trials.solo import Solo
+from gym_conformance.trials.trial import Trial
+from gym_mocks.reference import ReferenceServer
+from gym_mocks.serving import serve
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.judging import judge
+from tests.twins.properties import CurrentSession, PendingRow, VerifyConsumes
+from tests.twins.twin import dataset
+
+#: Seconds of a verify: so long that a few of them, one after the other, are told from a few at once.
+_SECONDS = 0.15
+
+
+class Waits(ReferenceServer):
+    """A verify waits for a judge model, which answers many at once."""
+
+    async def score(self, session_id: str, row: Any, response: Any) -> Any:
+        await asyncio.sleep(_SECONDS)
+        return await super().score(session_id, row, response)
+
+
+class Computes(ReferenceServer):
+    """A verify computes, on the event loop."""
+
+    async def score(self, session_id: str, row: Any, response: Any) -> Any:
+        time.sleep(_SECONDS)  # noqa: ASYNC251 - the fault
+        return await super().score(session_id, row, response)
+
+
+async def _gym(url: str) -> Gym:
+    data = dataset()
+    return await recognise(Endpoint(url, Transport(httpx.URL(url), deadline=5.0), 5.0), data.rows, data.rollouts)
+
+
+@pytest.mark.parametrize(("server", "beside"), [(Waits, FEW), (Computes, 6)])
+def test_sessions_run_beside_each_other_where_the_server_waits(server: type[ReferenceServer], beside: int) -> None:
+    async def learned(url: str) -> int:
+        gym = await _gym(url)
+        try:
+            return (await learn(gym)).beside(FEW)
+        finally:
+            await gym.endpoint.transport.aclose()
+
+    with serve(server()) as url:
+        assert asyncio.run(learned(url)) in range(2 if beside < FEW else FEW, beside + 1)
+
+
+def test_what_takes_long_is_run_alone_once_for_several_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for one run each time, since what a session leaves to others may have changed."""
+    monkeypatch.setattr(solo, "_LONG", 0.0)
+
+    async def seeds(url: str) -> list[int]:
+        bench = Bench(await _gym(url))
+        trajectory, counts = Trajectory(bench.gym.row), [bench.gym.endpoint.requests]
+        for _trial in range(2):
+            alone = Solo(Trial(bench), trajectory)
+            await alone.settle()
+            counts.append(bench.gym.endpoint.requests)
+        await bench.gym.endpoint.transport.aclose()
+        return [(after - before) // 2 for before, after in pairwise(counts)]
+
+    with serve(ReferenceServer()) as url:
+        assert asyncio.run(seeds(url)) == [6, 1]
+
+
+@pytest.mark.parametrize(
+    ("server", "check"),
+    [
+        (PendingRow, "isolation-interleaved"),
+        (CurrentSession, "isolation-concurrent"),
+        (VerifyConsumes, "repeat-verify"),
+    ],
+)
+def test_a_fault_is_found_all_the_same(server: type[ASGIApp], check: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solo, "_LONG", 0.0)
+    monkeypatch.setattr(chance, "_PATIENCE", 0)
+    with serve(cast("Any", server)()) as url:
+        [finding] = judge(url, dataset(), checks={check})[check]
+    assert finding.verdict is Verdict.FAIL
+
+
+def _trial() -> Any:
+    return SimpleNamespace(
+        shrinking=False,
+        among=False,
+        tried=SimpleNamespace(comparisons=0),
+        settings=SimpleNamespace(search=USUAL),
+        gym=SimpleNamespace(endpoint=SimpleNamespace()),
+        learned=SimpleNamespace(knowledge=None),
+        channel=SimpleNamespace(exchanges=[]),
+        patient_until=float("inf"),
+        dismissed=[],
+        caution="",
+    )
+
+
+def _differing(*times: bool) -> Any:
+    turns = cycle(times)
+
+    async def run(_channel: Channel) -> bool | None:
+        return next(turns) or None
+
+    return run
+
+
+def test_what_may_be_noise_is_given_up_where_patience_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass says so; what differs each time, and never otherwise, is told all the same."""
+    monkeypatch.setattr(chance, "_PATIENCE", 0)
+    noisy, faulty = _trial(), _trial()
+    noise = beyond_chance(noisy, _differing(True, False), _differing(True, False, False, False))
+    assert asyncio.run(noise) is None
+    assert noisy.caution.startswith("a difference could not be told from chance within 0 s: ")
+    assert asyncio.run(beyond_chance(faulty, _differing(True), _differing(False))) is True
+    assert not faulty.caution
+
+
+class TakesLong(Scoring):
+    """Time is up with the first score, which is poor."""
+
+    scored = 0
+
+    def __init__(self, trial: Any, suspicions: int) -> None:
+        super().__init__(trial, seconds=60.0)
+        self._suspicions = suspicions
+
+    async def score(self, row: Row, answer: GivenAnswer) -> AnswerScore:
+        del row, answer
+        self.scored, self.end = self.scored + 1, 0.0
+        return AnswerScore(0.0)
+
+
+@pytest.mark.parametrize(("suspicions", "scored"), [(0, 9), (3, 1)])
+def test_more_than_a_few_suspicions_are_left_where_time_is_up(suspicions: int, scored: int) -> None:
+    """A suspicion that was not looked into is none."""
+    trial: Any = SimpleNamespace(
+        gym=SimpleNamespace(kind=ServerKind.SINGLE_TURN), launched=SimpleNamespace(judge_models=None)
+    )
+    scoring = TakesLong(trial, suspicions)
+    scores = asyncio.run(scoring.gold(BARE_ROW, GivenAnswer((), (), ()), 1.0))
+    assert scoring.scored == scored
+    assert bool(scores.unchecked) == (scored == 1)
+
+
+def test_checks_that_miss_the_same_are_told_as_one() -> None:
+    """Such as those that had no time: they are no more to mend than one."""
+    missed = [Finding(each, "MUST", "", Verdict.UNTESTABLE, "server", reason="more time") for each in ("a", "b", "c")]
+    assert "Fix first: a, and 2 more for the same reason: it needs more time" in _what_to_mend(missed)
+    other = Finding("d", "MUST", "", Verdict.UNTESTABLE, "server", reason="a score")
+    assert "a, and 2 more for the same reason (1 more after it)" in _what_to_mend([*missed, other])
