@@ -6,19 +6,23 @@ import pytest
 
 from gym_conformance.findings import Verdict
 from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import ResourcesServer
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.judging import judge, telling
 from tests.twins.twin import dataset
 from tests.twins.unrecorded import (
+    counting,
     dark_rooms,
     drafting,
     drafts,
     found_notes,
     grader,
+    library,
     lights,
     pinboard,
     pinned,
+    rows_of,
     searching,
     sums,
 )
@@ -61,6 +65,18 @@ def test_what_another_session_may_use_up_is_told(shared: bool) -> None:
     assert telling(findings) == ({"isolation-interleaved"} if shared else set())
     [finding] = findings["isolation-interleaved"]
     assert ("found by its id or cursor alone" in finding.hint) == shared
+
+
+@pytest.mark.parametrize(
+    ("server", "told"),
+    [(counting(), False), (counting(scoped=False), True), (library(), False)],
+    ids=["scoped", "not", "read by all"],
+)
+def test_what_another_session_has_made_is_not_found_by_its_number(server: ResourcesServer, told: bool) -> None:
+    with serve(server) as url:
+        [finding] = judge(url, rows_of(server), checks={"isolation-told"})["isolation-told"]
+    assert (finding.verdict is Verdict.FAIL) == told, finding.actual
+    assert ("found by its id" in finding.hint) == told
 
 
 @pytest.mark.parametrize("pooled", [False, True])

@@ -1,5 +1,6 @@
 """Small servers where nothing is recorded: one lists notes in pages, one grades sums; twins of them, and sound ones."""
 
+import random
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -201,6 +202,51 @@ def dark_rooms() -> Dataset:
         for rooms in (["the attic", "the pantry"], ["the boiler room"], ["the hall", "the loft", "the shed"])
     ]
     return Dataset(tuple(Row(row, Source(Path("lights.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
+
+
+@dataclass
+class Jobs:
+    """What is computed, by its number."""
+
+    results: dict[str, int] = field(default_factory=dict)
+
+
+def counting(*, scoped: bool = True) -> ResourcesServer:
+    """One that counts letters in jobs, whose ids count on over all sessions; not `scoped`, whoever knows one reads its result."""
+    numbers = count(17)
+    every: dict[str, int] = {}
+
+    def start_job(state: Jobs, text: str) -> dict[str, str]:
+        job_id = f"job-{next(numbers)}"
+        (state.results if scoped else every)[job_id] = len(text)
+        return {"job_id": job_id}
+
+    def wait_job(state: Jobs, job_id: str) -> dict[str, int]:
+        results = state.results if scoped else every
+        if job_id not in results:
+            raise HttpRefusal(404, "no such job")
+        return {"letters": results[job_id]}
+
+    return ResourcesServer("jobs", tools=[start_job, wait_job], verify=lambda: 0.0, state=Jobs)
+
+
+def library() -> ResourcesServer:
+    """One where all may read the same articles, of which a search names one at random."""
+
+    def search_articles(words: str) -> dict[str, str]:
+        return {"article_id": f"article-{random.randrange(100)}", "words": words}  # noqa: S311
+
+    def read_article(article_id: str) -> dict[str, str]:
+        if not 0 <= int(article_id.removeprefix("article-") or -1) < 100:
+            raise HttpRefusal(404, "no such article")
+        return {"text": f"All of {article_id}."}
+
+    return ResourcesServer("library", tools=[search_articles, read_article], verify=lambda: 0.0)
+
+
+def rows_of(server: ResourcesServer) -> Dataset:
+    """Two rows with the server's tools."""
+    return _rows(server)
 
 
 class SumRow(TaskRow):

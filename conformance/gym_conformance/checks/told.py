@@ -7,6 +7,7 @@ import asyncio
 from random import Random
 from typing import Final
 
+from gym_conformance.checks.counted_ids import expect_none_found
 from gym_conformance.checks.isolation import FOUND_BY_ID, session_name
 from gym_conformance.contract.endpoints import tool_path
 from gym_conformance.findings import Cause
@@ -38,6 +39,7 @@ _AROUND = 60
     needs=[RESOURCES_SERVER, SCORE],
     examples=any_told_apart,
     first=lambda knowledge: told_apart(knowledge, Random()),  # noqa: S311 - words, no secrets
+    before=expect_none_found,
 )
 async def isolation_told(trial: Trial, schedule: Schedule) -> None:
     """Gives each of two sessions words of its own, in free texts of its calls and of its row, and looks for the others'.
@@ -46,6 +48,9 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
     given: its ids and cursors. Then four do the same at the same time, step by step. No reply holds a word that its
     session did not send. Nothing is compared, so that noise and a store that grows hide nothing, and a word is drawn from
     so many that no accident finds it.
+
+    Nor does a fresh session find what another was given under a counted id, new each time, such as `job-964`, where an
+    id that nobody was given is refused.
 
     Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session of its own (every version).
     """
