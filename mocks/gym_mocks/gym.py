@@ -19,7 +19,7 @@ from gym_mocks.policy.tokens import TokensBy
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.rollout_faults import RUN, FaultyServer, RolloutFault, RolloutFaults
 from gym_mocks.serving import Host
-from gym_mocks.wire import App
+from gym_mocks.wire import App, HttpRefusal, HttpRequest
 from gym_mocks.wire.client import ASGIApp, LocalClient
 
 POLICY = "policy_model"  # the name that nemo-gym's own agent configurations call the policy by
@@ -229,11 +229,30 @@ class MockGym:
         self.add_agent(server.name, resources=resources, model=model, max_steps=server.max_steps, port=server.port)
 
     def fail(self, fault: RolloutFault) -> None:
-        """Let something go wrong with rollouts, or with what resources servers are asked, from now on."""
+        """Let something go wrong with rollouts, or with what resources servers are asked, from now on.
+
+        Raises:
+            ValueError: its path is none of the resources servers', so that it could never happen.
+        """
+        if fault.path != RUN:
+            self._ensure_served(fault)
         self.faults.add(fault)
         if fault.path != RUN:
             for server in self._registered.values():
                 self._call_directly(server.name, server.kind, server.app, server.url)
+
+    def _ensure_served(self, fault: RolloutFault) -> None:
+        apps = [
+            server.app
+            for server in self._registered.values()
+            if server.kind == "resources_servers" and fault.agent in {None, server.name}
+        ]
+        ours = [app for app in apps if isinstance(app, App)]  # of another application nobody knows its routes
+        if ours and len(ours) == len(apps) and not any(_serves(app, fault.path) for app in ours):
+            served = sorted({path for app in ours for method, path in app.handlers if method == "POST"})
+            raise ValueError(
+                f"RolloutFault: path={fault.path!r} is served by no resources server; {', '.join(served)} are"
+            )
 
     def write_config(self, path: Path | None = None) -> Path:
         """Write the configuration, secrets included, as YAML; without a path, to a temporary file that goes with the gym."""
@@ -326,3 +345,11 @@ class MockGym:
 
 def _broken(_: Mapping[str, Any]) -> None:
     raise ConnectionResetError("the connection broke, a fault on purpose")
+
+
+def _serves(app: App, path: str) -> bool:
+    try:
+        app.find(HttpRequest("POST", path, {}, b""))
+    except HttpRefusal:
+        return False
+    return True

@@ -13,6 +13,7 @@ from gym_mocks.policy import call
 from gym_mocks.reference import DATA, reference_app
 from gym_mocks.resources import ResourcesServer, TaskRow
 from gym_mocks.rollout_faults import RolloutFault
+from gym_mocks.run_helper import AnyTools
 
 ROWS = [json.loads(line) for line in DATA.read_text().splitlines()]
 
@@ -117,3 +118,13 @@ def test_rates_are_drawn_for_each_attempt_from_the_gyms_seed() -> None:
 def test_what_could_never_happen_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="nothing of kind"):
         RolloutFault(**values)
+
+
+def test_a_path_that_nobody_serves_is_refused(gym: MockGym) -> None:
+    with pytest.raises(ValueError, match=r"path='/ad' is served by no resources server; /add, /aggregate_metrics, "):
+        gym.fail(RolloutFault("status", path="/ad"))
+    gym.add_resources("reference", reference_app())
+    with pytest.raises(ValueError, match="path='/add' is served by no"):
+        gym.fail(RolloutFault("status", path="/add", agent="reference"))
+    gym.add_resources("any", AnyTools("any"))
+    gym.fail(RolloutFault("status", path="/whatever"))
