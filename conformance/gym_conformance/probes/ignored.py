@@ -1,6 +1,6 @@
 """Does the live server drop an argument unread? Two calls that differ only there then come to the same."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -71,14 +71,19 @@ def _pairs(
     name = drift.path.removeprefix("/")
     if "/" in name or "~" in name or not isinstance(witness.value, dict) or name not in witness.value:
         return
-    recorded = (call for _, calls in gym.recorded_calls for call in calls if call.name == drift.tool)
-    if call := next(recorded, None):
-        bare = {key: value for key, value in call.arguments.items() if key != name}
-        other = counterpart.value.get(name) if isinstance(counterpart.value, dict) else None
-        yield {**bare, name: witness.value[name]}, bare if other is None else {**bare, name: other}
+    recorded = (call.arguments for _, calls in gym.recorded_calls for call in calls if call.name == drift.tool)
+    yield from _put_in(islice(recorded, 1), name, witness.value[name], counterpart.value)
     said = [each for each in known if isinstance(each, dict) and name in each]
     for other in islice((each[name] for each in said if each[name] != said[0][name]), _KNOWN):
         yield said[0], {**said[0], name: other}
+
+
+def _put_in(calls: Iterable[Mapping[str, Any]], name: str, value: Any, counterpart: Any) -> Iterator[tuple[Any, Any]]:
+    """The calls with a value as that argument, each beside it with the counterpart's, or without one."""
+    for arguments in calls:
+        bare = {key: each for key, each in arguments.items() if key != name}
+        other = counterpart.get(name) if isinstance(counterpart, dict) else None
+        yield {**bare, name: value}, bare if other is None else {**bare, name: other}
 
 
 async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tuple[Any, Any]) -> Live | None:

@@ -103,11 +103,13 @@ def _filled(schema: Any, root: dict[str, Any], name: str = "", deep: int = _DEEP
         case {"enum": [*options]} if options:
             return _chosen(options, favourable=favourable)
         case {"properties": dict(fields)}:
-            decided = any("enum" in _plain(field, root) or _bounds(_plain(field, root)) for field in fields.values())
-            flags = {key for key, field in fields.items() if _plain(field, root).get("type") == "boolean"}
+            plain_fields = {key: _plain(field, root) for key, field in fields.items()}
+            decided = any("enum" in plain or _bounds(plain) for plain in plain_fields.values())
             return {
-                key: _flag(key, favourable=favourable, decided=decided) if key in flags else inside(field, key)
-                for key, field in fields.items()
+                key: _flag(key, favourable=favourable, decided=decided)
+                if plain.get("type") == "boolean"
+                else inside(fields[key], key)
+                for key, plain in plain_fields.items()
             }
         case {"type": "array", "items": items, **rest}:
             least = rest.get("minItems")
