@@ -18,6 +18,7 @@ from gym_conformance.gym_under_test import BARE_ROW, Gym, recognise
 from gym_conformance.plugin.summary import _what_to_mend
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.transport import Transport
+from gym_conformance.trajectories.evidence import chance_so_far
 from gym_conformance.trajectories.execute import FEW
 from gym_conformance.trajectories.learn import learn
 from gym_conformance.trajectories.profiles import USUAL
@@ -175,3 +176,11 @@ def test_checks_that_miss_the_same_are_told_as_one() -> None:
     assert "Fix first: a, and 2 more for the same reason: it needs more time" in _what_to_mend(missed)
     other = Finding("d", "MUST", "", Verdict.UNTESTABLE, "server", reason="a score")
     assert "a, and 2 more for the same reason (1 more after it)" in _what_to_mend([*missed, other])
+
+
+@pytest.mark.parametrize(
+    ("forms", "differed", "least", "most"),
+    [("TC" * 5, "10" * 5, 0.0, 0.005), ("TC" * 5, "11" * 5, 1.0, 1.0), ("CCCC", "0000", 1.0, 1.0)],
+)
+def test_a_part_of_a_look_tells_whether_to_go_on(forms: str, differed: str, least: float, most: float) -> None:
+    assert least <= chance_so_far([form == "T" for form in forms], [one == "1" for one in differed]) <= most

@@ -120,6 +120,8 @@ class Comparison:
         return self.looks[: len(self.trials)]
 
     def __str__(self) -> str:
+        if not self.trials:
+            return "not even the first look was over"
         trials = f"{sum(self.trials)} of {sum(look.trials for look in self.done)} trials differed"
         return f"{trials}, and {sum(self.controls)} of {sum(look.controls for look in self.done)} controls"
 
@@ -146,3 +148,10 @@ def chance_of(looks: Sequence[tuple[Look, int, int]]) -> float:
         ]
     least = sum(trials for _, trials, _ in looks)
     return sum(ways[least:]) / sum(ways)
+
+
+def chance_so_far(forms: Sequence[bool], differed: Sequence[bool]) -> float:
+    """The same for some of a look's runs, trials and controls as they were drawn."""
+    made = Look(sum(forms), len(forms) - sum(forms), 0, 0)
+    told = sum(form and came for form, came in zip(forms, differed, strict=True))
+    return chance_of([(made, told, sum(differed) - told)])

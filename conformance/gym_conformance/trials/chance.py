@@ -9,7 +9,15 @@ from math import inf
 from typing import Any, Protocol, TypeVar
 
 from gym_conformance.session.channel import Channel, Endpoint
-from gym_conformance.trajectories.evidence import COSTLY, LOOKS, SEVENTEEN, Comparison, Decision, Look
+from gym_conformance.trajectories.evidence import (
+    COSTLY,
+    LOOKS,
+    SEVENTEEN,
+    Comparison,
+    Decision,
+    Look,
+    chance_so_far,
+)
 from gym_conformance.trajectories.execute import beside
 from gym_conformance.trials.trial import Trial
 
@@ -24,6 +32,9 @@ _DEADLINE = 180.0
 #: A trial that has spent so many times its profile's patience on excluding chance goes on only with what is this unlikely
 #: to be chance: where each run takes seconds, noise alone would take minutes.
 _PATIENCE, _PROMISING = 3, 0.05
+
+#: The same of the first look once half of its trials are made, and half of its controls.
+_EVEN = 0.5
 
 #: Runs at once, where other sessions are not what is being tested; more of them alone where the server waits for each.
 _TOGETHER = 6
@@ -81,12 +92,17 @@ class _Time:
         """Seconds since it began."""
         return time.monotonic() - self._began
 
-    def allows(self, comparison: Comparison, *, under_way: bool) -> bool:
-        """Whether to go on: to the first look, and beyond it while there is patience, or hope."""
-        if self.spent > _DEADLINE and not under_way:
+    def allows(self, comparison: Comparison, forms: list[bool], came: list[bool]) -> bool:
+        """Whether to go on with a look of which so much came: while there is patience, or hope."""
+        if not came and self.spent > _DEADLINE:
             return False
-        hopeful = not comparison.trials or comparison.chance <= _PROMISING
-        return hopeful or time.monotonic() < self._trial.patient_until
+        if time.monotonic() < self._trial.patient_until:
+            return True
+        if comparison.trials:
+            return comparison.chance <= _PROMISING
+        made = forms[: len(came)]
+        half = all(2 * made.count(form) >= forms.count(form) for form in (True, False))
+        return not half or chance_so_far(made, came) <= _EVEN
 
 
 async def beyond_chance(
@@ -166,7 +182,7 @@ async def _decide(comparison: Comparison, run: Callable[[bool], Awaitable[bool]]
         forms = comparison.order()
         batches = iter([forms[at : at + size] for at in range(0, len(forms), size)])
         came: list[bool] = []
-        while time_of.allows(comparison, under_way=bool(came)) and (batch := next(batches, None)):
+        while time_of.allows(comparison, forms, came) and (batch := next(batches, None)):
             came += await asyncio.gather(*map(run, batch))
         if len(came) < len(forms):
             return
