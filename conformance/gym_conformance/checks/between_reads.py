@@ -11,11 +11,10 @@ from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import TrajectoryRun, run
 from gym_conformance.trajectories.first import bare_reads
-from gym_conformance.trajectories.followed import scalars
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.outcome import Outcome, Place
 from gym_conformance.trajectories.renaming import names_in, new_names, renamed
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve, scalars
 from gym_conformance.trials.suspicions import Anyway, Between, Maker, Told
 from gym_conformance.trials.trial import Trial
 

@@ -19,11 +19,10 @@ from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.refusals import says_error, says_no
 from gym_conformance.trajectories.first import plain_arguments
-from gym_conformance.trajectories.followed import scalars
 from gym_conformance.trajectories.generate import may_read, named_alike, named_values
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
-from gym_conformance.trajectories.trajectory import Reference, Trajectory, resolve
+from gym_conformance.trajectories.trajectory import Reference, Trajectory, resolve, scalars
 from gym_schemas import admits
 
 #: Tools that are asked about, calls that are tried of each, and values of a reply that may stand in later calls.

@@ -20,6 +20,12 @@ PLAIN_ANSWER: Final = "Done."
 #: The keys and indices that lead to a value in a reply.
 Path = tuple[str | int, ...]
 
+#: A word of a text, which may be an id.
+WORD: Final = re.compile(r"[\w-]+(?:[.:/][\w-]+)*")
+
+#: A text or a number that is shorter is no id: it may stand in a reply and in a call by accident.
+SHORT: Final = 4
+
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 #: The key of an argument that is not known before the run: a value from the reply to an earlier call.
@@ -36,27 +42,61 @@ class Reference:
         otherwise: what stands in where the reply has no such value, one of another type, or one that the tool's
             definition refuses.
         session: the number of the schedule's trajectory whose call it was; None for one of the same trajectory.
+        word: where it is a word of the text at `path`, what stands before it, and how many such words come before it.
     """
 
     call: int
     path: Path
     otherwise: Any = None
     session: int | None = None
+    word: tuple[str, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The form in which it stands among the arguments."""
         inner = {"call": self.call, "path": list(self.path), "otherwise": self.otherwise}
-        return {_REPLY: inner if self.session is None else inner | {"session": self.session}}
+        session = {} if self.session is None else {"session": self.session}
+        return {_REPLY: inner | session | ({} if self.word is None else {"word": list(self.word)})}
 
     def within(self, replies: list[Any]) -> Any:
-        """The value among the parsed replies so far."""
-        value: Any = replies[self.call] if 0 <= self.call < len(replies) else None
+        """The value among the parsed replies so far; the stand-in if the reply says it elsewhere: it is no new id then."""
+        reply: Any = replies[self.call] if 0 <= self.call < len(replies) else None
+        value = reply
         for key in self.path:
             try:
                 value = value[key]
             except (LookupError, TypeError):
                 return self.otherwise
-        return value if type(value) is type(self.otherwise) else self.otherwise
+        if self.word is not None and isinstance(value, str):
+            return self._word_of(value, *self.word)
+        if type(value) is not type(self.otherwise) or self._lives_on(reply):
+            return self.otherwise
+        return value
+
+    def _word_of(self, text: str, before: str, number: int) -> Any:
+        if self.otherwise in WORD.findall(text):
+            return self.otherwise
+        found = re.findall(f"{re.escape(before)}({WORD.pattern})", text)
+        return found[number] if number < len(found) else self.otherwise
+
+    def _lives_on(self, reply: Any) -> bool:
+        same_name = (value for value, path in scalars(reply) if _name(path) == _name(self.path))
+        return len(str(self.otherwise)) >= SHORT and self.otherwise in same_name
+
+
+def scalars(value: Any, path: Path = ()) -> Iterator[tuple[Any, Path]]:
+    """Every value within a reply that has no parts, with the keys and indices that lead to it."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from scalars(inner, (*path, key))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from scalars(inner, (*path, at))
+    else:
+        yield value, path
+
+
+def _name(path: Path) -> str:
+    return next((key for key in reversed(path) if isinstance(key, str)), "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +308,8 @@ def resolve(arguments: Any, replies: list[Any], others: Sequence[list[Any]] = ()
 
     def value(inner: dict[str, Any]) -> Any:
         session = inner.get("session")
-        reference = Reference(inner["call"], tuple(inner["path"]), inner.get("otherwise"))
+        word = tuple(inner["word"]) if inner.get("word") else None
+        reference = Reference(inner["call"], tuple(inner["path"]), inner.get("otherwise"), word=word)
         if session is None:
             return reference.within(replies)
         return reference.within(others[session]) if 0 <= session < len(others) else reference.otherwise
