@@ -6,6 +6,7 @@ before, and is the same in all runs after, and is not the same before and after,
 among so many runs no other order of theirs has this form, and chance is what `evidence` allows.
 """
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -34,6 +35,9 @@ _AT_ONCE = 16
 #: Runs after, one by one, that take as long as the fastest before did; they count where they take at most so many times as
 #: long as the slowest: a run of many steps never takes exactly as long as another one.
 _PACED, _NEARLY = 5, 1.25
+
+#: Seconds in which what changes by itself may show that it does: twice as long as what came in between took, within these.
+_LEAST_PAUSE, _LONGEST_PAUSE = 0.3, 2.0
 
 #: Errors that are kept of the runs before.
 _FAILURES = 8
@@ -174,10 +178,13 @@ async def _lasting_as_fast(
 ) -> Iterator[Difference]:
     """What lasts where sessions take as long as they did before: one that is slower may earn less for it.
 
-    Where none is as fast any more, nothing can be compared.
+    Where none is as fast any more, nothing can be compared. Nor does what changes without a session in between, such as a
+    price: all of many runs at once may see the same one, and all of the next ones another.
     """
     if next(lasting(before, after), None) is None:
         return iter(())
+    between = min((one.began[0] for one in after), default=0.0) - max((one.began[-1] for one in before), default=0.0)
+    await asyncio.sleep(min(max(_LEAST_PAUSE, 2 * between), _LONGEST_PAUSE))
     pace = min(before, key=lambda outcome: outcome.seconds).began
     slowest = _NEARLY * max(outcome.seconds for outcome in before)
     paced = [await run(gym, Channel(gym.endpoint), one, pace) for _ in range(_PACED)]
