@@ -41,8 +41,8 @@ _SETS = 2
 #: Fields of rows of which some are alike.
 _SHARED = 3
 
-#: Zeros that may follow a number: fewer than these, and another number of them each time.
-_ZEROS: Final = 180
+#: Zeros that may follow a number, another number of them each time; fewer are left to `same_answer`.
+_ZEROS: Final = range(37, 180)
 
 _KEPT: Final = (
     "What is answered is kept for all sessions under a part of the arguments: what it is kept under must name all of them, "
@@ -205,7 +205,7 @@ def by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     if own is None or other is None:
         return
     draw = Random()  # noqa: S311 - words, no secrets
-    lengths = iter(draw.sample(range(1, _ZEROS), _ZEROS - 1))
+    lengths = iter(draw.sample(_ZEROS, len(_ZEROS)))
 
     def after_a_word() -> str:
         return f"{word(draw)} {own.answer}"

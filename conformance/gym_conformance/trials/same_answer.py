@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import comb, prod
 from random import Random
 from typing import Final
 
@@ -22,8 +21,15 @@ from gym_conformance.trials.trial import Trial
 
 #: So often an answer is given, and so many answers are, none of which was given before; trajectories whose calls are made.
 _TIMES: Final = 17
-_ANSWERS: Final = 8
+_ANSWERS: Final = 12
 _MADE: Final = 2
+
+#: Zeros that may follow a number.
+_ZEROS: Final = range(1, 37)
+
+#: Where a turn may be. The first may be anywhere, and by chance each further one is after as many with one in so many: a
+#: clock that ticks once in the time of 17 runs makes a turn each time.
+_STEPS: Final = _TIMES - 1
 
 #: Seconds that it may take to do so.
 _SECONDS: Final = 8.0
@@ -66,11 +72,13 @@ async def _expect_no_turn(trial: Trial, tried: Iterable[Trajectory], hint: str) 
             return  # the tools are slow
         outcomes += [await run(trial.gym, channel, one) for channel in channels[1:]]
         turn, difference = _turn(outcomes)
+        if difference is None and turns:
+            continue  # somebody has given it before
         if difference is None or turns not in ([], [turn] * len(turns)):
             return
         turns.append(turn)
         seconds = time.monotonic() - began
-        if prod(1 / comb(_TIMES, each) for each in turns) <= allowed(trial.tried.comparisons):
+        if _STEPS ** (1 - len(turns)) <= allowed(trial.tried.comparisons):
             times = f"{turn} times" if turn > 1 else "time"
             trial.schedule = Schedule((one,) * (turn + 1))
             trial.channel.exchanges[:] = [each for channel in channels[: turn + 1] for each in channel.exchanges]
@@ -95,10 +103,11 @@ def _turn(outcomes: Sequence[Outcome]) -> tuple[int, Difference | None]:
 
 
 def _never_given(found: Sequence[Trajectory]) -> Iterator[Trajectory]:
-    """Answers with zeros behind their first number, so that nobody has given them yet."""
+    """Answers with zeros behind their first number, fewer than others try, so that nobody has given them yet."""
     graded = [one for one in found if one.answer != PLAIN_ANSWER and not one.calls and has_number(one.answer)]
-    for at, one in zip(range(_ANSWERS), graded * _ANSWERS, strict=False):
-        yield replace(one, answer=with_more_zeros(one.answer, at + 2))
+    zeros = Random().sample(_ZEROS, _ANSWERS)  # noqa: S311 - answers, no secrets
+    for many, one in zip(zeros, graded * _ANSWERS, strict=False):
+        yield replace(one, answer=with_more_zeros(one.answer, many))
 
 
 def _never_made(trajectory: Trajectory) -> Iterator[Trajectory]:
