@@ -12,6 +12,7 @@ from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.judging import judge, telling
 from tests.twins.twin import dataset
 from tests.twins.unrecorded import (
+    ForgetsJobs,
     counting,
     dark_rooms,
     drafting,
@@ -22,6 +23,7 @@ from tests.twins.unrecorded import (
     lights,
     pinboard,
     pinned,
+    recorded_jobs,
     rows_of,
     searching,
     sums,
@@ -77,6 +79,13 @@ def test_what_another_session_has_made_is_not_found_by_its_number(server: Resour
         [finding] = judge(url, rows_of(server), checks={"isolation-told"})["isolation-told"]
     assert (finding.verdict is Verdict.FAIL) == told, finding.actual
     assert ("found by its id" in finding.hint) == told
+
+
+@pytest.mark.parametrize("kind", [ResourcesServer, ForgetsJobs])
+def test_a_replay_asks_for_what_it_was_given_itself(kind: type[ResourcesServer]) -> None:
+    with serve(counting(kind=kind)) as url:
+        [finding] = judge(url, recorded_jobs(), checks={"tool-refused-call"})["tool-refused-call"]
+    assert finding.verdict is (Verdict.FAIL if kind is ForgetsJobs else Verdict.PASS), finding.actual
 
 
 @pytest.mark.parametrize("pooled", [False, True])

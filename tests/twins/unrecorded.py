@@ -1,18 +1,20 @@
 """Small servers where nothing is recorded: one lists notes in pages, one grades sums; twins of them, and sound ones."""
 
+import json
 import random
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from gym_conformance.contract.dataset_rows import Row, Source
+from gym_conformance.contract.dataset_rows import Rollout, Row, Source
+from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
 from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer, TaskRow, last_text
-from gym_mocks.wire import HttpRefusal
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.twin import Twin, twin
 
 NOTES: list[dict[str, Any]] = [{"id": f"note-{number}", "day": number // 3} for number in range(8)]
@@ -211,7 +213,18 @@ class Jobs:
     results: dict[str, int] = field(default_factory=dict)
 
 
-def counting(*, scoped: bool = True) -> ResourcesServer:
+class ForgetsJobs(ResourcesServer):
+    """A refused call takes the session's jobs with it."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        session = self.sessions.get(self.cookie.read(request.headers.get("cookie", "")) or "")
+        if reply.status == 422 and session is not None:
+            session.state.results.clear()
+        return reply
+
+
+def counting(*, scoped: bool = True, kind: type[ResourcesServer] = ResourcesServer) -> ResourcesServer:
     """One that counts letters in jobs, whose ids count on over all sessions; not `scoped`, whoever knows one reads its result."""
     numbers = count(17)
     every: dict[str, int] = {}
@@ -227,7 +240,23 @@ def counting(*, scoped: bool = True) -> ResourcesServer:
             raise HttpRefusal(404, "no such job")
         return {"letters": results[job_id]}
 
-    return ResourcesServer("jobs", tools=[start_job, wait_job], verify=lambda: 0.0, state=Jobs)
+    return kind("jobs", tools=[start_job, wait_job], verify=lambda: 0.0, state=Jobs)
+
+
+def recorded_jobs() -> Dataset:
+    """Rows, and a rollout of the first one that read the result of a job of an id that no later session is given."""
+    data = _rows(counting())
+    calls = [("start_job", {"text": "abc"}, {"job_id": "job-3"}), ("wait_job", {"job_id": "job-3"}, {"letters": 3})]
+    output = [
+        item
+        for at, (name, arguments, answer) in enumerate(calls)
+        for item in (
+            function_call(name, json.dumps(arguments), f"call_{at}"),
+            function_call_output(json.dumps(answer), f"call_{at}"),
+        )
+    ]
+    recorded = {**data.rows[0].data, "response": response([*output, message("3")]), "reward": 0.0}
+    return replace(data, rollouts=(Rollout(recorded, Source(Path("rollouts.jsonl"), 1)),))
 
 
 def library() -> ResourcesServer:

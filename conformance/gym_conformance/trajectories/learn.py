@@ -68,7 +68,7 @@ async def learn(gym: Gym) -> Knowledge:
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
         meaningful={**words, **_arguments(calls)},
         known_trajectories=(
-            *_recorded(gym),
+            *recorded_trajectories(gym),
             *(() if graded else _written(gym, rows)),
             *(each.taken for each in found if each.taken.calls),
             *(ended for each in found for ended in each.ended),
@@ -147,7 +147,7 @@ def _arguments(calls: Iterable[Call]) -> dict[str, tuple[Any, ...]]:
     return {tool: tuple(each.values()) for tool, each in found.items()}
 
 
-def _recorded(gym: Gym) -> tuple[Trajectory, ...]:
+def recorded_trajectories(gym: Gym) -> tuple[Trajectory, ...]:
     """What recorded rollouts did that call a tool, the longest first; one of no row that we have stands with the first."""
     found = [followed(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
     found = [each for each in found if each.calls] or [followed(gym.row, rollout) for rollout in gym.rollouts]

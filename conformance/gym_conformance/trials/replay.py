@@ -1,6 +1,6 @@
 """A recorded rollout's calls, run again: the one trajectory that is known to mean something to the server."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row
@@ -9,8 +9,10 @@ from gym_conformance.contract.policy_output import DO_NOTHING, response
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.trajectories.followed import followed
+from gym_conformance.trajectories.learn import recorded_trajectories
 from gym_conformance.trajectories.outcome import StepOutcome
-from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trajectories.trajectory import Trajectory, resolve
 from gym_conformance.trials.trial import Trial
 
 #: Enough to write and to read again.
@@ -47,17 +49,19 @@ async def replay(
 
     Where no rollout is recorded, or no tool is served, only the seed and the verify remain.
     """
-    row, calls = _recorded(trial)
-    session = await trial.open(row, habit, channel)
-    ids, answers = [session.id], []
-    for call in calls[:_CALLS]:
+    recorded = recorded_trajectory(trial)
+    session = await trial.open(recorded.row, habit, channel)
+    ids, answers, said = [session.id], list[StepOutcome](), list[Any]()
+    for call in recorded.calls:
         for disturbing in disturb:
             await session.call(disturbing)
-        answers.append(StepOutcome.of_call(call, reply_of(await session.call(call))))
+        reply = reply_of(await session.call(Call(call.name, resolve(call.arguments, said))))
+        answers.append(StepOutcome.of_call(call, reply))
+        said.append(reply.said)
         ids.append(session.id)
     for disturbing in disturb:
         await session.call(disturbing)
-    answers.append(StepOutcome.of_verify(reply_of(await session.verify(_response(trial, row)))))
+    answers.append(StepOutcome.of_verify(reply_of(await session.verify(_response(trial, recorded.row)))))
     return Replayed(tuple(answers), tuple(ids))
 
 
@@ -69,21 +73,17 @@ async def play(trial: Trial, row: Row) -> Reply:
 
 async def called(trial: Trial, row: Row, channel: Channel | None = None) -> Session:
     """A session on the row in which the calls of its first recorded rollout are made, where any would be."""
-    session = await trial.open(row, channel=channel)
-    recorded = trial.gym.recorded.get(row, ())
-    for call in recorded[0].calls if recorded and trial.gym.kind is not ServerKind.SINGLE_TURN else ():
-        await session.call(call)
+    session, said = await trial.open(row, channel=channel), list[Any]()
+    rollouts = trial.gym.recorded.get(row, ()) if trial.gym.kind is not ServerKind.SINGLE_TURN else ()
+    for call in (call for rollout in rollouts[:1] for call in followed(row, rollout).calls):
+        said.append(reply_of(await session.call(Call(call.name, resolve(call.arguments, said)))).said)
     return session
 
 
 def recorded_trajectory(trial: Trial) -> Trajectory:
-    """The calls of the longest recorded rollout, on its row; none where nothing is recorded."""
-    row, calls = _recorded(trial)
-    return Trajectory(row, calls[:_CALLS])
-
-
-def _recorded(trial: Trial) -> tuple[Row, tuple[Call, ...]]:
-    return next(iter(trial.gym.recorded_calls), (trial.gym.row, ()))
+    """The calls of the longest recorded rollout, on its row, with the ids that are given now; none where nothing is recorded."""
+    longest = next(iter(recorded_trajectories(trial.gym)), Trajectory(trial.gym.row))
+    return replace(longest, calls=longest.calls[:_CALLS])
 
 
 def _response(trial: Trial, row: Row) -> Any:
