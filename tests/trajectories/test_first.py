@@ -181,3 +181,16 @@ def test_last_words_come_without_what_they_follow() -> None:
     done = Trajectory(ROWS[0], tuple(Call("put_note", {"text": str(at)}) for at in range(4)), answer="All is noted.")
     found = [schedule.trajectories[0] for schedule in known_in_part(Knowledge(ROWS[:1], known_trajectories=(done,)))]
     assert [(len(one.calls), one.answer) for one in found] == [(many, "All is noted.") for many in (4, 0, 2)]
+
+
+def test_the_same_stands_beside_itself_in_other_words() -> None:
+    one = Trajectory(ROWS[0], (Call("put_note", {"text": "milk"}), Call("get_note", {"text": "milk"})))
+    pairs = [schedule.trajectories for schedule in side_by_side(Knowledge(ROWS[:1], known_trajectories=(one,)))]
+    said = {
+        tuple(call.arguments["text"] for call in other.calls)
+        for mine, *others in pairs
+        for other in others
+        if mine is one
+    }
+    [other] = {words for words in said if words != ("milk", "milk")}
+    assert len(set(other)) == 1, "a read asks for what was written"

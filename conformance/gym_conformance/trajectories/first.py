@@ -4,12 +4,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
+from random import Random
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.crossing import crossed, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
+from gym_conformance.trajectories.renaming import names_in, new_names, renamed, with_other_numbers
 from gym_conformance.trajectories.trajectory import (
     PLAIN_ANSWER,
     Schedule,
@@ -238,9 +240,9 @@ def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
 
 
 def side_by_side(knowledge: Knowledge) -> list[Schedule]:
-    """Two different ones side by side, a step of each in turn; one twice; one within the other, or itself; one beside a busy one.
+    """Two different ones side by side, a step of each in turn; one twice, and beside the same in other words.
 
-    And one from which another takes what it was given, such as the id of a draft, and uses it up first.
+    Then one within the other, or itself; one beside a busy one; and one from which another takes what it was given, such as the id of a draft, and uses it up first.
     """
     found = known(knowledge)
     if not found:
@@ -249,9 +251,19 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
     begun = (0,) * (1 + len(one.calls) // 2)
     within = [Schedule((one, other), begun + (1,) * other.steps) for other in (two, one)]
     pairs = [Schedule((one, two), tuple(in_turn((one, two)))), Schedule((one, one), tuple(in_turn((one, one))))]
+    pairs += [Schedule((one, other), tuple(in_turn((one, other)))) for other in _saying_otherwise(one)]
     busy = _busy(two)
     beside_busy = Schedule((busy, one), (0,) * (busy.steps - 1) + (1,) * one.steps)
     return [*pairs, *within, beside_busy, *islice(_forestalled(found), _FORESTALLED)]
+
+
+def _saying_otherwise(one: Trajectory) -> Iterator[Trajectory]:
+    """The same on the same row with other words and numbers: what two share shows only where they say different things."""
+    names = next(iter(names_in(one)), frozenset())
+    other = replace(renamed(one, new_names(names, Random(0))), row=one.row)  # noqa: S311 - names, no secrets
+    other = with_other_numbers(other) or other
+    if other.calls != one.calls:
+        yield other
 
 
 def _forestalled(found: Sequence[Trajectory]) -> Iterator[Schedule]:
