@@ -242,7 +242,8 @@ def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
 def side_by_side(knowledge: Knowledge) -> list[Schedule]:
     """Two different ones side by side, a step of each in turn; one twice, and beside the same in other words.
 
-    Then one within the other, or itself; one beside a busy one; and one from which another takes what it was given, such as the id of a draft, and uses it up first.
+    Then one within the other, or itself; one beside a busy one; and one from which another takes what it was given, such
+    as the id of a draft, and uses it up first.
     """
     found = known(knowledge)
     if not found:

@@ -15,6 +15,7 @@ from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.in_flight import HERE, Drivers, Load
 from gym_conformance.trajectories.outcome import Outcome, Place
 from gym_conformance.trajectories.profiles import USUAL, Search
+from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.waiting import Waiting
 from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
 
@@ -59,6 +60,7 @@ class Learned:
     Attributes:
         knowledge: what trajectories are made from; None until a property needs it.
         first_look: what it answered before any session had written anything; None until it is taken.
+        replayed: the recorded calls that replays make; None until a check replays them.
         met: what searches were answered, as `Novelty` tells it apart: few go on for what an earlier one met.
         answered: paths that properties have asked for, and that have answered without an error at least once.
         alone: what trajectories came to alone, of those that take long.
@@ -74,6 +76,7 @@ class Learned:
 
     knowledge: Knowledge | None = None
     first_look: FirstLook | None = None
+    replayed: Trajectory | None = None
     met: set[Any] = field(default_factory=set, repr=False)
     answered: set[str] = field(default_factory=set, repr=False)
     alone: dict[Any, KnownAlone] = field(default_factory=dict, repr=False)
