@@ -28,7 +28,7 @@ NO_TOOLS = {
     *("tool-routed", "tool-bad-body", "tool-wrong-arguments", "tool-refused-call"),
     *("tool-reply-text", "tool-name-legal", "tool-served-declared", "verify-malformed-calls", "cookie-unknown-session"),
     *("cookie-unsigned-id", "cookie-sent-again"),
-    *("repeat-tool-calls", "reward-extra-read", "resources-session-kept"),
+    *("repeat-tool-calls", "reward-extra-read", "resources-session-kept", "resources-reward-kept"),
     *(check.id for check in CHECKS if check.section == "drift"),
 }
 NO_READS = {"reward-extra-read"}

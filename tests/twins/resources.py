@@ -1,5 +1,6 @@
 """Twins that hold up all sessions, or keep what they should let go."""
 
+import re
 import time
 from typing import Any
 
@@ -18,6 +19,15 @@ class ScoresOnTheLoop(ReferenceServer):
         return await super().score(session_id, row, response)
 
 
+class WorksOutPowers(ReferenceServer):
+    """An exponent is worked out digit by digit, on the event loop."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        if powers := re.findall(r"\d[eE](\d+)", str(response["output"])):
+            time.sleep(min(0.9, int(powers[-1]) / 3e6))  # noqa: ASYNC251 - the fault
+        return await super().score(session_id, row, response)
+
+
 class MovesOnTheLoop(ReferenceServer):
     """A tool takes most of a second, on the event loop, but only just after a light request: all others cost no time here."""
 
@@ -32,5 +42,6 @@ class MovesOnTheLoop(ReferenceServer):
 
 TWINS: tuple[Twin, ...] = (
     twin("scores on the event loop", "resources-loop-free", ScoresOnTheLoop),
+    twin("works out powers on the event loop", "resources-loop-free", WorksOutPowers),
     twin("moves on the event loop", "resources-loop-free", MovesOnTheLoop),
 )

@@ -23,7 +23,7 @@ OVER_MCP = {check.id for check in CHECKS if check.section == "mcp"}
 FIXED = {check.id for check in CHECKS if not check.attempt} - OVER_MCP
 
 #: What a server keeps is seen from outside, in its process.
-KEPT = {"resources-kept", "resources-closed", "resources-seeds", "resources-session-kept"}
+KEPT = {"resources-kept", "resources-closed", "resources-seeds", "resources-session-kept", "resources-reward-kept"}
 
 #: The reference is of nemo-gym 0.4.0, neither a gymnasium-style server nor an environment server; it scores no groups, and has
 #: neither pages nor defaults.

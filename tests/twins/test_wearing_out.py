@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.checks.pauses import resources_session_kept
+from gym_conformance.checks.pauses import resources_reward_kept, resources_session_kept
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.checks.wearing_out import resources_seeds
 from gym_conformance.contract.dataset_rows import Rollout
@@ -23,7 +23,9 @@ from gym_conformance.session import seeds
 from gym_conformance.session.channel import NotSent
 from gym_conformance.trajectories.waiting import Waiting
 from gym_conformance.trials import needs, recorded
+from gym_conformance.trials.check import Check
 from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import Score, TaskRow
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal
@@ -124,21 +126,69 @@ class ForgetsSoon(ReferenceServer):
         return await super().call(session_id, tool, arguments)
 
 
+def judge_after(seconds: float, server: ReferenceServer, check: Check, monkeypatch: pytest.MonkeyPatch) -> Finding:
+    """What is found once sessions were left alone for so long; all shorter pauses but for the first count as longer."""
+    monkeypatch.setattr(Waiting, "age", 1.5)
+    with serve(server) as url:
+        run = Run(url, Options(url=url), dataset())
+        run.judge(next(check for check in CHECKS if check.id == "repeat-replies"))
+        time.sleep(seconds)
+        (finding,) = run.judge(check)
+        run.close()
+    return finding
+
+
 @pytest.mark.parametrize(("seconds", "verdict"), [(0.9, Verdict.FAIL), (60.0, Verdict.PASS)])
 def test_a_session_with_a_time_to_live_is_told(
     seconds: float, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once one was left alone for longer than that."""
-    monkeypatch.setattr(Waiting, "age", 1.5)
-    with serve(ForgetsSoon(seconds)) as url:
-        run = Run(url, Options(url=url), dataset())
-        run.judge(next(check for check in CHECKS if check.id == "repeat-replies"))
-        time.sleep(1.0 if verdict is Verdict.FAIL else 0)
-        (finding,) = run.judge(resources_session_kept)
-        run.close()
+    alone = 1.0 if verdict is Verdict.FAIL else 0.0
+    finding = judge_after(alone, ForgetsSoon(seconds), resources_session_kept, monkeypatch)
     assert finding.verdict is verdict, finding
     assert not finding.caution
     assert "pause of 1 s" in finding.expected or verdict is Verdict.PASS
+
+
+class PaysForHaste(ReferenceServer):
+    """So many seconds after its seed a session earns half of what it did."""
+
+    def __init__(self, seconds: float, *, shows: bool = False) -> None:
+        super().__init__()
+        self.seconds, self.shows = seconds, shows
+        self.seeded: dict[str, float] = {}
+
+    def late(self, session_id: str) -> bool:
+        return time.monotonic() - self.seeded.get(session_id, 0.0) > self.seconds
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.seeded[session_id] = time.monotonic()
+        return await super().seed(session_id, row)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        return {"late": self.late(session_id), "result": result} if self.shows else result
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        score = await super().score(session_id, row, response)
+        return replace(score, reward=score.reward / 2) if self.late(session_id) else score
+
+
+@pytest.mark.parametrize(
+    ("server", "verdict"),
+    [
+        (PaysForHaste(0.9), Verdict.FAIL),
+        (PaysForHaste(math.inf), Verdict.PASS),
+        (PaysForHaste(0.9, shows=True), Verdict.PASS),  # a world that goes on by itself
+    ],
+    ids=["falls", "stays", "is seen to fall"],
+)
+def test_a_reward_that_falls_while_nothing_is_done_is_told(
+    server: ReferenceServer, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding = judge_after(1.0, server, resources_reward_kept, monkeypatch)
+    assert finding.verdict is verdict, finding
+    assert verdict is Verdict.PASS or "after a pause of 1 s" in finding.expected
 
 
 class MovesOnce(ReferenceServer):

@@ -100,7 +100,7 @@ TWINS: tuple[Twin, ...] = (
         "seed-no-redirects cookie-replacing-client",
         HangsInOneTool,
         untestable="""drift-argument-refused cookie-keeping-client cookie-unknown-session tool-bad-body tool-wrong-arguments tool-refused-call
-            tool-reply-text verify-reward-components resources-session-kept repeat-recorded repeat-tool-calls repeat-declares-stateless
+            tool-reply-text verify-reward-components resources-session-kept resources-reward-kept repeat-recorded repeat-tool-calls repeat-declares-stateless
             repeat-compressed reward-form reward-extra-read verify-unfinished resources-loop-free drift-result cookie-foreign""",
         timeout=1.5,
     ),

@@ -8,7 +8,9 @@ import asyncio
 from functools import partial
 from typing import Final
 
+from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_error
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
@@ -17,11 +19,11 @@ from gym_conformance.trajectories.evidence import CHANCE, SEVENTEEN, chance_of
 from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences
 from gym_conformance.trajectories.trajectory import Trajectory
-from gym_conformance.trajectories.waiting import Waiting
+from gym_conformance.trajectories.waiting import TakenUp, Waiting
 from gym_conformance.trials.chance import waiting_beyond_chance
 from gym_conformance.trials.check import Level, check
 from gym_conformance.trials.ending import NotApplicable, Violation
-from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
@@ -50,13 +52,10 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     """
     if Cause.SEPARATE_PROCESSES in trial.learned.causes:
         raise NotApplicable("a session is lost without a pause where another process answers: another finding says so")
-    await knowledge_of(trial)
-    waiting, trial.learned.waiting = trial.learned.waiting, ()
-    if not waiting:
-        raise NotApplicable("no call is known that a session could be begun with")
-    longest = min(each.age for each in waiting)
-    keeping = _Keeping(trial, waiting[0].rollout.trajectory)
-    lost = [each.habit for each in waiting if await keeping.loses(await each.rollout.finish())]
+    taken_up = await _taken_up(trial)
+    longest = min(each.age for each in taken_up)
+    keeping = _Keeping(trial, taken_up[0].trajectory)
+    lost = [each.habit for each in taken_up if await keeping.loses(each.outcome)]
     for habit in lost:
         if await keeping.lost_anyway(habit):
             continue
@@ -72,6 +71,49 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     trial.note = f"sessions were left alone for {longest:.0f} s"
     if lost:
         trial.caution = f"a session that was left alone for {longest:.0f} s was lost; no pause alone loses one, so that many others may"
+
+
+@check(
+    "resources-reward-kept",
+    Level.SHOULD,
+    "A reward SHOULD NOT depend on how long its policy thinks",
+    why="the same deeds earn less where the trainer, or the model, is slower, and all rewards drift with its load.",
+    needs=[RESOURCES_SERVER, SCORE],
+)
+async def resources_reward_kept(trial: Trial, _: object) -> None:
+    """Takes up the same sessions as resources-session-kept, and compares what they earn.
+
+    Where all replies are as without the pause, but the reward is not, as many sessions pause for 1, 3, 8, 20 and 60
+    seconds as do not, and chance is excluded. Nothing is said of a world that goes on by itself, as its replies show.
+
+    Our inference: a rollout waits for a free GPU, for other rollouts of its batch, and for what the model writes.
+    """
+    taken_up = await _taken_up(trial)
+    longest = min(each.age for each in taken_up)
+    keeping = _Keeping(trial, taken_up[0].trajectory)
+    if any([await keeping.rewards(each.outcome) for each in taken_up]):
+        for pause in (each for each in _PAUSES if each < longest):
+            if found := await keeping.rewarded_after(pause):
+                raise Violation(
+                    f"a reward of {found.expected!r} after a pause of {pause:g} s, as without one",
+                    f"{found.actual!r}",
+                    "The score hangs on the time since the seed, or since the last call: count steps instead.",
+                )
+    trial.note = f"sessions were left alone for {longest:.0f} s"
+
+
+async def _taken_up(trial: Trial) -> tuple[TakenUp, ...]:
+    """What became of the sessions that were left alone; they are taken up when a check first asks.
+
+    Raises:
+        NotApplicable: there are none.
+    """
+    await knowledge_of(trial)
+    if trial.learned.taken_up is None:
+        trial.learned.taken_up = tuple([await each.taken_up() for each in trial.learned.waiting])
+    if not trial.learned.taken_up:
+        raise NotApplicable("no call is known that a session could be begun with")
+    return trial.learned.taken_up
 
 
 class _Keeping:
@@ -97,6 +139,24 @@ class _Keeping:
         strange = any(next(differences(one, outcome, self._solo.mask), None) is None for one in self._strangers)
         return self._solo.told_from(outcome) if fails or strange else None
 
+    async def rewards(self, outcome: Outcome) -> Difference | None:
+        """How an outcome's reward differs, where it is the same otherwise."""
+        alone = await self._solo.outcome()
+        if self._solo.told_from(outcome) is None:
+            return None
+        await self._solo.settle()
+        first, *others = [*differences(alone, outcome, self._solo.mask), None]
+        scores = first is not None and first.step == VERIFY and is_number(first.expected) and is_number(first.actual)
+        return first if scores and others == [None] else None
+
+    async def rewarded_after(self, pause: float) -> Difference | None:
+        """How the reward of sessions differs that pause for so long, chance excluded."""
+        paused, at_once = (partial(self._rewarded, seconds=seconds) for seconds in (pause, 0))
+        return await waiting_beyond_chance(self._trial, paused, at_once, 2 * RUNS)
+
+    async def _rewarded(self, channel: Channel, seconds: float) -> Difference | None:
+        return await self.rewards(await self._after(channel, CookieHabit.REPLACING, seconds))
+
     async def lost_anyway(self, habit: CookieHabit) -> bool:
         """Whether so many sessions are lost without a pause that none could be known to be lost by one."""
         [look] = SEVENTEEN
@@ -110,9 +170,12 @@ class _Keeping:
         return await waiting_beyond_chance(self._trial, paused, at_once, 2 * RUNS)
 
     async def _lost(self, channel: Channel, habit: CookieHabit, seconds: float) -> Difference | None:
+        return await self.loses(await self._after(channel, habit, seconds))
+
+    async def _after(self, channel: Channel, habit: CookieHabit, seconds: float) -> Outcome:
         waiting = await Waiting.begun(self._trial.gym, channel, self._trajectory, habit)
         await asyncio.sleep(seconds)
-        return await self.loses(await waiting.rollout.finish())
+        return (await waiting.taken_up()).outcome
 
     async def _stranger(self, *, seeded: bool) -> Outcome:
         """What comes where another session, or none, takes over."""

@@ -6,15 +6,22 @@ that ran on the event loop.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
 from gym_conformance.contract.endpoints import LIVENESS, VERIFY
 from gym_conformance.contract.openapi import ServerKind
-from gym_conformance.contract.policy_output import degenerate_outputs, response
+from gym_conformance.contract.policy_output import (
+    HUGE_POWERS,
+    answered_in_every_form,
+    degenerate_outputs,
+    message,
+    response,
+    with_last_numbers,
+)
 from gym_conformance.findings import ProcessReading
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Request
@@ -59,7 +66,7 @@ async def _latency(trial: Trial) -> float:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def resources_loop_free(trial: Trial, _: object) -> None:
-    """Verifies the longest recorded output and a very long text, makes recorded calls, and requests `/` meanwhile.
+    """Verifies the longest recorded output, a very long text and huge powers of ten, makes recorded calls, and requests `/` meanwhile.
 
     A light request was blocked if it waits for both half a second and 20 times its idle latency. Of each tool the first
     recorded call is made.
@@ -69,12 +76,13 @@ async def resources_loop_free(trial: Trial, _: object) -> None:
     hung_before = trial.gym.endpoint.hangs[VERIFY]
     idle = median([await _latency(trial) for _ in range(9)])
     heaviest = max(degenerate_outputs(NO_SUCH_TOOL), key=lambda output: len(str(output.items)))
-    outputs = [heaviest.response]
     longest = sorted(trial.gym.rollouts, key=lambda rollout: -len(str(rollout.output)))
-    outputs += [response(rollout.output) for rollout in longest[:2]]
+    outputs = [("verify", heaviest.response), *(("verify", response(rollout.output)) for rollout in longest[:2])]
+    outputs += [(f"verify of {power}", response([message(text)])) for power, text in _huge_powers(trial)]
     session = await trial.open()
     try:
-        await _expect_free(trial, idle, "verify", [partial(session.verify, output) for output in outputs])
+        for what, output in outputs:
+            await _expect_free(trial, idle, what, session.verify(output))
     except ServerFault as fault:
         if not hung_before:
             raise
@@ -83,28 +91,36 @@ async def resources_loop_free(trial: Trial, _: object) -> None:
     for row, calls in trial.gym.recorded_calls[:1] if trial.gym.kind is not ServerKind.SINGLE_TURN else ():
         session = await trial.open(row)
         first = {call.name: call for call in reversed(calls)}
-        await _expect_free(trial, idle, "a tool call", [partial(session.call, call) for call in first.values()])
+        for call in first.values():
+            await _expect_free(trial, idle, f"a call of {call.name}", session.call(call))
 
 
-async def _expect_free(trial: Trial, idle: float, what: str, work: Iterable[Callable[[], Awaitable[object]]]) -> None:
-    for begin in work:
-        heavy = asyncio.ensure_future(begin())
-        worst = 0.0
-        try:
-            ended = False
-            while not ended:
-                ended = bool((await asyncio.wait({heavy}, timeout=_BETWEEN))[0])
-                worst = max(worst, await _latency(trial))
-            await heavy
-        finally:
-            heavy.cancel()
-        if worst > max(_HELD_UP_SECONDS, _HELD_UP_TIMES * idle):
-            raise Violation(
-                f"GET / answers in about {idle * 1000:.0f} ms, as it does when idle",
-                f"{worst:.1f} s while {what} ran elsewhere",
-                "It computes on the event loop; run it in a thread or a process (run_in_threadpool), or await it.",
-            )
-        trial.channel.exchanges.clear()
+def _huge_powers(trial: Trial) -> Iterable[tuple[str, str]]:
+    """Powers, and texts that answer with them in the forms that scorers look for, and as the first row is answered."""
+    yield from ((power, answered_in_every_form(power)) for power in HUGE_POWERS)
+    for rollout in trial.gym.recorded.get(trial.gym.row, ())[:1]:
+        if text := with_last_numbers(rollout.last_text, HUGE_POWERS[0]):
+            yield HUGE_POWERS[0], text
+
+
+async def _expect_free(trial: Trial, idle: float, what: str, work: Coroutine[Any, Any, object]) -> None:
+    heavy = asyncio.ensure_future(work)
+    worst = 0.0
+    try:
+        ended = False
+        while not ended:
+            ended = bool((await asyncio.wait({heavy}, timeout=_BETWEEN))[0])
+            worst = max(worst, await _latency(trial))
+        await heavy
+    finally:
+        heavy.cancel()
+    if worst > max(_HELD_UP_SECONDS, _HELD_UP_TIMES * idle):
+        raise Violation(
+            f"GET / answers in about {idle * 1000:.0f} ms, as it does when idle",
+            f"{worst:.1f} s while {what} ran elsewhere",
+            "It computes on the event loop; run it in a thread or a process (run_in_threadpool), or await it.",
+        )
+    trial.channel.exchanges.clear()
 
 
 @check(

@@ -144,6 +144,9 @@ OPEN_BRACKETS: Final = "brackets that are never closed"
 _DIGITS: Final = "7" * 5_000
 _NESTED: Final = 20_000
 
+#: Few signs for three million digits, which take a second to write out: far more of them would hold up what follows.
+HUGE_POWERS: Final = ("1e2999999", "10^{2999999}", "10**2999999")
+
 #: How answers are given that scorers look for.
 _ANSWER_FORMS: Final = ("\\boxed{{{}}}\n", "<answer>{}</answer>\n", "#### {}\n", "The answer is {}")
 
@@ -153,11 +156,22 @@ _LAST: Final = 3
 
 def with_long_number(row: Row, text: str) -> Degenerate | None:
     """The row's answer with numbers of 5,000 digits in the place of its last ones; None where it has none."""
-    parts = re.split(r"\d+", text)
-    numbers = re.findall(r"\d+", text)
-    longer = [*numbers[:-_LAST], *(_DIGITS for _ in numbers[-_LAST:])]
-    said = "".join(part + number for part, number in zip(parts, [*longer, ""], strict=True))
-    return Degenerate(f"{LONG_NUMBER}, as {row} is answered", (message(said),), row=row) if numbers else None
+    said = with_last_numbers(text, _DIGITS)
+    return Degenerate(f"{LONG_NUMBER}, as {row} is answered", (message(said),), row=row) if said else None
+
+
+def with_last_numbers(text: str, number: str) -> str | None:
+    """The text with this number in the place of its last ones; None where it has none."""
+    numbers = [*re.finditer(r"\d+", text)]
+    if not numbers:
+        return None
+    begin = numbers[-_LAST:][0].start()
+    return text[:begin] + re.sub(r"\d+", number, text[begin:])
+
+
+def answered_in_every_form(number: str) -> str:
+    """A text that gives this number in each form that scorers look for."""
+    return "".join(form.format(number) for form in _ANSWER_FORMS)
 
 
 def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
@@ -176,7 +190,7 @@ def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
         Degenerate("cut short", (message("The answer is"),), _CUT_SHORT),
         Degenerate("cut short while reasoning", (reasoning("Let me"),), _CUT_SHORT),
         Degenerate("very long text", (message("word " * 40_000),)),
-        Degenerate(LONG_NUMBER, (message("".join(form.format(_DIGITS) for form in _ANSWER_FORMS)),)),
+        Degenerate(LONG_NUMBER, (message(answered_in_every_form(_DIGITS)),)),
         Degenerate(OPEN_BRACKETS, (message("[" * _NESTED),)),
         Degenerate(
             "tool output that is a list",

@@ -11,7 +11,18 @@ from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class TakenUp:
+    """What became of a session that was left alone for `age` seconds."""
+
+    trajectory: Trajectory
+    habit: CookieHabit
+    age: float
+    outcome: Outcome
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,11 @@ class Waiting:
     def age(self) -> float:
         """Seconds for which it was left alone."""
         return time.monotonic() - self.since
+
+    async def taken_up(self) -> TakenUp:
+        """Make the calls that are left, and verify."""
+        age = self.age
+        return TakenUp(self.rollout.trajectory, self.habit, age, await self.rollout.finish())
 
 
 async def left_waiting(gym: Gym, knowledge: Knowledge) -> tuple[Waiting, ...]:

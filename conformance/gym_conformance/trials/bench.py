@@ -16,7 +16,7 @@ from gym_conformance.trajectories.in_flight import HERE, Drivers, Load
 from gym_conformance.trajectories.outcome import Outcome, Place
 from gym_conformance.trajectories.profiles import USUAL, Search
 from gym_conformance.trajectories.trajectory import Trajectory
-from gym_conformance.trajectories.waiting import Waiting
+from gym_conformance.trajectories.waiting import TakenUp, Waiting
 from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
 
 
@@ -65,6 +65,7 @@ class Learned:
         answered: paths that properties have asked for, and that have answered without an error at least once.
         alone: what trajectories came to alone, of those that take long.
         waiting: sessions that were begun when it was learned, and left alone since.
+        taken_up: what became of them; None until a check asks.
         shared: whether sessions were found to share state while they are open.
         causes: of the violations so far.
         load: what came of episodes, so many at once; None until they were run.
@@ -81,6 +82,7 @@ class Learned:
     answered: set[str] = field(default_factory=set, repr=False)
     alone: dict[Any, KnownAlone] = field(default_factory=dict, repr=False)
     waiting: tuple[Waiting, ...] = ()
+    taken_up: tuple[TakenUp, ...] | None = None
     shared: bool = False
     causes: set[Cause] = field(default_factory=set)
     load: Load | None = None
