@@ -41,6 +41,7 @@ _STRINGS = {
     "a path upwards": ("../../etc/passwd", "/", "..", "file:///etc/hosts"),
     "code": ("{{7*7}}", "${x}", "%s%n", "'; --", '"', "`id`", "<b>", "__import__('os')", "\\"),
     "a word for nothing": ("null", "None", "undefined", "NaN", "-Infinity", "true"),
+    "a name that all objects have": ("constructor", "__proto__", "toString", "hasOwnProperty"),
     "a number as text": ("0", "-1", "1e999", "0x10", "1_000", "00"),
 }
 _NUMBERS = {

@@ -30,6 +30,7 @@ from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal
 from tests.twins import judging
+from tests.twins.repeat import StateForEachCall
 from tests.twins.twin import Json, dataset
 
 
@@ -212,6 +213,13 @@ def test_a_record_that_held_on_the_untouched_server_alone_is_not_called_stale() 
         found = judging.judge(url, dataset(), checks=["repeat-recorded"])["repeat-recorded"]
     (told,) = [finding for finding in found if finding.verdict is Verdict.FAIL]
     assert "The record is not stale, but earlier sessions have left something behind" in told.hint
+
+
+def test_a_record_that_earns_less_now_says_so_beside_what_differs_first() -> None:
+    with serve(StateForEachCall()) as url:
+        found = judging.judge(url, dataset(), checks=["repeat-recorded"])["repeat-recorded"]
+    told = [finding for finding in found if finding.verdict is Verdict.FAIL]
+    assert {finding.actual for finding in told} == {"[], and the rollout earns 0.0 where it earned 1.0"}
 
 
 class Counts(ReferenceServer):

@@ -16,8 +16,11 @@ _STRUCTURE: Final = re.compile(r"[()\[\]{}<>\"'`=+*/\\^|$]")
 #: What no parser of formulas, JSON, queries, patterns or TeX takes for whole.
 _UNFINISHED: Final = ("=(", '{"a": [', "SELECT '", "(1 +", "[a", "\\frac{1")
 
+#: What every object of JavaScript holds, and a look-up of a name finds where nobody has put it.
+_INHERITED: Final = "constructor"
+
 #: Texts that are damaged, none longer, and forms that are made in all.
-_TEXTS, _LONG, _FORMS = 3, 200, 12
+_TEXTS, _LONG, _FORMS = 3, 200, 13
 
 #: Cuts of an answer: after each of its last words and signs, and further ones spread over it.
 _LAST, _SPREAD = 40, 8
@@ -26,14 +29,14 @@ _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
 def damaged(trajectory: Trajectory) -> list[str]:
-    """Texts of its row and calls, cut off or with a sign too many, those of other forms first; then unfinished ones."""
+    """Texts of its row and calls, cut off or with a sign too many, those of other forms first; then others that trip parsers."""
     texts = [*_texts([call.arguments for call in trajectory.calls]), *_texts(own(trajectory.row))]
     by_form = {
         _LETTERS.sub("a", text): text for text in reversed(texts) if _STRUCTURE.search(text) and len(text) <= _LONG
     }
     chosen = list(reversed(by_form.values()))[:_TEXTS]
     forms = [form for text in chosen for form in (text[:-1], text[: len(text) // 2], f"{text}(")]
-    return list(dict.fromkeys(form for form in (*forms, *_UNFINISHED) if form.strip()))[:_FORMS]
+    return list(dict.fromkeys(form for form in (*forms, _INHERITED, *_UNFINISHED) if form.strip()))[:_FORMS]
 
 
 def cut_off(text: str) -> list[str]:

@@ -88,10 +88,16 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
             leaks, hint = await _told_by_a_fresh_process(trial, row, rollout, recorded, mask)
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as recorded in {rollout}",
-            f"{difference.actual!r}",
+            f"{difference.actual!r}{_earned(recorded, now, mask, difference)}",
             _LEFT if leaks else hint,
             Cause.OUTLIVING_STATE if leaks else None,
         )
+
+
+def _earned(recorded: Outcome, now: Outcome, mask: frozenset[Place], told: Difference) -> str:
+    """What it comes to, where the reward is another, too: that is what the record is kept for."""
+    rewards = (one for one in differences(recorded, now, mask) if one.step == VERIFY != told.step)
+    return next((f", and the rollout earns {one.actual!r} where it earned {one.expected!r}" for one in rewards), "")
 
 
 def _expect_told_alike(outcomes: Sequence[Outcome], difference: Difference) -> None:
