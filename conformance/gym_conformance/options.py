@@ -127,13 +127,15 @@ class Option:
         return f"the same as {self.name}{', one a line' if self.many else ''}"
 
     def value(self, given: Any) -> Any:
-        """The value of what was given: True, a text, or several.
+        """The value of what was given: a text, several, or True for a flag, and where its value was left out.
 
         Raises:
             BadOption: it cannot be used.
         """
         if not self.metavar:
             return bool(given)
+        if given is True or (isinstance(given, list) and True in given):
+            raise BadOption(f"{self.name}: its value is missing; give {self.name} {self.metavar}")
         try:
             return self.many(self.read(self.name, one) for one in given) if self.many else self.read(self.name, given)
         except OSError as error:  # pathlib's answer to a name that is too long
@@ -454,6 +456,14 @@ _CONFLICTS: Final[tuple[tuple[Callable[[Options], object], str], ...]] = (
     (
         lambda it: it.rows is not None and len(it.envs) > 1,
         "--gym-rows: several servers would write the same files; judge one at a time",
+    ),
+    (
+        lambda it: it.rows is not None and it.url and not it.data,
+        "--gym-rows: there are no rows to ask; give --gym-data PATH too",
+    ),
+    (
+        lambda it: it.oracle and it.url and not it.data,
+        "--gym-oracle: there are no rows to answer; give --gym-data PATH too",
     ),
     (lambda it: it.nemo and not it.install, "--gym-nemo: nothing is installed; give --gym-install too"),
     (

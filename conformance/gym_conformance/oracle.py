@@ -1,6 +1,7 @@
 """What is handed in for rows where nobody recorded a rollout: a function of the user's, or a file of reference outputs."""
 
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -38,11 +39,26 @@ def load_oracle(given: str) -> Oracle:
         sys.path.insert(0, here)
     try:
         function = getattr(importlib.import_module(module), name)
-    except Exception as error:  # noqa: BLE001 - the user's module may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's module may raise anything
         raise BadOracle(f"{given!r}: it cannot be imported: {type(error).__name__}: {error}") from None
     if not callable(function):
         raise BadOracle(f"{given!r}: {name} is no function; give one that takes a row and returns output items")
+    if why := _unfit(function):
+        raise BadOracle(f"{given!r}: {why}; give a plain function that takes a row (a dict) and returns output items")
     return lambda row: function(dict(row.data))
+
+
+def _unfit(function: Callable[..., Any]) -> str:
+    """Why it cannot be called with a row for what it returns; '' if it can, or does not say what it takes."""
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        return "it is async, or a generator"
+    try:
+        inspect.signature(function).bind({})
+    except TypeError as error:
+        return f"it cannot be called with a row: {error}"
+    except ValueError:  # a builtin without a signature
+        return ""
+    return ""
 
 
 def _of_file(path: Path) -> Oracle:

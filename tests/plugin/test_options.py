@@ -100,6 +100,19 @@ BAD = {
     "header's name": (["--gym-demo", "--gym-header", "hunter2 x: y"], "--gym-header: not of the form 'Name: value'*"),
     "two lines": (["--gym-demo", "--gym-header", "A: hunter2\r\nB: c"], "--gym-header: not of the form 'Name: value'*"),
     "not ASCII": (["--gym-demo", "--gym-header", "A: hunter2\xe9"], "--gym-header: not of the form 'Name: value'*"),
+    "URL without its value": (["--gym-url"], "--gym-url: its value is missing; give --gym-url URL"),
+    "report without its value": (
+        ["--gym-demo", "--gym-report", "a.json", "--gym-report", "--gym-strict"],
+        "--gym-report: its value is missing; give --gym-report FILE",
+    ),
+    "no rows to ask": (
+        ["--gym-url", _NOBODY, "--gym-rows", "all"],
+        "--gym-rows: there are no rows to ask; give --gym-data PATH too",
+    ),
+    "no rows to answer": (
+        ["--gym-url", _NOBODY, "--gym-oracle", "json:loads"],
+        "--gym-oracle: there are no rows to answer; give --gym-data PATH too",
+    ),
     "cookie": (
         ["--gym-demo", "--gym-header", "Cookie: hunter2"],
         "--gym-header Cookie: the suite sets this header itself; leave it out",
@@ -133,7 +146,9 @@ def test_help_has_a_group_of_its_own(pytester: pytest.Pytester) -> None:
     run = pytester.runpytest_inprocess("--help")
     options = ["URL", "", "PATH", "", "FILE", "SECONDS", "'NAME: VALUE'"]
     names = ["url", "demo", "data", "strict", "report", "timeout", "header"]
-    expected = [f"  --gym-{name}{'=' if value else ''}{value}*" for name, value in zip(names, options, strict=True)]
+    expected = [
+        f"  --gym-{name}{f'=[[]{value}]' if value else ''}*" for name, value in zip(names, options, strict=True)
+    ]
     run.stdout.fnmatch_lines(["gym conformance (judge a NeMo Gym resources server):", *expected])
     assert all(f"the same as --gym-{name}" in run.stdout.str() for name in names)
 

@@ -35,6 +35,8 @@ def test_a_reference_is_found_by_the_row_s_input(tmp_path: Path, given: dict[str
         ("no_such_module_here:right", "cannot be imported: ModuleNotFoundError"),
         ("json:no_such_function", "cannot be imported: AttributeError"),
         ("json:__name__", "is no function"),
+        ("os:getcwd", "cannot be called with a row: too many positional arguments; give a plain function"),
+        ("asyncio:sleep", "it is async, or a generator"),
         ("json", "give module:function"),
         ("no/such/file.jsonl", "give a JSONL file that can be read"),
     ],
@@ -42,6 +44,13 @@ def test_a_reference_is_found_by_the_row_s_input(tmp_path: Path, given: dict[str
 def test_what_cannot_be_used_says_why(given: str, said: str) -> None:
     with pytest.raises(BadOracle, match=said):
         load_oracle(given)
+
+
+def test_a_module_that_ends_its_process_does_not_end_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "script_as_oracle.py").write_text("import sys\nsys.exit(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(BadOracle, match="cannot be imported: SystemExit: 0"):
+        load_oracle("script_as_oracle:right")
 
 
 def test_a_line_that_is_no_reference_is_named(tmp_path: Path) -> None:

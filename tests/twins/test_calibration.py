@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -17,6 +18,7 @@ from gym_conformance.contract.policy_output import function_call, message, respo
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
+from gym_conformance.oracle import Oracle
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trials.launched import Launched, SandboxTrouble
 from gym_mocks.reference import DATA, ROLLOUTS
@@ -137,15 +139,19 @@ def test_an_oracle_stands_in_for_recorded_rollouts(given: str, worth: Worth, fou
     assert "answers as the oracle gives them" in findings["calibration-swap"][0].reason
 
 
-def test_an_oracle_that_raises_is_untestable() -> None:
+@pytest.mark.parametrize(
+    ("oracle", "said"),
+    [(lambda _: 1 / 0, "ZeroDivisionError: division by zero"), (lambda _: sys.exit("no key"), "SystemExit: no key")],
+)
+def test_an_oracle_that_raises_is_untestable(oracle: Oracle, said: str) -> None:
     with serve(Quiz(fair)) as url:
-        run = Run(url, Options(url=url, oracle=lambda _: 1 / 0), Dataset(quizzed().rows))
+        run = Run(url, Options(url=url, oracle=oracle), Dataset(quizzed().rows))
         try:
             (found,) = run.judge(calibration_gold)
         finally:
             run.close()
     assert found.verdict is Verdict.UNTESTABLE
-    assert "ZeroDivisionError: division by zero, for example.jsonl:1" in found.reason
+    assert f"{said}, for example.jsonl:1" in found.reason
 
 
 class Sandboxes:

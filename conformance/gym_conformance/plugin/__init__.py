@@ -22,9 +22,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("gym", "gym conformance (judge a NeMo Gym resources server)")
     for row in TABLE.values():
         if row.metavar:
-            bare = {"nargs": "?", "const": row.bare} if row.bare else {}
             action = "append" if row.many else "store"
-            group.addoption(row.name, metavar=row.metavar, action=action, help=row.help, **bare)
+            # without its value it is True, which the table refuses in one line, as argparse does not
+            group.addoption(
+                row.name, metavar=row.metavar, action=action, help=row.help, nargs="?", const=row.bare or True
+            )
         else:
             group.addoption(row.name, action="store_true", help=row.help)
         if row.ini:

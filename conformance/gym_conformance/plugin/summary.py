@@ -245,7 +245,8 @@ def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
     accepted = {finding.check for finding in findings if finding.red} - warned
     if len(tally.found) < len(tally.checks):
         but = " but what is accepted" if accepted else ""
-        return f"No rule broken{but}, judging by the {len(tally.found)} checks that ran.", "green"
+        ran = f"{len(tally.found)} checks" if len(tally.found) != 1 else "one check"
+        return f"No rule broken{but}, judging by the {ran} that ran.", "green"
     if not any(map(about_training, findings)):
         return "Nothing to judge here.", "yellow"
     cautious = len(dict(cautions_of(findings)))

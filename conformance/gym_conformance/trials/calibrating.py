@@ -175,7 +175,7 @@ class Calibrating:
                 given = oracle(row) if oracle else None
                 if given is not None:
                     found[row] = _answer_of(items_of(given))
-            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's function may raise anything
                 failed = failed or f"{type(error).__name__}: {error}, for {row}"
         if failed and not found:
             raise Untestable(f"an oracle that answers (--gym-oracle): {failed}")
