@@ -260,6 +260,30 @@ def test_what_would_be_answered_wrongly_is_refused_by_name(client: httpx.Client,
     assert refused.json()["error"]["message"].startswith(f"{field}: ")
 
 
+def test_a_thread_that_the_server_would_keep_is_refused_as_anthropics_clients_know(client: httpx.Client) -> None:
+    """Their tool runner asks for one by itself, sends the new messages alone, and does without where it is told this."""
+    refused = client.post("/v1/messages", json=HELLO | {"max_tokens": 9, "thread": {"type": "create"}})
+    assert refused.status_code == 400
+    assert refused.json()["error"]["details"]["error_code"] == "thread_unsupported_request"
+
+
+def test_a_model_has_a_path_of_its_own(client: httpx.Client, policy: FakePolicy) -> None:
+    assert client.get("/v1/models/any").json()["id"] == "any"
+    with policy.script("org/a b", []), policy.script("c", []):
+        assert client.get("/v1/models/org/a%20b").json()["id"] == "org/a b"
+        assert client.get("/v1/models/d").status_code == 404
+        assert client.post("/v1/models/c").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("messages/count_tokens", HELLO), ("responses/input_tokens", {"input": HELLO["messages"]})]
+)
+def test_how_long_a_request_is(client: httpx.Client, path: str, body: dict[str, Any]) -> None:
+    counted = client.post(f"/v1/{path}", json=body).json()["input_tokens"]
+    answered = client.post(f"/v1/{path.partition('/')[0]}", json=body | {"max_tokens": 9}).json()
+    assert counted == answered["usage"]["input_tokens"]
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_as_many_choices_as_are_asked_for(client: httpx.Client, stream: bool) -> None:
     asked = HELLO | {"n": 3, "logprobs": True, "top_logprobs": 1, "stream": stream}

@@ -4,11 +4,12 @@ import re
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from gym_mocks.policy.answer import PolicyAnswer
-from gym_mocks.policy.conversation import PolicyRequest
+from gym_mocks.policy.conversation import PolicyApi, PolicyRequest
 from gym_mocks.policy.faults import FaultKind, Faults, PolicyFault, distorted
 from gym_mocks.policy.policies import (
     Policy,
@@ -22,11 +23,11 @@ from gym_mocks.policy.policies import (
 )
 from gym_mocks.policy.policy_calls import Calls, PolicyCall
 from gym_mocks.policy.raw_prompts import raw_prompt
-from gym_mocks.policy.request_values import refused_value, token_ids
+from gym_mocks.policy.request_values import KEPT, refused_value, token_ids
 from gym_mocks.policy.routes import Route, Routes
 from gym_mocks.policy.shapes import SHAPES, AnswerShape
 from gym_mocks.policy.tokens import TokenFields, TokensBy, counted_turns, prompt_tokens, tokenizer_of
-from gym_mocks.wire import App, Dropped, HttpRefusal, HttpReply, HttpRequest, json_body, live
+from gym_mocks.wire import App, Dropped, Handler, HttpRefusal, HttpReply, HttpRequest, json_body, live
 from gym_mocks.wire.bodies import is_json
 from gym_mocks.wire.messages import JSON, to_json
 
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
 ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/[A-Za-z0-9][A-Za-z0-9._-]*(/training-token-capture)?(?=/)")
 #: Which say that it lives; the last is SGLang's.
 PROBES = ("/", "/health", "/livez", "/readyz", "/healthz", "/health_generate")
+MODELS = "/v1/models"
+#: Where clients ask how long a request is, and by which API it is one.
+COUNTED: dict[str, PolicyApi] = {"/v1/messages/count_tokens": "messages", "/v1/responses/input_tokens": "responses"}
+#: By which Anthropic's clients, whose tool runner asks for a thread that the server keeps, know that they must do without.
+THREADLESS = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
 MAX_LENGTH = 131_072  # tokens: what clients are told; nothing is cut there
 #: What SGLang says of weights that it took; vLLM's clients read the status alone.
 ACCEPTED = {"success": True, "message": ""}
@@ -105,8 +111,9 @@ class FakePolicy(App):
         handlers = {("POST", path): self._complete for path in SHAPES}
         probes = {("GET", path): live for path in PROBES}
         tokenizing = {("POST", "/tokenize"): self._tokenize, ("POST", "/detokenize"): self._detokenize}
-        told = {("GET", "/v1/models"): self._models, ("GET", "/tokenizer_info"): self._tokenizer_info}
-        super().__init__({**handlers, **probes, **tokenizing, **told})
+        counting = {("POST", path): partial(self._count, api=api) for path, api in COUNTED.items()}
+        told = {("GET", MODELS): self._models, ("GET", "/tokenizer_info"): self._tokenizer_info}
+        super().__init__({**handlers, **probes, **tokenizing, **counting, **told})
 
     def bind(self, route: str, policy: Policy, *, api_key: str = "") -> Route:
         """Bind any policy, sync or async, to a route: a model name, or an API key."""
@@ -143,6 +150,12 @@ class FakePolicy(App):
 
         return mount(self, router, base_url)
 
+    def find(self, request: HttpRequest) -> Handler:
+        """The handler of a request; a model has a path of its own, whose name may be anything."""
+        name = request.path.removeprefix(f"{MODELS}/")
+        known = name != request.path and name and (not len(self.routes) or self.routes.find(name, ""))
+        return partial(self._model, name=name) if known and request.method == "GET" else super().find(request)
+
     async def dispatch(self, request: HttpRequest) -> HttpReply:
         """Answer; refusals have the shape that OpenAI's clients read."""
         try:
@@ -162,6 +175,8 @@ class FakePolicy(App):
     async def _complete(self, request: HttpRequest) -> HttpReply:
         shape = SHAPES[request.path]
         api, body = shape.api, _object(request)
+        if api == "messages" and body.get("thread"):
+            return _error(400, f"thread: {KEPT}", details=THREADLESS)
         several = shape.parts(body) if shape.parts else None
         parts = [body] if several is None else several
         if why := next(filter(None, (refused_value(api, part) for part in parts)), None):
@@ -215,12 +230,10 @@ class FakePolicy(App):
         ), kinds
 
     async def _models(self, _: HttpRequest) -> HttpReply:
-        names = self.routes.names or ("mock",)
-        models = [
-            {"id": name, "object": "model", "created": 0, "owned_by": "gym-mocks", "max_model_len": MAX_LENGTH}
-            for name in names
-        ]
-        return HttpReply.json({"object": "list", "data": models})
+        return HttpReply.json({"object": "list", "data": [_told(name) for name in self.routes.names or ("mock",)]})
+
+    async def _model(self, _: HttpRequest, *, name: str) -> HttpReply:
+        return HttpReply.json(_told(name))
 
     async def _tokenizer_info(self, _: HttpRequest) -> HttpReply:
         """What vLLM tells of its tokenizer, which lm-eval asks for."""
@@ -237,11 +250,21 @@ class FakePolicy(App):
             tokens = prompt_tokens(PolicyRequest("chat", body), self.tokenizer, open_turn=opened)
         return HttpReply.json({"count": len(tokens), "max_model_len": MAX_LENGTH, "tokens": tokens})
 
+    async def _count(self, request: HttpRequest, *, api: PolicyApi) -> HttpReply:
+        """How many tokens a request would be read as."""
+        count = len(prompt_tokens(PolicyRequest(api, _object(request)), self.tokenizer))
+        return HttpReply.json({"object": "response.input_tokens", "input_tokens": count})
+
     async def _detokenize(self, request: HttpRequest) -> HttpReply:
         body = _object(request)
         if not token_ids(body.get("tokens")):
             raise HttpRefusal(400, "tokens: a list of token ids is expected")
         return HttpReply.json({"prompt": self.tokenizer.decoded(body["tokens"])})
+
+
+def _told(name: str) -> dict[str, Any]:
+    """What is told of a model."""
+    return {"id": name, "object": "model", "created": 0, "owned_by": "gym-mocks", "max_model_len": MAX_LENGTH}
 
 
 def _object(request: HttpRequest) -> dict[str, Any]:
@@ -287,11 +310,18 @@ async def _stream(lines: Sequence[bytes], *, dropped: bool = False) -> AsyncIter
 
 
 def _error(
-    status: int, detail: Any, headers: tuple[tuple[str, str], ...] = (), *, where: str = "", served: str = ""
+    status: int,
+    detail: Any,
+    headers: tuple[tuple[str, str], ...] = (),
+    *,
+    where: str = "",
+    served: str = "",
+    details: Mapping[str, Any] | None = None,
 ) -> HttpReply:
     kind = "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         kind = "rate_limit_error"
     wrong = [detail] if isinstance(detail, str) else [f"{each['loc'][0]}: {each['msg']}" for each in detail]
-    error = {"message": where + "; ".join(wrong) + served, "type": kind, "param": None, "code": None}
+    error: dict[str, Any] = {"message": where + "; ".join(wrong) + served, "type": kind, "param": None, "code": None}
+    error |= {"details": details} if details else {}
     return HttpReply.json({"error": error, "detail": detail}, status, headers)
