@@ -19,7 +19,7 @@ def test_the_example_is_shown_whole() -> None:
     assert _blocks("python")[0] == source
     assert len(source.splitlines()) < 40
     [metadata] = _blocks("toml")
-    assert metadata in (_EXAMPLE / "pyproject.toml").read_text()
+    assert metadata == (_EXAMPLE / "pyproject.toml").read_text()
 
 
 def test_all_that_is_named_is_there() -> None:
