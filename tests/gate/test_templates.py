@@ -19,7 +19,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_github_action(python: Path, repo: Path, grumpy_url: str) -> None:
-    result = run_action(python, repo, {"url": grumpy_url, "args": f"{DATA} --gym-report out.sarif"})
+    result = run_action(python, repo, {"url": grumpy_url, "args": f"{DATA}\n--gym-report out.sarif\n"})
     assert result.returncode == 1, result.stdout + result.stderr
     assert FINDING in result.stdout
     assert "\n::error title=verify-scores-rows (MUST),file=" in result.stdout
