@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gym_mocks.addresses import BACKLOG, LOOPBACK, HostCheck, base_url, listen
 from gym_mocks.wire import App
@@ -16,6 +17,7 @@ from gym_mocks.wire.client import ASGIApp
 START_SECONDS = 10.0
 GRACE_SECONDS = 0.5  # nemo-gym's own grace at shutdown (server_utils.py of 0.4.0)
 STOP_SECONDS = 10.0
+BESIDE_BODY = 8 * 2**20  # bytes of a request that are no body: head, trailers, and how its chunks are framed
 
 
 class Host:
@@ -114,6 +116,7 @@ class Host:
     async def _start(self, app: ASGIApp, listener: socket.socket, url: str, _after: float = 0) -> None:
         config = uvicorn.Config(
             app,
+            http=_Bounded,
             log_config=None,
             log_level="critical",
             access_log=False,
@@ -145,6 +148,27 @@ class Host:
             await last()
             await asyncio.sleep(0)  # closed transports leave the loop on its next turn
         self._loop.stop()
+
+
+class _Bounded(HttpToolsProtocol):
+    """uvicorn's protocol, which would keep a request line, headers and trailers of any length."""
+
+    beside_body = 0
+
+    def data_received(self, data: bytes) -> None:
+        self.beside_body += len(data)
+        if self.beside_body > BESIDE_BODY:
+            self.transport.abort()
+        else:
+            super().data_received(data)
+
+    def on_body(self, body: bytes) -> None:
+        self.beside_body -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self.beside_body = 0
+        super().on_message_complete()
 
 
 class _Server(uvicorn.Server):

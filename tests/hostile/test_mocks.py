@@ -1,7 +1,9 @@
 """The mocks before a browser that was lured to them, and before requests that mean harm."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -71,3 +73,33 @@ def test_any_body_is_refused_or_taken(mock: str, path: str, urls: dict[str, str]
     with httpx.Client(base_url=urls[mock], headers={"content-type": "application/json"}, timeout=20) as client:
         for body in BODIES:
             assert client.post(path, content=body).status_code < 500 or (mock, path) == ("resources", "/verify")
+
+
+@pytest.mark.parametrize("mock", MOCKS)
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"POST /", b"y" * 65_536),
+        (b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ", b"y" * 65_536),
+        (b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"X: " + b"y" * 8_000 + b"\r\n"),
+        (
+            b"POST /verify HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n",
+            b"X: " + b"y" * 8_000 + b"\r\n",
+        ),
+    ],
+    ids=["request line", "a header", "headers", "trailers"],
+)
+def test_what_is_no_body_has_an_end(mock: str, start: bytes, more: bytes, urls: dict[str, str]) -> None:
+    parts = urlsplit(urls[mock])
+    with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=20) as client:
+        client.sendall(start)
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            client.sendall(more * (64 * 2**20 // len(more)))
+    assert httpx.get(f"{urls[mock]}/openapi.json").status_code < 500
+
+
+def test_choices_have_room_together(urls: dict[str, str]) -> None:
+    asked = {"messages": [{"role": "user", "content": "x y " * 20_000}], "n": 128}
+    refused = httpx.post(f"{urls['policy']}/v1/chat/completions", json=asked)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"].startswith("n: 128 choices would have more than")

@@ -44,6 +44,7 @@ MODELS = "/v1/models"
 COUNTED: dict[str, PolicyApi] = {"/v1/messages/count_tokens": "messages", "/v1/responses/input_tokens": "responses"}
 #: By which Anthropic's clients, whose tool runner asks for a thread that the server keeps, know that they must do without.
 THREADLESS = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+MOST_TOKENS = 2**21  # of all choices together: with log probabilities some 200 MB
 MAX_LENGTH = 131_072  # tokens: what clients are told; nothing is cut there
 #: What SGLang says of weights that it took; vLLM's clients read the status alone.
 ACCEPTED = {"success": True, "message": ""}
@@ -225,9 +226,10 @@ class FakePolicy(App):
                 return _error(fault.status, fault.message, after), frozenset()
         turn = distorted(await turn_by(ending(policy, self.max_turns), asked), faults)
         kinds = frozenset(fault.kind for fault in faults)
-        return PolicyAnswer.of(
-            asked, turn, self.tokenizer, self.made, token_fields=self.token_fields, kinds=kinds
-        ), kinds
+        answer = PolicyAnswer.of(asked, turn, self.tokenizer, self.made, token_fields=self.token_fields, kinds=kinds)
+        if answer.count > 1 and answer.count * len(answer.tokens.generation) > MOST_TOKENS:
+            raise HttpRefusal(400, f"n: {answer.count} choices would have more than {MOST_TOKENS:,} tokens together")
+        return answer, kinds
 
     async def _models(self, _: HttpRequest) -> HttpReply:
         return HttpReply.json({"object": "list", "data": [_told(name) for name in self.routes.names or ("mock",)]})
