@@ -299,6 +299,21 @@ def test_as_many_choices_as_are_asked_for(client: httpx.Client, stream: bool) ->
         assert all(len(token["top_logprobs"]) == 1 for token in choice["logprobs"]["content"])
 
 
+def test_log_probs_of_a_response_come_where_they_are_included(client: httpx.Client, policy: FakePolicy) -> None:
+    with policy.script("any", [[think("Hm."), say("It is sunny in Paris today.")]]):
+        asked = {"include": ["message.output_text.logprobs"], "top_logprobs": 1}
+        [_, message] = respond(client, USER, **asked)["output"]
+        [_, without] = respond(client, USER)["output"]
+        streamed = client.post("/v1/responses", json=asked | {"input": USER, "stream": True}).text
+    [part] = message["content"]
+    assert part["logprobs"]
+    assert all(each["top_logprobs"] for each in part["logprobs"])
+    assert without["content"][0]["logprobs"] == []
+    events = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: ")]
+    deltas = [event["logprobs"] for event in events if event["type"] == "response.output_text.delta"]
+    assert [each for delta in deltas for each in delta] == part["logprobs"]
+
+
 @pytest.mark.parametrize("said", [{"role": "assistant", "content": "hi"}, None, 3, [{"type": "message"}]])
 def test_what_is_no_turn_is_an_error_of_openais_form(client: httpx.Client, policy: FakePolicy, said: Any) -> None:
     policy.default = lambda _: said

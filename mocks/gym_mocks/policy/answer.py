@@ -91,6 +91,14 @@ class PolicyAnswer:
         """Each generated token with its log probability."""
         return list(zip(self.tokens.generation, self.made.log_probs(self.tokens.generation), strict=True))
 
+    def named_log_probs(self, **more: Any) -> list[dict[str, Any]]:
+        """The same as OpenAI writes them, with what else each of its APIs has; the policy knows of no other token than its own."""
+        named = [
+            {"token": self.token_name(token), "logprob": probability, **more} for token, probability in self.log_probs
+        ]
+        others = bool(self.request.body.get("top_logprobs"))
+        return [each | {"top_logprobs": [each] if others else []} for each in named]
+
     @property
     def prompt_log_probs(self) -> list[tuple[int, float | None]]:
         """Each of the prompt's tokens with its log probability; the first follows nothing, and has none."""

@@ -102,12 +102,7 @@ def _reason(answer: PolicyAnswer) -> str:
 def _log_probs(answer: PolicyAnswer) -> dict[str, Any] | None:
     if not answer.request.body.get("logprobs"):
         return None
-    tokens = [
-        {"token": answer.token_name(token), "logprob": probability, "bytes": None}
-        for token, probability in answer.log_probs
-    ]
-    others = bool(answer.request.body.get("top_logprobs"))  # the policy knows of no other token than its own
-    return {"content": [each | {"top_logprobs": [each] if others else []} for each in tokens], "refusal": None}
+    return {"content": answer.named_log_probs(bytes=None), "refusal": None}
 
 
 def _envelope(answer: PolicyAnswer, kind: str) -> dict[str, Any]:

@@ -54,16 +54,20 @@ def _parts(item: TurnItem, shape: dict[str, Any], place: dict[str, Any]) -> Iter
         yield {"type": f"{kind}.done", **place, "name": item.name, "arguments": item.arguments}
         return
     more: dict[str, Any] = {}
+    none: dict[str, Any] = {}
     kind, adding, text = "response.reasoning_summary_text", "response.reasoning_summary_part", "text"
     if isinstance(item, Say):
-        kind, adding, more = "response.output_text", "response.content_part", {"logprobs": []}
+        kind, adding = "response.output_text", "response.content_part"
+        more, none = {"logprobs": shape["content"][0]["logprobs"]}, {"logprobs": []}
     elif isinstance(item, Refuse):
         kind, adding, text = "response.refusal", "response.content_part", "refusal"
     parts, number = ("summary", "summary_index") if isinstance(item, Think) else ("content", "content_index")
     where, part = place | {number: 0}, shape[parts][0]
-    yield {"type": f"{adding}.added", **where, "part": part | {text: ""}}
+    yield {"type": f"{adding}.added", **where, "part": part | none | {text: ""}}
+    probs = more  # which tokens a piece is made of is not known: the first has all
     for piece in pieces(item.text):
-        yield {"type": f"{kind}.delta", **where, **more, "delta": piece}
+        yield {"type": f"{kind}.delta", **where, **probs, "delta": piece}
+        probs = none
     yield {"type": f"{kind}.done", **where, **more, text: item.text}
     yield {"type": f"{adding}.done", **where, "part": part}
 
@@ -79,7 +83,7 @@ def _item(answer: PolicyAnswer, index: int, item: TurnItem) -> dict[str, Any]:
             "status": "completed",
         }
     if not isinstance(item, Think):
-        said = {"type": "output_text", "text": item.text, "annotations": [], "logprobs": []}
+        said = {"type": "output_text", "text": item.text, "annotations": [], "logprobs": _log_probs(answer, item)}
         refused = {"type": "refusal", "refusal": item.text}
         return {
             "id": answer.id("msg", index),
@@ -90,6 +94,14 @@ def _item(answer: PolicyAnswer, index: int, item: TurnItem) -> dict[str, Any]:
         }
     summary = [{"type": "summary_text", "text": item.text}]
     return {"id": answer.id("rs", index), "type": "reasoning", "summary": summary, "encrypted_content": None}
+
+
+def _log_probs(answer: PolicyAnswer, item: TurnItem) -> list[dict[str, Any]]:
+    """Those of all that the turn's last text ends, where they are asked for."""
+    include = answer.request.body.get("include")
+    asked = isinstance(include, list) and "message.output_text.logprobs" in include
+    last = next((each for each in reversed(answer.turn) if isinstance(each, Say)), None)
+    return answer.named_log_probs(bytes=[]) if asked and item is last else []
 
 
 def _empty(item: TurnItem) -> dict[str, Any]:
