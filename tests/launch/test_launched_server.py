@@ -144,7 +144,15 @@ def test_data_that_a_library_wants_downloaded_is_named(tmp_path: Path) -> None:
     assert reason(failure, Env("env", tmp_path), "python") == needs
 
 
-@pytest.mark.parametrize(("code", "why"), [("x = 1", "drill has no attribute app"), ("app = 1", "drill:app is a int")])
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("x = 1", "drill has no attribute app"),
+        ("app = 1", "drill:app is a int"),
+        ("def app(): ...", "drill:app cannot be called with scope, receive and send"),
+        ("def app(environ, start_response): ...", "drill:app cannot be called with scope, receive and send"),
+    ],
+)
 def test_an_application_that_is_not_there(tmp_path: Path, code: str, why: str) -> None:
     server = application(tmp_path, "")
     (tmp_path / "drill.py").write_text(code)

@@ -19,6 +19,7 @@ port from others.
 
 import contextlib
 import importlib
+import inspect
 import json
 import os
 import runpy
@@ -189,6 +190,12 @@ def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
         app = getattr(app, name)
     if not callable(app):
         raise LaunchError(f"an application: {spec['application']} is a {type(app).__name__}")
+    with contextlib.suppress(ValueError):  # where it does not say what it takes
+        try:
+            inspect.signature(app).bind({}, None, None)
+        except TypeError as error:  # a function that makes one, WSGI, or anything else
+            what = f"{spec['application']} cannot be called with scope, receive and send ({error})"
+            raise LaunchError(f"an ASGI application: {what}") from None
     serve(app, {}, timeout_keep_alive=30, timeout_graceful_shutdown=1)
 
 
