@@ -114,8 +114,10 @@ class Judge:
             await self.diagnoses.explain(self._case(trial))
         except NotApplicable as reason:
             return Verdict.NOT_APPLICABLE, str(reason), isinstance(reason, NotExamined)
-        except (Untestable, NotSent, ServerFault) as missing:
+        except (Untestable, NotSent) as missing:
             return Verdict.UNTESTABLE, self.diagnoses.needs or str(missing), False
+        except ServerFault as fault:
+            return Verdict.UNTESTABLE, self.diagnoses.needs or f"a server that answers: {self.silent or fault}", False
         return None
 
     async def replay(self, check: Check, schedule: Schedule) -> list[Finding]:
