@@ -52,6 +52,7 @@ _ADDRESSES = frozenset({"uri", "url", "webhook", "hook", "endpoint"})
 
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _USER_INFORMATION = re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://([^\s/?#'\"]*)@", re.IGNORECASE)
+_IN_QUERY = re.compile(r"(?<=[?&])([A-Za-z_][\w.-]*)=([^\s&#'\"<>]+)")
 _ASSIGNED = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*)=([^;&,\s]+)")
 _OPAQUE = re.compile(r"(?<=[/=])(?=[^/?&=#]*\d)(?=[^/?&=#]*[A-Za-z])[^/?&=#\s]{16,}")
 
@@ -103,6 +104,11 @@ class Secrets:
                 text = text[: places[start]] + REDACTED + text[places[end] :]
         return self._without_beginning(text)
 
+    def told(self, text: str) -> str:
+        """The same of what somebody else said, whose own secrets nobody knows: URLs are without theirs, too."""
+        without = _USER_INFORMATION.sub(_without_group, self.redact(text))
+        return _IN_QUERY.sub(lambda one: _without_group(one, 2) if is_secret_name(one[1]) else one[0], without)
+
     def _found(self, text: str) -> list[tuple[int, int]]:
         """Where a text holds any of them, from its beginning on."""
         lowered = text.lower()
@@ -127,8 +133,8 @@ class Secrets:
     def show(self, text: str, limit: int | None = 400) -> Shown:
         """The text for a reader: without any of them, escaped, and cut; of a long one, no more is looked through."""
         if limit is None or len(text) <= (window := _WINDOW * limit):
-            return printable(self.redact(text), limit)
-        return printable(self.redact(text[:window]), limit, len(text))
+            return printable(self.told(text), limit)
+        return printable(self.told(text[:window]), limit, len(text))
 
     def _without_beginning(self, text: str) -> str:
         """The text without the beginning of a secret that was left at its end when it was cut."""
@@ -177,6 +183,12 @@ def _named(name: str, value: str) -> Iterator[str]:
     yield from (assigned for key, assigned in _ASSIGNED.findall(value) if is_secret_name(key))
     if _ADDRESSES & {word.lower() for word in _NAME_WORD.findall(name)}:
         yield from _OPAQUE.findall(value)
+
+
+def _without_group(found: re.Match[str], group: int = 1) -> str:
+    """What was found, without one of its groups."""
+    start, end = (at - found.start() for at in found.span(group))
+    return found[0][:start] + REDACTED + found[0][end:]
 
 
 def _decoded(text: str) -> tuple[str, list[int]]:

@@ -115,3 +115,17 @@ def test_user_and_password_of_basic_authorization() -> None:
 def test_the_texts_of_a_config() -> None:
     config = {"a": {"api_key": "one", "list": ["two", {"token": "three"}]}, "number": 1}
     assert list(named_values(config)) == [("api_key", "one"), ("list", "two"), ("token", "three")]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("cannot reach postgresql://me:hunter2@db:5432/x", f"cannot reach postgresql://{REDACTED}@db:5432/x"),
+        ("'https://ghp_abc@host/x?page=2'", f"'https://{REDACTED}@host/x?page=2'"),
+        ("GET /x?page=2&api_key=abc&sig=de HTTP", f"GET /x?page=2&api_key={REDACTED}&sig={REDACTED} HTTP"),
+        ("mail me@host; see http://host/@me?q=a@b", "mail me@host; see http://host/@me?q=a@b"),
+    ],
+)
+def test_urls_that_others_say_are_shown_without_their_credentials(said: str, shown: str) -> None:
+    assert NO_SECRETS.show(said) == shown
+    assert NO_SECRETS.redact(said) == said  # what is sent is not changed

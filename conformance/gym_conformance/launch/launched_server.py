@@ -144,7 +144,7 @@ class LaunchedServer:
                 said += file.read()
         printed = [line.strip() for line in said.decode(errors="replace").splitlines()]
         last = "\n".join([one for one in printed if one.strip("^~")][-lines:])
-        return tuple(map(printable, self.secrets.redact(last).splitlines()))
+        return tuple(map(printable, self.secrets.told(last).splitlines()))
 
     def listen(self, lines: int = LOG_LINES) -> Callable[[], tuple[str, ...]]:
         """Begin to listen: what is returned gives the last lines that it printed from now on."""

@@ -218,7 +218,7 @@ class _Uv:
     def _refusal(self, needs: str, said: IO[bytes]) -> NotLaunched:
         said.seek(max(0, said.seek(0, os.SEEK_END) - LOG_LIMIT))
         secrets = Secrets.of_named(os.environ.items())
-        text = secrets.redact(said.read().decode(errors="replace"))
+        text = secrets.told(said.read().decode(errors="replace"))
         printed = [line.strip() for line in text.splitlines() if line.strip()]
         why = " ".join(re.sub(r"^\W+", "", line) for line in printed)[:_LONGEST]
         return NotLaunched(
