@@ -97,3 +97,37 @@ def test_replies_are_the_same_for_all_rows_where_anything_can_be_compared(
     server, rows = cave(detector, charge)
     [finding] = judge(server, "seed-reads-row", rows)
     assert finding.verdict is verdict, finding
+
+
+@pytest.mark.parametrize(
+    ("told", "by_chance", "verdict"),
+    [(True, False, Verdict.PASS), (True, True, Verdict.FAIL), (False, False, Verdict.FAIL)],
+    ids=["told which door pays", "told, and paid by chance", "not told"],
+)
+@pytest.mark.parametrize("skipped", [0, 1], ids=["looks", "does not look"])
+def test_rewards_are_compared_where_sessions_are_told_the_same(
+    told: bool, by_chance: bool, verdict: Verdict, skipped: int
+) -> None:
+    def look(state: list[list[str]]) -> Json:
+        """What stands on the doors."""
+        return {"doors": state[0] if told else []}
+
+    def first(state: list[list[str]]) -> str:
+        """Open the first door."""
+        state.append([])
+        return "Opened."
+
+    def verify(row: Cave, state: list[list[str]]) -> float:
+        del row
+        return float(len(state) > 1 and (random.random() < 0.5 if by_chance else state[0][0] == "gold"))  # noqa: S311
+
+    server = ResourcesServer(
+        "doors", tools=[look, first], verify=verify, state=lambda: [random.sample(["gold", "sand"], 2)]
+    )
+    asked = {"input": "Find it.", "tools": server.declarations}
+    calls = [function_call("look", "{}", "c1"), function_call("first", "{}", "c2")]
+    output = [each for call in calls[skipped:] for each in (call, function_call_output("...", call["call_id"]))]
+    row: Json = {"responses_create_params": asked, "size": 5}
+    rows = [row, {**row, "response": response([*output, message("Done.")]), "reward": 1.0}]
+    [finding] = judge(server, "repeat-deterministic", rows)
+    assert finding.verdict is verdict, finding

@@ -17,7 +17,8 @@ def document(*posts: str) -> dict[str, Any]:
     ("posts", "kind"),
     [
         (CORE, ServerKind.SINGLE_TURN),
-        ((*CORE, "/close_session", "/reverify_mode", "/mcp", "/stats/reset"), ServerKind.SINGLE_TURN),
+        ((*CORE, "/close_session", "/mcp", "/sandbox_access/open"), ServerKind.SINGLE_TURN),
+        ((*CORE, "/stats"), ServerKind.TOOLS),  # the framework's own is a GET
         ((*CORE, "/add"), ServerKind.TOOLS),
         ((*CORE, "/{path}"), ServerKind.CATCH_ALL),
         ((*CORE, "/{tool_name:path}", "/add"), ServerKind.CATCH_ALL),

@@ -5,9 +5,10 @@ since 0.5.0 whether a verify needs the session.
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import compress
+from itertools import combinations, compress
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Row
@@ -16,10 +17,12 @@ from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.statuses import is_refusal
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
+from gym_conformance.trajectories.before_and_after import reads_on
+from gym_conformance.trajectories.drawn import told_alike
 from gym_conformance.trajectories.execute import TrajectoryRun, beside, run
 from gym_conformance.trajectories.first import known_in_part
 from gym_conformance.trajectories.generate import trajectories
-from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, varying, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import Level, check
@@ -43,7 +46,13 @@ from gym_conformance.trials.trial import Trial
 
 #: Fresh sessions that a trajectory is run on, and what is made of it where they differ.
 _SESSIONS = 3
-_RANDOM = "The environment uses randomness that the row does not seed, or keeps state from earlier sessions."
+
+#: Fresh sessions more, where each is told something else: of 24 worlds at least two are most likely the same.
+_WORLDS = 30
+_RANDOM = (
+    "The environment, or a judge model that it asks, is random in a way that the row does not seed, or it keeps state from "
+    "earlier sessions."
+)
 
 
 @property_check(
@@ -57,7 +66,8 @@ _RANDOM = "The environment uses randomness that the row does not seed, or keeps 
 async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory on three fresh sessions; the statuses and the reward must be the same each time.
 
-    Other contents of the replies may vary by design; repeat-replies says which do.
+    Other contents of the replies may vary by design; repeat-replies says which do. Where a world is drawn anew in each
+    session, and the policy is told of it, only the rewards of sessions that were told the same are compared.
 
     Our inference. If the server declares its verify stateless, repeat-stateless requires this as a MUST.
     """
@@ -66,8 +76,29 @@ async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
         for one, two in zip(first.steps, other.steps, strict=True):
             if one.status != two.status:
                 raise Violation(f"{one.name} answers {one.status} each time", f"{two.status}", _RANDOM)
-        if first.reward != other.reward:
-            raise Violation(f"a reward of {first.reward} each time", f"{other.reward}", _RANDOM)
+    if any(first.reward != other.reward for other in others):
+        rewards = await _rewards_of_one_world(trial, schedule.trajectories[0], (first, *others))
+        raise Violation(f"a reward of {rewards[0]} each time", f"{rewards[1]}", _RANDOM)
+
+
+async def _rewards_of_one_world(trial: Trial, trajectory: Trajectory, outcomes: Sequence[Outcome]) -> tuple[Any, Any]:
+    """Different rewards of two sessions that were told the same until then, also where they look round at the end.
+
+    Raises:
+        NotApplicable: in so many sessions there are none.
+    """
+    reads = reads_on(trial.gym, trajectory.row).calls if trajectory.row.tools else ()
+    looking = replace(trajectory, calls=(*trajectory.calls, *reads))
+    if reads or any(int(place[0]) < len(outcomes[0].steps) - 1 for place in varying(outcomes)):
+        worlds = [partial(run, trial.gym, Channel(trial.gym.endpoint), looking) for _ in range(_WORLDS)]
+        seen = await beside(worlds)
+        outcomes = seen if any(each.reward != seen[0].reward for each in seen) else outcomes
+    verified = len(outcomes[0].steps) - 1
+    alike = told_alike(outcomes, varying(outcomes), in_order=True)
+    for one, two in combinations(outcomes, 2):
+        if one.reward != two.reward and alike(one, two, verified):
+            return one.reward, two.reward
+    raise NotApplicable("each session draws a world of its own, and is told of it: what it earns follows from that")
 
 
 @property_check(

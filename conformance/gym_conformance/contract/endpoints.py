@@ -32,13 +32,12 @@ CLOSE_CAPABILITY: Final = "_ng_session_close_token"
 #: How sessions are made: as the OpenAPI document says, by cookie alone, or by typed requests.
 CONTRACTS: Final = (AUTO := "auto", "cookie", "typed")
 
-#: First path segments that the framework serves itself, in any version: a tool of that name would shadow or be shadowed.
+#: First path segments that the framework answers POST at itself, in any version: a tool of that name would shadow or be
+#: shadowed. What it serves by GET alone, such as /stats, shadows nothing: Starlette takes the route that has the method, too.
 RESERVED: Final = frozenset(
     {
-        *("seed_session", "verify", "aggregate_metrics", "close_session", "reverify_mode", "mcp"),
+        *("seed_session", "verify", "aggregate_metrics", "close_session", "mcp"),
         *("sandbox_access", "ng-control"),  # NeMo Gym's main, not released
-        *("stats", "livez", "readyz", "healthz", "health"),
-        *("docs", "redoc", "openapi.json"),
     }
 )
 

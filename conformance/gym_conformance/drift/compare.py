@@ -199,7 +199,7 @@ class _Comparison:
             message = (
                 f"the server takes {argument(one.path)}, which the definition does not offer"
                 if one.refusal.unexpected
-                else f"the server also accepts {short(one.value)}, which the definition does not allow: {one.refusal.reason}"
+                else f"the server's schema also allows {short(one.value)}, which the definition does not: {one.refusal.reason}"
             )
             yield self._drift(kind, message, one, counterpart=self._counterpart(one.value))
 

@@ -29,10 +29,12 @@ def minted(place: Place, outcomes: Sequence[Outcome]) -> bool:
     )
 
 
-def told_alike(outcomes: Sequence[Outcome], chance: frozenset[Place]) -> Callable[[Outcome, Outcome, int], bool]:
+def told_alike(
+    outcomes: Sequence[Outcome], chance: frozenset[Place], *, in_order: bool = False
+) -> Callable[[Outcome, Outcome, int], bool]:
     """Tells whether two of the outcomes were told the same before a step, as far as that is drawn: `chance` names where.
 
-    Ids and times may be others, and lists in another order.
+    Ids and times may be others, and lists in another order unless `in_order`.
     """
     is_id = cache(lambda place: minted(place, outcomes))
 
@@ -41,7 +43,8 @@ def told_alike(outcomes: Sequence[Outcome], chance: frozenset[Place]) -> Callabl
             at = int(difference.place[0])
             if at >= step:
                 break
-            if masked(difference.place, chance) and not is_id(difference.place) and not _reordered(one, two, at):
+            told = masked(difference.place, chance) and not is_id(difference.place)
+            if told and (in_order or not _reordered(one, two, at)):
                 return False
         return True
 
