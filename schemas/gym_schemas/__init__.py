@@ -7,7 +7,8 @@
   its smallest value, one by chance, one that it refuses for one reason, those at its bounds; `strategies` and `hostile`, which import Hypothesis, have
   strategies for valid values, near misses and hostile ones. All values are made by one reading of the schema (`making`),
   whoever makes the choices (`choices`).
-- `differences`, `same`, `distance` and `without` compare JSON values and take them apart.
+- `differences`, `same`, `distance` and `without` compare JSON values and take them apart; `scalars` and `mapped` go
+  through one.
 """
 
 from gym_schemas.acceptance import Acceptance, SchemaRefusal
@@ -21,8 +22,11 @@ from gym_schemas.json_values import (
     differences,
     distance,
     identity,
+    mapped,
+    name_of,
     pointer,
     same,
+    scalars,
     whole,
     without,
 )
@@ -52,12 +56,15 @@ __all__ = [
     "differences",
     "distance",
     "identity",
+    "mapped",
     "minimal",
+    "name_of",
     "near_sample",
     "pointer",
     "rewrite",
     "same",
     "sampled",
+    "scalars",
     "subtract",
     "too_large",
     "upgrade",

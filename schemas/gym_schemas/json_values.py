@@ -4,7 +4,7 @@ Equality is JSON Schema's (core, section 4.2.2): 1 is 1.0, true is not 1.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -97,6 +97,40 @@ def text(value: Json) -> str:
     return json.dumps(value)
 
 
+def scalars(value: Json, way: Way = ()) -> Iterator[tuple[Json, Way]]:
+    """Every value within that has no parts, with its place."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from scalars(inner, (*way, key))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from scalars(inner, (*way, at))
+    else:
+        yield value, way
+
+
+def mapped(
+    value: Json,
+    change: Callable[[Json, Way], Json],
+    *,
+    leaf: Callable[[Json], bool] = lambda _: False,
+    keys: Callable[[str], str] = str,
+    way: Way = (),
+) -> Json:
+    """The value with all that has no parts, or is a `leaf`, changed, by what it is and its place; and the keys."""
+    if isinstance(value, dict) and not leaf(value):
+        found = value.items()
+        return {keys(key): mapped(inner, change, leaf=leaf, keys=keys, way=(*way, key)) for key, inner in found}
+    if isinstance(value, list):
+        return [mapped(inner, change, leaf=leaf, keys=keys, way=(*way, at)) for at, inner in enumerate(value)]
+    return change(value, way)
+
+
+def name_of(way: Way) -> str:
+    """The key that a place is called by: of what stands in a list, the list's."""
+    return next((step for step in reversed(way) if isinstance(step, str)), "")
+
+
 def texts_in(value: Json) -> Iterator[str]:
     """Every text within the value, keys as well."""
     if isinstance(value, str):
@@ -127,18 +161,7 @@ def identity(value: Json) -> str:
     try:
         return to_string(value)
     except ValueError:  # a lone surrogate
-        return json.dumps(_plain(value), sort_keys=True)
-
-
-def _plain(value: Json) -> Json:
-    match value:
-        case float() if value.is_integer():
-            return int(value)
-        case list():
-            return [_plain(item) for item in value]
-        case dict():
-            return {name: _plain(item) for name, item in value.items()}
-    return value
+        return json.dumps(whole(value), sort_keys=True)
 
 
 def type_of(value: Json) -> str:  # noqa: PLR0911 (one case for each type)
@@ -161,8 +184,4 @@ def type_of(value: Json) -> str:  # noqa: PLR0911 (one case for each type)
 
 def whole(value: Json) -> Json:
     """The value with whole numbers as most clients write them: JSON Schema takes 1000.0 for an integer, Python does not."""
-    if isinstance(value, dict):
-        return {key: whole(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [whole(inner) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return mapped(value, lambda each, _: int(each) if isinstance(each, float) and each.is_integer() else each)

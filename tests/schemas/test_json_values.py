@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gym_schemas import ABSENT, differences, distance, same, without
+from gym_schemas import ABSENT, differences, distance, mapped, name_of, same, scalars, without
 from gym_schemas.json_values import identity
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -41,3 +41,19 @@ def test_without() -> None:
     value = {"a": [{"b": 1, "c": 2}], "d": 3}
     assert without(value, ("a", 0, "b")) == {"a": [{"c": 2}], "d": 3}
     assert without(value, ("d",)) == {"a": [{"b": 1, "c": 2}]}
+
+
+@given(VALUES)
+def test_what_has_no_parts_is_found_and_changed_in_its_place(value: Any) -> None:
+    assert mapped(value, lambda each, _: each) == value
+    found = list(scalars(value))
+    assert list(scalars(mapped(value, lambda each, way: f"{name_of(way)}{each}"))) == [
+        (f"{name_of(way)}{each}", way) for each, way in found
+    ]
+
+
+def test_leaves_are_changed_whole_and_keys_by_themselves() -> None:
+    value = {"a": [{"id": 1}, 2]}
+    assert mapped(value, lambda each, _: str(each), leaf=lambda each: each == {"id": 1}, keys=str.upper) == {
+        "A": ["{'id': 1}", "2"]
+    }

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from gym_conformance.calibration.row_fields import Hole, chosen, dotted, fields_of, names_gold, value_at, written
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.policy_output import Item, function_call, message
-from gym_conformance.trajectories.trajectory import Path
+from gym_schemas import Way, mapped
 
 #: Characters of a frame that stands beside a hole in its line.
 _FRAME = 200
@@ -90,7 +90,7 @@ class TextMould:
 class CallsMould:
     """The calls, or the message, that a field of the row holds as they are to be made."""
 
-    path: Path
+    path: Way
 
     def __str__(self) -> str:
         return f"the calls in {dotted(self.path)}"
@@ -210,24 +210,23 @@ def _of_calls(sample: Sample) -> Iterator[Mould]:
         yield ScriptMould(calls, sample.words, tuple(holes))
 
 
-def _with_holes(arguments: Any, known: Sequence[tuple[Path, Any]], holes: dict[Hole, None]) -> Any:
-    if isinstance(arguments, dict):
-        return {key: _with_holes(value, known, holes) for key, value in arguments.items()}
-    if isinstance(arguments, list):
-        return [_with_holes(value, known, holes) for value in arguments]
-    path = next((path for path, value in known if type(value) is type(arguments) and value == arguments), None)
-    if path is None:
-        return arguments
-    holes[Hole(path)] = None
-    return {_FIELD: dotted(path)}
+def _with_holes(arguments: Any, known: Sequence[tuple[Way, Any]], holes: dict[Hole, None]) -> Any:
+    def hole(said: Any, _: Way) -> Any:
+        path = next((path for path, value in known if type(value) is type(said) and value == said), None)
+        if path is None:
+            return said
+        holes[Hole(path)] = None
+        return {_FIELD: dotted(path)}
+
+    return mapped(arguments, hole)
+
+
+def _is_hole(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {_FIELD}
 
 
 def _filled(arguments: Any, values: Mapping[str, Any]) -> Any:
-    if isinstance(arguments, dict):
-        if arguments.keys() == {_FIELD}:
-            return values[arguments[_FIELD]]
-        return {key: _filled(value, values) for key, value in arguments.items()}
-    return [_filled(value, values) for value in arguments] if isinstance(arguments, list) else arguments
+    return mapped(arguments, lambda each, _: values[each[_FIELD]] if _is_hole(each) else each, leaf=_is_hole)
 
 
 def _shown(arguments: Any) -> str:
@@ -251,7 +250,7 @@ def _of_text(sample: Sample) -> Iterator[TextMould]:
                     yield TextMould(sample.words[start : found[0]], hole, sample.words[found[1] : end])
 
 
-def _values(data: Mapping[str, Any]) -> Iterator[tuple[Path, Any, Path]]:
+def _values(data: Mapping[str, Any]) -> Iterator[tuple[Way, Any, Way]]:
     """The fields' values, and of choices that which an answer names, with the path of that."""
     fields = list(fields_of(data))
     keys = [(path, value) for path, value in fields if isinstance(value, str) and names_gold(path)]

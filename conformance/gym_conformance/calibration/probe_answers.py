@@ -8,7 +8,8 @@ from typing import Any, Final
 from gym_conformance.calibration.moulds import GivenAnswer, TextMould
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.policy_output import Item, message, reasoning
-from gym_conformance.trajectories.trajectory import resolve
+from gym_conformance.trajectories.trajectory import is_linked
+from gym_schemas import mapped
 
 #: Candidates in a list that has the right one in its midst.
 _CANDIDATES: Final = 50
@@ -76,7 +77,7 @@ def _other_number(text: str) -> str | None:
 
 def changed_calls(answer: GivenAnswer) -> Named:
     """The right tools with other arguments throughout."""
-    changed = tuple(Call(call.name, _changed(call.arguments)) for call in answer.calls)
+    changed = tuple(Call(call.name, mapped(call.arguments, _other)) for call in answer.calls)
     if changed != answer.calls:
         yield "the right calls with every argument changed", GivenAnswer.of(changed, "")
 
@@ -117,7 +118,7 @@ def altered_calls(answer: GivenAnswer, turn: int) -> Named:
     if len(places) > 1:
         at, name = places[turn % len(places)]
         call = answer.calls[at]
-        changed = Call(call.name, {**call.arguments, name: _changed(call.arguments[name])})
+        changed = Call(call.name, {**call.arguments, name: mapped(call.arguments[name], _other)})
         if changed != call:
             made = (*answer.calls[:at], changed, *answer.calls[at + 1 :])
             yield "the right calls with one argument changed", _made(made, answer)
@@ -125,7 +126,7 @@ def altered_calls(answer: GivenAnswer, turn: int) -> Named:
 
 def _linked(answer: GivenAnswer) -> bool:
     """Whether a call takes something of an earlier one's reply, so that it must stay in its place."""
-    return any(resolve(call.arguments, []) != call.arguments for call in answer.calls)
+    return any(is_linked(call.arguments) for call in answer.calls)
 
 
 def _made(calls: Sequence[Call], answer: GivenAnswer) -> GivenAnswer:
@@ -145,16 +146,12 @@ def _turned(arguments: Any) -> Any:
     return [_turned(value) for value in arguments] if isinstance(arguments, list) else arguments
 
 
-def _changed(arguments: Any) -> Any:
-    if isinstance(arguments, dict):
-        return {key: _changed(value) for key, value in arguments.items()}
-    if isinstance(arguments, list):
-        return [_changed(value) for value in arguments]
-    if isinstance(arguments, bool):
-        return not arguments
-    if isinstance(arguments, int | float):
-        return arguments + 7919
-    return f"{arguments[::-1]} zq" if isinstance(arguments, str) else arguments
+def _other(value: Any, _: object) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 7919
+    return f"{value[::-1]} zq" if isinstance(value, str) else value
 
 
 def _saying(words: str) -> GivenAnswer:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gym_conformance.contract.gold_names import is_gold
-from gym_conformance.trajectories.trajectory import Path
+from gym_schemas import Way
 
 #: What every row has, whatever its answer is; the last two are of recorded rollouts.
 _NO_FIELDS: Final = frozenset({"responses_create_params", "agent_ref", "response", "reward"})
@@ -33,7 +33,7 @@ _WORD: Final = re.compile(r"\w")
 _CLOSE: Final = 0.1
 
 
-def fields_of(data: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+def fields_of(data: Mapping[str, Any]) -> Iterator[tuple[Way, Any]]:
     """Every value of a row outside of what is sent to the policy, with its path: texts, numbers, lists and objects."""
     own = ((key, value) for key, value in data.items() if key not in _NO_FIELDS and not key.startswith("_"))
     for number, found in enumerate(found for key, value in own for found in _within(value, (key,))):
@@ -42,7 +42,7 @@ def fields_of(data: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
         yield found
 
 
-def _within(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+def _within(value: Any, path: Way) -> Iterator[tuple[Way, Any]]:
     if value not in (None, "", [], {}):
         yield path, value
     if len(path) < _DEEP and isinstance(value, dict):
@@ -53,7 +53,7 @@ def _within(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
             yield from _within(inner, (*path, at))
 
 
-def value_at(data: Mapping[str, Any], path: Path) -> Any:
+def value_at(data: Mapping[str, Any], path: Way) -> Any:
     """The value of a row's field; None where the row has no such field."""
     value: Any = data
     for key in path:
@@ -64,12 +64,12 @@ def value_at(data: Mapping[str, Any], path: Path) -> Any:
     return value
 
 
-def dotted(path: Path) -> str:
+def dotted(path: Way) -> str:
     """A path as people write it: `verifier_metadata.answers[0]`."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
 
 
-def names_gold(path: Path) -> bool:
+def names_gold(path: Way) -> bool:
     """Whether the field's name, or that of the object it stands in, says that it holds the right answer."""
     return any(isinstance(key, str) and is_gold(key) for key in path)
 
@@ -142,9 +142,9 @@ class Hole:
     With a `key`, the field holds choices, and that other field says which.
     """
 
-    path: Path
+    path: Way
     rendering: str = "as it stands"
-    key: Path = ()
+    key: Way = ()
 
     def __str__(self) -> str:
         how = "" if self.rendering == "as it stands" else f" {self.rendering}"

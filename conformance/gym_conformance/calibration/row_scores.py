@@ -12,7 +12,7 @@ from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.row_fields import fields_of, may_be_the_same, names_gold, value_at
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.session.exchange import Exchange
-from gym_conformance.trajectories.trajectory import Path
+from gym_schemas import Way
 
 #: A single odd row is a note, and so is a share that the interval cannot tell from this.
 _ROWS: Final = 2
@@ -220,10 +220,10 @@ class Calibration:
         return frozenset(form for answer in answers for form in _shapes(answer))
 
     @cached_property
-    def _kinds(self) -> Mapping[Path, frozenset[object]]:
+    def _kinds(self) -> Mapping[Way, frozenset[object]]:
         """The fields that sort rows into a few kinds, with the values of rows whose own answers earn the top."""
         top = [scores.row.data for scores in self.rows if scores.is_top]
-        values: dict[Path, list[object]] = defaultdict(list)
+        values: dict[Way, list[object]] = defaultdict(list)
         for data in top:
             for path, value in fields_of(data):
                 if isinstance(value, str | int | float) and not names_gold(path):

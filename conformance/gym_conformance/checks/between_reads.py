@@ -14,9 +14,10 @@ from gym_conformance.trajectories.first import bare_reads
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.outcome import Outcome, Place
 from gym_conformance.trajectories.renaming import names_in, new_names, renamed
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve, scalars
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 from gym_conformance.trials.suspicions import Anyway, Between, Maker, Told
 from gym_conformance.trials.trial import Trial
+from gym_schemas import scalars
 
 #: Sessions that come and go between two reads of another, one after the other.
 _BETWEEN = 2

@@ -18,9 +18,10 @@ from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.outcome import StepOutcome
-from gym_conformance.trajectories.trajectory import Trajectory, of_session, resolve
+from gym_conformance.trajectories.trajectory import Trajectory, is_linked, resolve
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial
+from gym_schemas import mapped
 
 #: Tools that are looked at, calls that may come before one, and how often each is tried.
 _TOOLS, _BEFORE, _TIMES = 4, 8, 4
@@ -79,7 +80,7 @@ def _uses(knowledge: Knowledge) -> Iterator[tuple[Trajectory, int]]:
     seen = set[str]()
     for one in known(knowledge):
         for at, call in enumerate(one.calls[:_BEFORE]):
-            if call.name not in seen and of_session(call.arguments, 0) != call.arguments:
+            if call.name not in seen and is_linked(call.arguments):
                 seen.add(call.name)
                 yield one, at
 
@@ -96,7 +97,8 @@ async def _asked(trial: Trial, one: Trajectory, at: int) -> _Asked | None:
     if not ids:
         return None
     reply = await _answered(trial, one, Call(call.name, told), trial.channel)
-    of_nobody = await _answered(trial, one, Call(call.name, _replaced(told, ids)), Channel(trial.gym.endpoint))
+    unknown = Call(call.name, mapped(told, lambda each, _: ids.get(each, each) if type(each) in (str, int) else each))
+    of_nobody = await _answered(trial, one, unknown, Channel(trial.gym.endpoint))
     await rollout.session.close()
     return _Asked(next(iter(ids)), reply, of_nobody)
 
@@ -117,9 +119,3 @@ def _counted(told: Any, plain: Any) -> Iterator[tuple[Any, Any]]:
         yield told, told + _MANY_MORE
     elif told != plain and isinstance(told, str) and _COUNTED.fullmatch(told):
         yield told, re.sub(r"\d+", lambda number: str(int(number[0]) + _MANY_MORE), told)
-
-
-def _replaced(value: Any, ids: dict[Any, Any]) -> Any:
-    if isinstance(value, dict):
-        return {key: _replaced(inner, ids) for key, inner in value.items()}
-    return ids.get(value, value) if isinstance(value, str | int) and not isinstance(value, bool) else value

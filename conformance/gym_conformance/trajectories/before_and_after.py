@@ -7,7 +7,6 @@ among so many runs no other order of theirs has this form, and chance is what `e
 """
 
 import asyncio
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from gym_conformance.trajectories.first import bare_reads, by_tools, made_up, re
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, varying
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_linked
 
 #: So many runs before, and after: one order of 1 in C(34, 17) = 2.3 billion.
 RUNS: Final = 17
@@ -103,7 +102,7 @@ def _recorded_reads(gym: Gym, row: Row) -> list[Call]:
     recorded = [call for rollout in gym.recorded.get(row, ())[:1] for call in followed(row, rollout).calls]
     wrote = next((at for at, call in enumerate(recorded) if not is_read(call.name)), len(recorded))
     reads = [call for call in (*recorded[wrote:], *recorded[:wrote]) if is_read(call.name)]
-    return [call for call in reads if "$reply" not in json.dumps(call.arguments)]
+    return [call for call in reads if not is_linked(call.arguments)]
 
 
 def writing(gym: Gym, row: Row) -> Trajectory:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from gym_conformance.trajectories.renaming import own
-from gym_conformance.trajectories.trajectory import Trajectory, is_reference
+from gym_conformance.trajectories.trajectory import REPLY, Trajectory
+from gym_schemas import scalars
 
 #: A text with one of these may be parsed: a formula, a query, a pattern, JSON, a template.
 _STRUCTURE: Final = re.compile(r"[()\[\]{}<>\"'`=+*/\\^|$]")
@@ -47,11 +48,4 @@ def cut_off(text: str) -> list[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict) and not is_reference(value):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _texts(inner)
+    return (text for text, way in scalars(value) if isinstance(text, str) and REPLY not in way)

@@ -16,6 +16,7 @@ from gym_conformance.trajectories.trajectory import (
     PLAIN_ANSWER,
     Schedule,
     Trajectory,
+    is_linked,
     is_reference,
     of_session,
     resolve,
@@ -272,7 +273,7 @@ def _forestalled(found: Sequence[Trajectory]) -> Iterator[Schedule]:
     seen = set[str]()
     for one in found:
         for at, call in enumerate(one.calls):
-            if call.name not in seen and not is_read(call.name) and of_session(call.arguments, 0) != call.arguments:
+            if call.name not in seen and not is_read(call.name) and is_linked(call.arguments):
                 seen.add(call.name)
                 other = Trajectory(one.row, (Call(call.name, of_session(call.arguments, 0)),))
                 yield Schedule((one, other), (0,) * (1 + at) + (1,) * other.steps)

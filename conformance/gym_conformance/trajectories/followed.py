@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
-from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, SHORT, WORD, Path, Reference, Trajectory, scalars
+from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, SHORT, WORD, Reference, Trajectory
+from gym_schemas import Way, mapped, name_of, scalars
 
 #: Where a value was returned first, by its type, itself, and its name there, '' for whatever name.
 _Origin = dict[tuple[type, Any, str], Reference]
@@ -32,7 +33,7 @@ def followed(row: Row, rollout: Rollout) -> Trajectory:
     origin: _Origin = {}
     calls = []
     said = set[tuple[type, Any]]()
-    texts: list[tuple[int, Path, str]] = []
+    texts: list[tuple[int, Way, str]] = []
     for number, (call, output) in enumerate(rollout.played[:_CALLS]):
         for value in (value for value, _ in scalars(call.arguments) if (str, value) not in said):
             if (str, value, "") not in origin and _may_be_id(value, known) and (found := _as_word(value, texts)):
@@ -52,14 +53,12 @@ def followed(row: Row, rollout: Rollout) -> Trajectory:
     return Trajectory(row, tuple(calls), answer=rollout.last_text or PLAIN_ANSWER)
 
 
-def _linked(arguments: Any, origin: _Origin, name: str = "") -> Any:
-    if isinstance(arguments, dict):
-        return {key: _linked(value, origin, key) for key, value in arguments.items()}
-    if isinstance(arguments, list):
-        return [_linked(value, origin, name) for value in arguments]
-    kind = type(arguments)
-    found = origin.get((kind, arguments, name)) or origin.get((kind, arguments, ""))
-    return arguments if found is None else found.as_json()
+def _linked(arguments: Any, origin: _Origin) -> Any:
+    def linked(value: Any, way: Way) -> Any:
+        found = origin.get((type(value), value, name_of(way))) or origin.get((type(value), value, ""))
+        return value if found is None else found.as_json()
+
+    return mapped(arguments, linked)
 
 
 def _may_be_id(value: Any, known: str) -> bool:
@@ -72,7 +71,7 @@ def _may_be_id(value: Any, known: str) -> bool:
     )
 
 
-def _as_word(value: str, texts: Sequence[tuple[int, Path, str]]) -> Reference | None:
+def _as_word(value: str, texts: Sequence[tuple[int, Way, str]]) -> Reference | None:
     """Where the value is a word of an earlier text."""
     for number, path, text in texts:
         for found in WORD.finditer(text) if value in text else ():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Schedule, Trajectory
-from gym_schemas import admits
+from gym_schemas import admits, name_of, scalars
 from gym_schemas.hostile import hostile_arguments
 from gym_schemas.strategies import near_misses, valid_arguments
 
@@ -142,16 +142,9 @@ def places(reply: Any, path: tuple[str | int, ...] = ()) -> list[tuple[type, tup
     return [(type(reply), path)] if type(reply) in (str, int) else []
 
 
-def named_values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def named_values(value: Any) -> Iterator[tuple[str, Any]]:
     """Every scalar within a value, with the name of the property it stands in."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from named_values(inner, key)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from named_values(inner, name)
-    elif name:
-        yield name, value
+    return ((name, each) for each, way in scalars(value) if (name := name_of(way)))
 
 
 def is_read(tool: str) -> bool:

@@ -20,8 +20,9 @@ from gym_conformance.trajectories.generate import Knowledge, named_values, place
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.scripted import scripted
-from gym_conformance.trajectories.trajectory import Path, Trajectory
+from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.words import known_arguments
+from gym_schemas import Way
 
 #: Recorded rollouts that are run to learn from.
 _RUNS = 4
@@ -131,9 +132,9 @@ def _misses_nothing(whole: Sequence[Outcome], numbers: Collection[int], left: Ou
     return all(each.of_time for each in differences(first, left, volatile(first, again)))
 
 
-def _places_by_tool(played: Iterable[StepOutcome]) -> dict[str, tuple[tuple[type, Path], ...]]:
+def _places_by_tool(played: Iterable[StepOutcome]) -> dict[str, tuple[tuple[type, Way], ...]]:
     """Where values that may be passed on stand in what each tool returned."""
-    found: dict[str, dict[tuple[type, Path], None]] = defaultdict(dict)
+    found: dict[str, dict[tuple[type, Way], None]] = defaultdict(dict)
     for step in played:
         found[step.name.removeprefix("/")] |= dict.fromkeys(places(step.body))
     return {tool: tuple(each) for tool, each in found.items()}

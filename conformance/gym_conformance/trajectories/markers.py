@@ -16,7 +16,8 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.trajectories.first import bare_reads, in_turn, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, references, trajectories
 from gym_conformance.trajectories.renaming import own, takes_any_word, word
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_session
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_session, stand_in
+from gym_schemas import mapped
 
 _MARKER = re.compile(r"zq[a-z]{10}")
 #: How many texts of a row are marked, and how long they may be: a row may have megabytes.
@@ -58,24 +59,16 @@ class Marking:
     def _row(self, row: Row) -> Row:
         left = _MARKED
 
-        def marked(value: Any) -> Any:
+        def marked(value: Any, _: object) -> Any:
             nonlocal left
-            if isinstance(value, dict):
-                return {key: marked(inner) for key, inner in value.items()}
-            if isinstance(value, list):
-                return [marked(inner) for inner in value]
-            if (
-                not isinstance(value, str)
-                or not left
-                or len(value) > _LONG
-                or not (self.rows or _WORD).fullmatch(value)
-            ):
+            free = isinstance(value, str) and len(value) <= _LONG and (self.rows or _WORD).fullmatch(value)
+            if not free or not left:
                 return value
             left -= 1
             space = " " if " " in value else ""
             return self.told.setdefault(value, f"{value}{space}{word(self.draw)}")
 
-        return replace(row, data={**row.data, **marked(own(row))})
+        return replace(row, data={**row.data, **mapped(own(row), marked)})
 
     def _arguments(self, arguments: Any, schema: Mapping[str, Any], row: str) -> Any:
         if isinstance(arguments, list):
@@ -187,7 +180,7 @@ def _followed(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Se
                 known_value = arguments.get(
                     key, _SAMPLE.get(str(definition.get("type"))) if isinstance(definition, dict) else None
                 )
-                value = known_value["$reply"].get("otherwise") if is_reference(known_value) else known_value
+                value = stand_in(known_value) if is_reference(known_value) else known_value
                 _, named = references(key, value, tool, first.calls, knowledge)
                 if named:
                     chosen[key] = named[-1].as_json()
@@ -200,14 +193,12 @@ def renewed(schedule: Schedule, draw: Random) -> Schedule:
     """The schedule with new markers, so that remains of an earlier try are not mistaken for this one's."""
     new: dict[str, str] = {}
 
+    def renewed_text(value: Any, _: object) -> Any:
+        found = isinstance(value, str)
+        return _MARKER.sub(lambda marker: new.setdefault(marker[0], word(draw)), value) if found else value
+
     def renew(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: renew(inner) for key, inner in value.items()}
-        if isinstance(value, list):
-            return [renew(inner) for inner in value]
-        if not isinstance(value, str):
-            return value
-        return _MARKER.sub(lambda found: new.setdefault(found[0], word(draw)), value)
+        return mapped(value, renewed_text)
 
     rows = {trajectory.row: trajectory.row for trajectory in schedule.trajectories}
     rows = {row: replace(row, data=renew(row.data)) if markers(json.dumps(own(row))) else row for row in rows}

@@ -11,7 +11,7 @@ from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.statuses import is_error, is_success
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.refusals import says_error
-from gym_schemas import ABSENT
+from gym_schemas import ABSENT, scalars
 from gym_schemas import differences as json_differences
 
 #: A place in an outcome: the number of the step, then keys and indices in its reply.
@@ -162,8 +162,8 @@ def named(mask: Iterable[Place], outcome: Outcome) -> set[str]:
 
 def compared(outcome: Outcome, mask: frozenset[Place]) -> int:
     """How many values remain to be compared, statuses left out."""
-    places = (place for number, step in enumerate(outcome.steps) for place in _leaves(step.body, (number, "body")))
-    return sum(not masked(place, mask) for place in places)
+    values = (found for number, step in enumerate(outcome.steps) for found in scalars(step.body, (number, "body")))
+    return sum(not masked(place, mask) for _, place in values)
 
 
 def said_at(outcome: Outcome, place: Place) -> tuple[Any, ...]:
@@ -182,14 +182,3 @@ def said_at(outcome: Outcome, place: Place) -> tuple[Any, ...]:
 def masked(place: Place, mask: frozenset[Place]) -> bool:
     """Whether the mask has the place, or one that it is part of."""
     return any(place[:length] in mask for length in range(1, len(place) + 1))
-
-
-def _leaves(value: Any, place: Place) -> Iterator[Place]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(inner, (*place, key))
-    elif isinstance(value, list):
-        for at, inner in enumerate(value):
-            yield from _leaves(inner, (*place, at))
-    else:
-        yield place

@@ -13,7 +13,8 @@ from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, varying
-from gym_conformance.trajectories.trajectory import Trajectory, scalars
+from gym_conformance.trajectories.trajectory import Trajectory
+from gym_schemas import scalars
 
 #: Reads, each so often before the write, and so often after it; writes, and calls that may come before one.
 _READS, _BEFORE, _AFTER, _WRITES, _CALLS = 2, 4, 6, 8, 12

@@ -15,8 +15,8 @@ from typing import Any
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
-from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
-from gym_schemas import admits, boundary_values
+from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve, stand_in
+from gym_schemas import Way, admits, boundary_values, mapped, name_of
 
 #: What stands for what: a text or a number of the trajectory, and the new one in its place.
 Names = Mapping[Any, Any]
@@ -134,9 +134,8 @@ def _arguments(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, A
     """Every argument without parts, with its name and its definition."""
     schema = schema if isinstance(schema, dict) else {}
     if is_reference(value):  # what a reply says of the row has the row's names
-        stand_in = value["$reply"].get("otherwise")
-        if isinstance(stand_in, str):
-            yield name, stand_in, schema
+        if isinstance(otherwise := stand_in(value), str):
+            yield name, otherwise, schema
     elif isinstance(value, dict):
         properties = schema.get("properties")
         known = properties if isinstance(properties, dict) else {}
@@ -182,23 +181,19 @@ def renamed(trajectory: Trajectory, names: Names) -> Trajectory:
     return replace(trajectory, row=row, calls=tuple(calls))
 
 
-def _mapped(
-    value: Any, names: Names, within: re.Pattern[str] | None = None, *, ids: bool = False, name: str = ""
-) -> Any:
+def _mapped(value: Any, names: Names, within: re.Pattern[str] | None = None, *, ids: bool = False) -> Any:
     """The value with the new names; where `ids`, of numbers only those named like ids: others may say how many."""
-    if isinstance(value, dict):
-        return (
-            {key: {**inner, "otherwise": _name(inner.get("otherwise"), names)} for key, inner in value.items()}
-            if is_reference(value)
-            else {_name(key, names): _mapped(each, names, within, ids=ids, name=key) for key, each in value.items()}
-        )
-    if isinstance(value, list):
-        return [_mapped(each, names, within, ids=ids, name=name) for each in value]
-    if ids and type(value) is int and not _NAMED_LIKE_IDS.search(name):
-        return value
-    if within and isinstance(value, str) and value not in names and len(value) <= _LONG:
-        return within.sub(lambda found: str(names[found[0]]), value)
-    return _name(value, names)
+
+    def new(each: Any, way: Way) -> Any:
+        if isinstance(each, dict):
+            return {key: {**inner, "otherwise": _name(inner.get("otherwise"), names)} for key, inner in each.items()}
+        if ids and type(each) is int and not _NAMED_LIKE_IDS.search(name_of(way)):
+            return each
+        if within and isinstance(each, str) and each not in names and len(each) <= _LONG:
+            return within.sub(lambda found: str(names[found[0]]), each)
+        return _name(each, names)
+
+    return mapped(value, new, leaf=is_reference, keys=lambda key: str(_name(key, names)))
 
 
 def _name(value: Any, names: Names) -> Any:
@@ -215,13 +210,12 @@ def with_other_numbers(trajectory: Trajectory) -> Trajectory | None:
     return None if calls == list(trajectory.calls) else replace(trajectory, calls=tuple(calls))
 
 
-def _other_numbers(value: Any, step: int, name: str = "") -> Any:
-    if isinstance(value, dict):
-        return value if is_reference(value) else {key: _other_numbers(each, step, key) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_other_numbers(each, step, name) for each in value]
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    return value + step if plain and not _NAMED_LIKE_IDS.search(name) else value
+def _other_numbers(value: Any, step: int) -> Any:
+    def other(each: Any, way: Way) -> Any:
+        plain = isinstance(each, int | float) and not isinstance(each, bool)
+        return each + step if plain and not _NAMED_LIKE_IDS.search(name_of(way)) else each
+
+    return mapped(value, other, leaf=is_reference)
 
 
 def phrased(trajectory: Trajectory, draw: Random) -> tuple[Trajectory, Names]:
@@ -284,13 +278,11 @@ def read_back(outcome: Outcome, names: Names) -> Outcome:
     numbers = {new: old for old, new in names.items() if not isinstance(new, str)}
     pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE) if words else None
 
-    def back(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {back(key): back(each) for key, each in value.items()}
-        if isinstance(value, list):
-            return [back(each) for each in value]
-        if isinstance(value, str) and pattern:
-            return pattern.sub(lambda found: str(words[found[0].lower()]), value)
-        return numbers.get(value, value) if type(value) is int else value
+    def said(text: str) -> str:
+        return pattern.sub(lambda found: str(words[found[0].lower()]), text) if pattern else text
 
-    return Outcome(tuple(StepOutcome(step.name, step.status, back(step.body)) for step in outcome.steps))
+    def back(value: Any, _: Way) -> Any:
+        return said(value) if isinstance(value, str) else numbers.get(value, value) if type(value) is int else value
+
+    steps = (StepOutcome(step.name, step.status, mapped(step.body, back, keys=said)) for step in outcome.steps)
+    return Outcome(tuple(steps))

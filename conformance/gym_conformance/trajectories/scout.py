@@ -22,8 +22,8 @@ from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.generate import may_read, named_alike, named_values
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
-from gym_conformance.trajectories.trajectory import Reference, Trajectory, resolve, scalars
-from gym_schemas import admits
+from gym_conformance.trajectories.trajectory import Reference, Trajectory, resolve
+from gym_schemas import admits, name_of, scalars
 
 #: Tools that are asked about, calls that are tried of each, and values of a reply that may stand in later calls.
 _TOOLS, _TRIES, _SEEN = 16, 5, 200
@@ -196,7 +196,7 @@ class _Scout:
         alike = None
         for call, reply in enumerate(self._replies):
             for value, path in islice(scalars(reply), _SEEN):
-                name = next((str(part) for part in reversed(path) if isinstance(part, str)), "")
+                name = name_of(path)
                 fits = type(value) is kind and value and name and named_alike(key, name)
                 if fits and admits({"properties": {key: schema}}, {key: value}):
                     found = Reference(call, path, value).as_json()

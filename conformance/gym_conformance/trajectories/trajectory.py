@@ -11,14 +11,12 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.documents import parse_json
 from gym_conformance.redaction import NO_SECRETS, Secrets
+from gym_schemas import Way, mapped, name_of, scalars
 
 SCHEMA: Final = "gym-conformance/schedule/1"
 
 #: What the policy says last if nothing else is given: no environment rewards it.
 PLAIN_ANSWER: Final = "Done."
-
-#: The keys and indices that lead to a value in a reply.
-Path = tuple[str | int, ...]
 
 #: A word of a text, which may be an id.
 WORD: Final = re.compile(r"[\w-]+(?:[.:/][\w-]+)*")
@@ -29,7 +27,7 @@ SHORT: Final = 4
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 #: The key of an argument that is not known before the run: a value from the reply to an earlier call.
-_REPLY: Final = "$reply"
+REPLY: Final = "$reply"
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Reference:
     """
 
     call: int
-    path: Path
+    path: Way
     otherwise: Any = None
     session: int | None = None
     word: tuple[str, int] | None = None
@@ -55,7 +53,7 @@ class Reference:
         """The form in which it stands among the arguments."""
         inner = {"call": self.call, "path": list(self.path), "otherwise": self.otherwise}
         session = {} if self.session is None else {"session": self.session}
-        return {_REPLY: inner | session | ({} if self.word is None else {"word": list(self.word)})}
+        return {REPLY: inner | session | ({} if self.word is None else {"word": list(self.word)})}
 
     def within(self, replies: list[Any]) -> Any:
         """The value among the parsed replies so far; the stand-in if the reply says it elsewhere: it is no new id then."""
@@ -79,24 +77,8 @@ class Reference:
         return found[number] if number < len(found) else self.otherwise
 
     def _lives_on(self, reply: Any) -> bool:
-        same_name = (value for value, path in scalars(reply) if _name(path) == _name(self.path))
+        same_name = (value for value, path in scalars(reply) if name_of(path) == name_of(self.path))
         return len(str(self.otherwise)) >= SHORT and self.otherwise in same_name
-
-
-def scalars(value: Any, path: Path = ()) -> Iterator[tuple[Any, Path]]:
-    """Every value within a reply that has no parts, with the keys and indices that lead to it."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from scalars(inner, (*path, key))
-    elif isinstance(value, list):
-        for at, inner in enumerate(value):
-            yield from scalars(inner, (*path, at))
-    else:
-        yield value, path
-
-
-def _name(path: Path) -> str:
-    return next((key for key in reversed(path) if isinstance(key, str)), "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +131,7 @@ def _told_of(call: Call, session: int, places: Mapping[int, int]) -> Call:
     """The call with its references to that session's calls moved to their new numbers."""
 
     def moved(inner: dict[str, Any]) -> dict[str, Any]:
-        return {_REPLY: inner | {"call": places.get(inner["call"], -1)} if inner.get("session") == session else inner}
+        return {REPLY: inner | {"call": places.get(inner["call"], -1)} if inner.get("session") == session else inner}
 
     return Call(call.name, _map_references(call.arguments, moved))
 
@@ -160,7 +142,7 @@ def _renumbered(call: Call, number: Callable[[int], int]) -> Call:
         call.name,
         _map_references(
             call.arguments,
-            lambda inner: {_REPLY: inner if "session" in inner else inner | {"call": number(inner["call"])}},
+            lambda inner: {REPLY: inner if "session" in inner else inner | {"call": number(inner["call"])}},
         ),
     )
 
@@ -282,25 +264,27 @@ def _trajectory(data: Mapping[str, Any], path: FilePath, number: int) -> Traject
 
 def is_reference(value: Any) -> bool:
     """Whether a value among the arguments stands for one that an earlier call returned."""
-    return isinstance(value, dict) and value.keys() == {_REPLY}
+    return isinstance(value, dict) and value.keys() == {REPLY}
+
+
+def stand_in(reference: Mapping[str, Any]) -> Any:
+    """What stands in where the reply has no such value."""
+    return reference[REPLY].get("otherwise")
+
+
+def is_linked(arguments: Any) -> bool:
+    """Whether a value among the arguments was returned by an earlier call."""
+    return any(REPLY in way for _, way in scalars(arguments))
 
 
 def asks_another(arguments: Any) -> bool:
     """Whether the arguments hold a value that was returned to another session of the schedule."""
-    found = False
-
-    def look(inner: dict[str, Any]) -> Any:
-        nonlocal found
-        found = found or "session" in inner
-        return inner
-
-    _map_references(arguments, look)
-    return found
+    return any(way[-2:] == (REPLY, "session") for _, way in scalars(arguments))
 
 
 def of_session(arguments: Any, session: int) -> Any:
     """The arguments, with references to calls of the same trajectory made ones to calls of that session."""
-    return _map_references(arguments, lambda inner: {_REPLY: {"session": session} | inner})
+    return _map_references(arguments, lambda inner: {REPLY: {"session": session} | inner})
 
 
 def resolve(arguments: Any, replies: list[Any], others: Sequence[list[Any]] = ()) -> Any:
@@ -319,31 +303,29 @@ def resolve(arguments: Any, replies: list[Any], others: Sequence[list[Any]] = ()
 
 def has_surrogates(trajectory: Trajectory) -> bool:
     """Whether a call holds half of a surrogate pair, which JSON can write but no text contains."""
-    return any(_replaced(call.arguments) != call.arguments for call in trajectory.calls)
+    return any(replaced != call.arguments for call, replaced in _replaced(trajectory))
 
 
 def without_surrogates(trajectory: Trajectory) -> Trajectory:
     """The same with U+FFFD in the place of each half of a surrogate pair."""
-    calls = tuple(Call(call.name, _replaced(call.arguments)) for call in trajectory.calls)
-    return replace(trajectory, calls=calls)
+    return replace(trajectory, calls=tuple(Call(call.name, replaced) for call, replaced in _replaced(trajectory)))
 
 
-def _replaced(value: Any) -> Any:
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, list):
-        return [_replaced(inner) for inner in value]
-    if isinstance(value, dict):
-        return {_replaced(key): _replaced(inner) for key, inner in value.items()}
-    return value
+def _replaced(trajectory: Trajectory) -> Iterator[tuple[Call, Any]]:
+    """Its calls, each with its arguments without them."""
+
+    def whole(text: str) -> str:
+        return _SURROGATE.sub("\ufffd", text)
+
+    for call in trajectory.calls:
+        yield call, mapped(call.arguments, lambda each, _: whole(each) if isinstance(each, str) else each, keys=whole)
+
+
+def _refers(value: Any) -> bool:
+    """Whether a value is a reference that can be followed."""
+    inner = value[REPLY] if is_reference(value) else None
+    return isinstance(inner, dict) and isinstance(inner.get("call"), int) and isinstance(inner.get("path"), list)
 
 
 def _map_references(arguments: Any, replace: Callable[[dict[str, Any]], Any]) -> Any:
-    if isinstance(arguments, list):
-        return [_map_references(value, replace) for value in arguments]
-    if not isinstance(arguments, dict):
-        return arguments
-    inner = arguments.get(_REPLY) if len(arguments) == 1 else None
-    if isinstance(inner, dict) and isinstance(inner.get("call"), int) and isinstance(inner.get("path"), list):
-        return replace(inner)
-    return {key: _map_references(value, replace) for key, value in arguments.items()}
+    return mapped(arguments, lambda each, _: replace(each[REPLY]) if isinstance(each, dict) else each, leaf=_refers)
