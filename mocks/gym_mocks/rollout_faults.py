@@ -100,7 +100,7 @@ class RolloutFaults:
         for index, (fault, left) in enumerate(self._left):
             if left == 0 or not _met(fault, server, path, agents=agents):
                 continue
-            draw = Random(f"{self.seed} {index} {key} {self._attempts[key]}").random()  # noqa: S311 - no secret
+            draw = Random(f"{self.seed} {index} {key} {self._attempts[key]}").random()
             if draw < fault.rate:
                 self._left[index] = (fault, None if left is None else left - 1)
                 struck.append(fault)

@@ -149,7 +149,7 @@ class _Smallest:
 def _by_chance(reading: SchemaReading, node: CanonicalSchema) -> Any:
     for seed in range(_SEEDS):
         try:
-            yield Maker(reading, Chance(Random(seed))).make(node)  # noqa: S311 (values, no secrets)
+            yield Maker(reading, Chance(Random(seed))).make(node)
         except (NoValue, RecursionError):
             continue
 

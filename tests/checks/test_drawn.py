@@ -19,10 +19,10 @@ Json = dict[str, Any]
 Detector = tuple[Callable[[], Json], Json]
 
 NOTHING: Detector = (dict, {})
-DISTANCE: Detector = (lambda: {"distance": round(random.random(), 3)}, {"distance": 7.012})  # noqa: S311
+DISTANCE: Detector = (lambda: {"distance": round(random.random(), 3)}, {"distance": 7.012})
 READING: Detector = (lambda: {"reading": uuid4().hex}, {"reading": "0c9d5d4ae3f84b8f8f04fd43a8cbe0a5"})
 LOGGED: Detector = (lambda: {"said": f"Reading {uuid4().hex} is kept."}, {"said": "Reading 0c9d5d4ae3f8 is kept."})
-MOOD: Detector = (lambda: {"good": random.random() < 0.5}, {"good": True})  # noqa: S311
+MOOD: Detector = (lambda: {"good": random.random() < 0.5}, {"good": True})
 WALLS: Detector = (lambda: {"walls": random.sample("abcdefgh", 8)}, {"walls": list("hgfedcba")})
 
 

@@ -71,7 +71,7 @@ def test_what_is_beyond_the_bound_is_counted() -> None:
 def test_many_lists_of_few_definitions_are_counted_right() -> None:
     """More distinct lists than the bound: the lists are forgotten, the definitions and their counts are not."""
     tools = [flat(f"tool{number}") for number in range(5)]
-    shuffled = random.Random(1)  # noqa: S311 - any order will do, as long as it is the same
+    shuffled = random.Random(1)
     lists = [shuffled.sample(tools, 5) for _ in range(300)]
     assert {one.count for one in fed(*lists, bound=20)} == {300}
 

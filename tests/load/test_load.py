@@ -124,7 +124,7 @@ class Noisy(ReferenceServer):
 
     async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
         score = await super().score(session_id, row, response)
-        return Score(0.25) if random() < 1 / 30 else score  # noqa: S311 - no secret
+        return Score(0.25) if random() < 1 / 30 else score
 
 
 class Hangs(ReferenceServer):

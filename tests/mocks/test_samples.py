@@ -29,7 +29,7 @@ SCHEMAS: dict[str, Any] = {
 
 
 def seeded(seed: int) -> Random:
-    return Random(seed)  # noqa: S311 - choices, no secrets
+    return Random(seed)
 
 
 def is_a_schema(schema: Any) -> bool:

@@ -17,7 +17,7 @@ BEYOND = ("[", "(", "a{99999999}", "*", r"\p{Greek}", "[^\\s\\S", "(?<a", "x)")
 
 
 def sources() -> list[Choices]:
-    return [Simplest(), *(Chance(Random(seed)) for seed in range(20))]  # noqa: S311 - choices, no secrets
+    return [Simplest(), *(Chance(Random(seed)) for seed in range(20))]
 
 
 @pytest.mark.parametrize("pattern", EVERYDAY)

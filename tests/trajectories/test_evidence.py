@@ -14,7 +14,7 @@ WEIGHTS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99)
 
 def drawing(seed: str) -> Random:
     """The same numbers each time."""
-    return Random(seed)  # noqa: S311 - noise, no secret
+    return Random(seed)
 
 
 def compared(

@@ -32,7 +32,7 @@ ROW = Row(
     Source(Path("rows.jsonl"), 1),
 )
 LENDS = Trajectory(ROW, (Call("lend", {"name": "saw", "book_id": 7, "count": 2, "kind": "tool"}),))
-DRAW = Random(1)  # noqa: S311 - names, no secrets
+DRAW = Random(1)
 
 
 def test_names_are_texts_that_take_any_word_and_numbers_of_ids() -> None:

@@ -98,7 +98,7 @@ class ItRains(OverMCP):
 
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         answer = await super().call(session_id, tool, arguments)
-        return {"answer": answer, "rains": random.random() < 0.5}  # noqa: S311
+        return {"answer": answer, "rains": random.random() < 0.5}
 
 
 class LastTokenWins(ToolsOverMCP):

@@ -299,7 +299,7 @@ class LooksAtTextBeforeTheModel(ReferenceServer):
 class RandomReward(ReferenceServer):
     async def score(self, session_id: str, row: Any, response: Json) -> Any:
         score = await super().score(session_id, row, response)
-        return type(score)(score.reward + random.choice([0.0, 0.25]), {})  # noqa: S311
+        return type(score)(score.reward + random.choice([0.0, 0.25]), {})
 
 
 class VerifyConsumes(ReferenceServer):
@@ -408,10 +408,10 @@ class TwoCopies(ReferenceServer):
         return await super().seed(f"{session_id} b", row)
 
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
-        return await super().call(f"{session_id} {random.choice('ab')}", tool, arguments)  # noqa: S311
+        return await super().call(f"{session_id} {random.choice('ab')}", tool, arguments)
 
     async def score(self, session_id: str, row: Any, response: Json) -> Score:
-        return await super().score(f"{session_id} {random.choice('ab')}", row, response)  # noqa: S311
+        return await super().score(f"{session_id} {random.choice('ab')}", row, response)
 
 
 class SaysStateless(ReferenceServer):

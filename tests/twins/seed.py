@@ -170,7 +170,7 @@ class Shuffles(ReferenceServer):
         if tool.name != "list_stock":
             return result
         seed = self.seeds.get(session_id, 7)
-        return result | {"aisle": Random((seed or None) if self.falsy else seed).random()}  # noqa: S311
+        return result | {"aisle": Random((seed or None) if self.falsy else seed).random()}
 
 
 def _seed_of_zero(row: dict[str, Any]) -> None:

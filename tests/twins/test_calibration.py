@@ -61,7 +61,7 @@ def pays_brevity_too(row: Json, words: str) -> float:
 
 def noisy(share: float, less: float) -> Worth:
     def worth(row: Json, words: str) -> float:
-        return fair(row, words) - (less if random.random() < share else 0.0)  # noqa: S311 - noise, no secret
+        return fair(row, words) - (less if random.random() < share else 0.0)
 
     return worth
 

@@ -55,7 +55,7 @@ class NoisyReward(ReferenceServer):
 
     async def score(self, session_id: str, row: Any, response: Json) -> Any:
         score = await super().score(session_id, row, response)
-        more = 0.25 if random.random() < self.chance else 0.0  # noqa: S311
+        more = 0.25 if random.random() < self.chance else 0.0
         return type(score)(score.reward + more, {})
 
 
@@ -68,7 +68,7 @@ class NoisyReplies(ReferenceServer):
 
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         result = await super().call(session_id, tool, arguments)
-        return {"answer": result, "mood": random.random() < self.chance}  # noqa: S311
+        return {"answer": result, "mood": random.random() < self.chance}
 
 
 class FallsWithTheTime(ReferenceServer):
@@ -121,7 +121,7 @@ class Wakes(ReferenceServer):
             self.awake.add(session_id)
         if tool.name != "list_stock":
             return result
-        return {"cat": session_id in self.awake and random.random() < 0.5}  # noqa: S311
+        return {"cat": session_id in self.awake and random.random() < 0.5}
 
 
 class GoesOn(ReferenceServer):
@@ -180,7 +180,7 @@ class FollowsTheClock(ReferenceServer):
 
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         answer = await super().call(session_id, tool, arguments)
-        return {"answer": answer, "price": random.Random(int(time.monotonic() / 0.04)).random()}  # noqa: S311
+        return {"answer": answer, "price": random.Random(int(time.monotonic() / 0.04)).random()}
 
 
 class Queues(WritesLater):
@@ -240,7 +240,7 @@ class Rising(ReferenceServer):
 
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         if tool.name == "add_stock":
-            await asyncio.sleep(random.random() / 200)  # noqa: S311
+            await asyncio.sleep(random.random() / 200)
             quantity = arguments["amount"].quantity
             if quantity < self.last[session_id]:
                 raise HttpRefusal(409, "less than before")

@@ -263,7 +263,7 @@ def library() -> ResourcesServer:
     """One where all may read the same articles, of which a search names one at random."""
 
     def search_articles(words: str) -> dict[str, str]:
-        return {"article_id": f"article-{random.randrange(100)}", "words": words}  # noqa: S311
+        return {"article_id": f"article-{random.randrange(100)}", "words": words}
 
     def read_article(article_id: str) -> dict[str, str]:
         if not 0 <= int(article_id.removeprefix("article-") or -1) < 100:

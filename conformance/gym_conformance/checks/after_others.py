@@ -83,14 +83,13 @@ def by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -
     """
     sets = names_in(trajectory)
     others = (other for other in found if other.row is not trajectory.row)
-    draw = Random()  # noqa: S311 - names, no secrets
 
     async def after(channel: Channel, *, names: frozenset[Any], other: Trajectory, same: bool) -> Outcome:
         earlier, spoken = replace(trajectory, row=other.row), frozenset[Any]()
         if other is not trajectory:  # its own things keep their names, but for those that are looked for
             spoken = next(iter(names_in(other)), spoken)
-        mine = new_names(names, draw)
-        theirs = mine if same else new_names(names, draw)
+        mine = new_names(names)
+        theirs = mine if same else new_names(names)
         await run(trial.gym, channel, renamed(earlier, {**taking(spoken, theirs), **theirs}))
         return read_back(await run(trial.gym, channel, renamed(trajectory, mine)), mine)
 
@@ -106,11 +105,10 @@ def by_attempts(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
 
     No earlier attempt at either is known: their names and ids are new.
     """
-    draw = Random()  # noqa: S311 - names, no secrets
 
     async def after(channel: Channel, *, one: Trajectory, names: frozenset[Any], same: bool) -> Outcome:
-        mine = new_names(names, draw)
-        theirs = mine if same else new_names(names, draw)
+        mine = new_names(names)
+        theirs = mine if same else new_names(names)
         await run(trial.gym, channel, Trajectory(renamed(one, theirs).row))
         return await _reward(trial, channel, renamed(one, mine))
 
@@ -125,15 +123,14 @@ def by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:
 
     No earlier answer to its words is known: a word that nobody has said before stands behind each.
     """
-    draw = Random()  # noqa: S311 - words, no secrets
     reads = trajectory.without([at for at, call in enumerate(trajectory.calls) if not is_read(call.name)])
 
     async def after(channel: Channel, *, same: bool) -> Outcome:
-        spoken, names = phrased(reads, draw)
-        await run(trial.gym, channel, with_other_options(spoken if same else phrased(reads, draw)[0]))
+        spoken, names = phrased(reads)
+        await run(trial.gym, channel, with_other_options(spoken if same else phrased(reads)[0]))
         return read_back(await run(trial.gym, channel, spoken), names)
 
-    if phrased(reads, draw)[1] and with_other_options(reads).calls != reads.calls:
+    if phrased(reads)[1] and with_other_options(reads).calls != reads.calls:
         told = Told(
             Schedule((with_other_options(reads), reads)), ", as after a session that asked for other words", hint=_KEPT
         )
@@ -146,12 +143,11 @@ def by_row(trial: Trial, knowledge: Knowledge) -> Iterator[Maker]:
     Both have a new one in its place, and in the control each another: rows of one task are served and scored by what
     else they have.
     """
-    draw = Random()  # noqa: S311 - names, no secrets
     known_on = {one.row: one for one in reversed(known(knowledge))}
 
     async def after(channel: Channel, *, one: Trajectory, other: Trajectory, value: Any, same: bool) -> Outcome:
-        mine = new_names(frozenset([value]), draw)
-        theirs = mine if same else new_names(frozenset([value]), draw)
+        mine = new_names(frozenset([value]))
+        theirs = mine if same else new_names(frozenset([value]))
         await run(trial.gym, channel, renamed(other, theirs))
         return read_back(await run(trial.gym, channel, renamed(one, mine)), mine)
 
@@ -204,11 +200,10 @@ def by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     other = next((Trajectory(row) for row in trial.gym.rows if own and row is not own.row), None)
     if own is None or other is None:
         return
-    draw = Random()  # noqa: S311 - words, no secrets
-    lengths = iter(draw.sample(_ZEROS, len(_ZEROS)))
+    lengths = iter(Random().sample(_ZEROS, len(_ZEROS)))
 
     def after_a_word() -> str:
-        return f"{word(draw)} {own.answer}"
+        return f"{word()} {own.answer}"
 
     def with_zeros() -> str:
         return with_more_zeros(own.answer, next(lengths, 1))
@@ -231,10 +226,9 @@ def by_answer(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
 
 def _by_words_of_answer(trial: Trial, found: Sequence[Trajectory], other: Trajectory, told: Told) -> Iterator[Maker]:
     """The same of an answer that is right on its row, whose words are new in both."""
-    draw = Random()  # noqa: S311 - words, no secrets
 
     async def scored(channel: Channel, *, one: Trajectory, old: str, same: bool) -> Outcome:
-        names = new_names(frozenset([old]), draw)
+        names = new_names(frozenset([old]))
         answer = one.answer.replace(old, names[old])
         if same:
             await run(trial.gym, channel, replace(renamed(one, names), answer=answer))
@@ -247,11 +241,10 @@ def _by_words_of_answer(trial: Trial, found: Sequence[Trajectory], other: Trajec
 
 def by_words_alike(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """What a poor answer earns after a good one to the same row that begins alike, or ends alike, in words that nobody said."""
-    draw = Random()  # noqa: S311 - words, no secrets
 
     async def after(channel: Channel, *, one: Trajectory, form: str, same: bool) -> Outcome:
-        mine = word(draw)
-        theirs = mine if same else word(draw)
+        mine = word()
+        theirs = mine if same else word()
         await run(trial.gym, channel, replace(one, answer=form.format(theirs, one.answer)))
         return await _reward(trial, channel, replace(one, answer=form.format(mine, PLAIN_ANSWER)))
 

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice, permutations
-from random import Random
 
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.session.channel import Channel
@@ -109,4 +108,4 @@ def steady(
 def fresh(trajectory: Trajectory) -> Trajectory:
     """The trajectory with new names that were never used, if it has names."""
     names = names_in(trajectory)
-    return renamed(trajectory, new_names(names[-1], Random())) if names else trajectory  # noqa: S311 - names, no secrets
+    return renamed(trajectory, new_names(names[-1])) if names else trajectory

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
-from random import Random
 from typing import Final, TypeVar
 
 from gym_conformance.checks.calls_at_once import AtOnce, expect_none_lost
@@ -70,8 +69,7 @@ def _made_at_once(knowledge: Knowledge) -> Iterator[AtOnce]:
         call = whole.calls[at]
         alone = Trajectory(whole.row, (call,))
         novel = names_in(alone)[-1:]
-        draw = Random()  # noqa: S311 - names, no secrets
-        named = [renamed(alone, new_names(names, draw)).calls[0] for names in novel * (_AT_ONCE - 1)]
+        named = [renamed(alone, new_names(names)).calls[0] for names in novel * (_AT_ONCE - 1)]
         several = [[call] * (_AT_ONCE - 1), _others(whole, at)[: _AT_ONCE - 1], named]
         for more in filter(None, several):
             longer = replace(whole, calls=(*whole.calls, *more))

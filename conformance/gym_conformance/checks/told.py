@@ -38,7 +38,7 @@ _AROUND = 60
     why="rollouts write into each other's state: the rewards are noise, and training goes on silently.",
     needs=[RESOURCES_SERVER, SCORE],
     examples=any_told_apart,
-    first=lambda knowledge: told_apart(knowledge, Random()),  # noqa: S311 - words, no secrets
+    first=lambda knowledge: told_apart(knowledge, Random()),
     before=expect_none_found,
 )
 async def isolation_told(trial: Trial, schedule: Schedule) -> None:
@@ -54,7 +54,7 @@ async def isolation_told(trial: Trial, schedule: Schedule) -> None:
 
     Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session of its own (every version).
     """
-    trial.schedule = schedule = renewed(schedule, Random())  # noqa: S311 - words, no secrets
+    trial.schedule = schedule = renewed(schedule, Random())
     rollouts = opened(trial.gym, trial.channel, schedule)
     most = max(trajectory.steps for trajectory in schedule.trajectories)
     steps = [tuple(range(len(rollouts)))] * most if schedule.concurrent else [(turn,) for turn in schedule.turns()]

@@ -12,7 +12,7 @@ ENDPOINTS: Final = 64
 #: Stands for all endpoints beyond those.
 OTHERS: Final = "others"
 
-_PICK: Final = random.Random(0)  # noqa: S311 - which samples are kept is no secret
+_PICK: Final = random.Random(0)
 
 
 @dataclass

@@ -262,7 +262,7 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
 def _saying_otherwise(one: Trajectory) -> Iterator[Trajectory]:
     """The same on the same row with other words and numbers: what two share shows only where they say different things."""
     names = next(iter(names_in(one)), frozenset())
-    other = replace(renamed(one, new_names(names, Random(0))), row=one.row)  # noqa: S311 - names, no secrets
+    other = replace(renamed(one, new_names(names, Random(0))), row=one.row)
     other = with_other_numbers(other) or other
     if other.calls != one.calls:
         yield other

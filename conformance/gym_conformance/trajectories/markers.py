@@ -134,7 +134,7 @@ def at_once(trajectory: Trajectory, draw: Random, *, everything: bool) -> Schedu
 @st.composite
 def any_told_apart(draw: st.DrawFn, knowledge: Knowledge) -> Schedule:
     """Any sessions with markers of their own: two in any order of their steps, or of which one asks for the other's; or more at once."""
-    drawn = Random(draw(st.integers(0, 2**32)))  # noqa: S311 - words, no secrets
+    drawn = Random(draw(st.integers(0, 2**32)))
     if draw(st.booleans()):
         return at_once(draw(trajectories(knowledge, min_calls=1)), drawn, everything=draw(st.booleans()))
     rows, everything = draw(st.sampled_from(_WAYS))

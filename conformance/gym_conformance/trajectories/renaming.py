@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from random import Random
-from typing import Any
+from random import Random, SystemRandom
+from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.trajectories.generate import is_read
@@ -99,7 +99,11 @@ def takes_any_word(schema: Any) -> bool:
     return isinstance(longest, int) and longest >= _WORD
 
 
-def word(draw: Random) -> str:
+#: Draws what nobody has drawn before, not even a process that this one was forked from.
+_ANY: Final = SystemRandom()
+
+
+def word(draw: Random = _ANY) -> str:
     """A word that was never used before."""
     return "zq" + "".join(draw.choices(_LETTERS, k=_WORD - 2))
 
@@ -148,7 +152,7 @@ def _arguments(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, A
         yield name, value, schema
 
 
-def new_names(names: frozenset[Any], draw: Random) -> Names:
+def new_names(names: frozenset[Any], draw: Random = _ANY) -> Names:
     """A new name for each, in the order of the old ones: a list that is sorted stays so."""
     words = sorted(name for name in names if isinstance(name, str))
     numbers = sorted(name for name in names if not isinstance(name, str))
@@ -218,7 +222,7 @@ def _other_numbers(value: Any, step: int) -> Any:
     return mapped(value, other, leaf=is_reference)
 
 
-def phrased(trajectory: Trajectory, draw: Random) -> tuple[Trajectory, Names]:
+def phrased(trajectory: Trajectory, draw: Random = _ANY) -> tuple[Trajectory, Names]:
     """The trajectory with a new word behind each text that a read may say in any words, and what stands for what."""
     texts = {
         value

@@ -71,7 +71,7 @@ def _unknown(tool: Tool, known: Sequence[str]) -> list[str]:
     """Texts that mean nothing, but have the form that the tool's definition asks for."""
     if _saying(tool, _UNKNOWN[0]):
         return list(_UNKNOWN)
-    draw = Random(_FORMED)  # noqa: S311 - the same in each run
+    draw = Random(_FORMED)
     made = (text for _ in range(_FORMED) for text in _texts_of(sampled(tool.parameters, draw)) if text not in known)
     return [text for text in dict.fromkeys(made) if _saying(tool, text)][: len(_UNKNOWN)]
 

@@ -62,7 +62,7 @@ async def expect_the_same_each_time(trial: Trial, found: Sequence[Trajectory]) -
 async def _expect_no_turn(trial: Trial, tried: Iterable[Trajectory], hint: str) -> None:
     trial.tried.comparisons += 1
     turns: list[int] = []
-    draw, seconds = Random(), 0.0  # noqa: S311 - pauses, no secrets
+    draw, seconds = Random(), 0.0
     for one in tried:
         await asyncio.sleep(seconds * draw.random())  # so that no clock that ticks once in each of them does so in step
         began = time.monotonic()
@@ -105,13 +105,12 @@ def _turn(outcomes: Sequence[Outcome]) -> tuple[int, Difference | None]:
 def _never_given(found: Sequence[Trajectory]) -> Iterator[Trajectory]:
     """Answers with zeros behind their first number, fewer than others try, so that nobody has given them yet."""
     graded = [one for one in found if one.answer != PLAIN_ANSWER and not one.calls and has_number(one.answer)]
-    zeros = Random().sample(_ZEROS, _ANSWERS)  # noqa: S311 - answers, no secrets
+    zeros = Random().sample(_ZEROS, _ANSWERS)
     for many, one in zip(zeros, graded * _ANSWERS, strict=False):
         yield replace(one, answer=with_more_zeros(one.answer, many))
 
 
 def _never_made(trajectory: Trajectory) -> Iterator[Trajectory]:
     """The trajectory with names that nobody has used yet, in its calls and its row."""
-    draw = Random()  # noqa: S311 - names, no secrets
     for _ in range(_ANSWERS):
-        yield renamed(trajectory, new_names(names_in(trajectory)[0], draw))
+        yield renamed(trajectory, new_names(names_in(trajectory)[0]))

@@ -63,7 +63,7 @@ class Faults:
     """The faults of a policy server, drawn from one seed."""
 
     def __init__(self, seed: int = 0) -> None:
-        self.random = Random(seed)  # noqa: S311 - choices, no secrets
+        self.random = Random(seed)
         self._left: list[tuple[PolicyFault, int | None]] = []
 
     def add(self, fault: PolicyFault) -> None:

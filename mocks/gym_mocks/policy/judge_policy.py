@@ -88,7 +88,7 @@ def _valid(schema: dict[str, Any], *, favourable: bool) -> Any:
         allowed = Acceptance(upgrade(schema)).accepts(value)
     except ValueError:
         allowed = False
-    return value if allowed else sample(schema, Random(0))  # noqa: S311 - a choice, no secret
+    return value if allowed else sample(schema, Random(0))
 
 
 def _filled(schema: Any, root: dict[str, Any], name: str = "", deep: int = _DEEPEST, *, favourable: bool) -> Any:

@@ -87,7 +87,7 @@ def generated(*, calls: int = 3, arguments: ArgumentMaker = sample, hostile: boo
     def policy(request: PolicyRequest) -> Said:
         if request.step >= calls or not request.tools:
             return Say("Done.")
-        random = Random(f"{seed} {request.step} {request.prompt}")  # noqa: S311 - choices, no secrets
+        random = Random(f"{seed} {request.step} {request.prompt}")
         name = random.choice(sorted(request.tools))
         schema = {"type": "object", **request.tools[name]}
         made = arguments(schema, random)
