@@ -11,6 +11,7 @@ from gym_conformance.diagnoses.all_diagnoses import Diagnoses
 from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
 from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.gym_under_test import Gym
+from gym_conformance.probes.asking import NoSession
 from gym_conformance.session.channel import NotSent, OutOfTime, PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Exchange, Request
@@ -114,7 +115,7 @@ class Judge:
             await self.diagnoses.explain(self._case(trial))
         except NotApplicable as reason:
             return Verdict.NOT_APPLICABLE, str(reason), isinstance(reason, NotExamined)
-        except (Untestable, NotSent) as missing:
+        except (Untestable, NoSession, NotSent) as missing:
             return Verdict.UNTESTABLE, self.diagnoses.needs or str(missing), False
         except ServerFault as fault:
             return Verdict.UNTESTABLE, self.diagnoses.needs or f"a server that answers: {self.silent or fault}", False
@@ -158,7 +159,7 @@ class Judge:
         except NotApplicable as reason:
             found = self._finding(check, subject, Verdict.NOT_APPLICABLE, str(reason))
             return replace(found, not_examined=isinstance(reason, NotExamined))
-        except (Untestable, NotSent) as missing:
+        except (Untestable, NoSession, NotSent) as missing:
             hangs = isinstance(missing, PathHangs) and self.diagnoses.needs
             return self._finding(check, subject, Verdict.UNTESTABLE, hangs or str(missing))
         except ServerFault as fault:

@@ -10,7 +10,7 @@ from gym_conformance.contract.dataset_rows import Source
 from gym_conformance.drift.tool_drift import Certainty, Drift, DriftKind, Weight, Witness
 from gym_conformance.findings import NOT_SELECTED, Cause, Finding
 from gym_conformance.probes.drift_row import DriftRow
-from gym_conformance.probes.live_answer import LiveAnswer
+from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.reports.annotations import annotations
 from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.html_report import html_report
@@ -77,7 +77,7 @@ def test_a_stale_entry_is_not_fit() -> None:
 )
 def test_drift_breaks_where_the_live_server_bears_it_out(certainty: Certainty, live: str, breaks: bool) -> None:
     drift = Drift(DriftKind.ARGUMENT_REFUSED, "get_weather", "it is refused", "/unit", certainty=certainty)
-    assert DriftRow.of(drift, LiveAnswer(live)).breaks is breaks
+    assert DriftRow.of(drift, Live(LiveAnswer(live), "")).breaks is breaks
 
 
 def test_a_row_of_the_table_is_made_of_a_drift() -> None:
@@ -89,7 +89,7 @@ def test_a_row_of_the_table_is_made_of_a_drift() -> None:
         sources=(Source(Path("data/example.jsonl"), 3),),
         witness=Witness({"unit": None}),
     )
-    row = DriftRow.of(drift, LiveAnswer.CONFIRMED, "status 422")
+    row = DriftRow.of(drift, Live(LiveAnswer.CONFIRMED, "status 422"))
     assert (row.kind, row.sources, row.witness) == ("argument-refused", ("data/example.jsonl:3",), {"unit": None})
 
 

@@ -18,14 +18,13 @@ from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight, Witness
 from gym_conformance.drift.wording import argument, short
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import NoSession, ask, taken
-from gym_conformance.probes.catch_all import Unknown, unknown_argument
-from gym_conformance.probes.drift_row import DriftRow
+from gym_conformance.probes.catch_all import unknown_argument
 from gym_conformance.probes.ignored import is_ignored
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused import is_refused
-from gym_conformance.probes.refused_values import RefusedCall, refused_value
+from gym_conformance.probes.refused_values import refused_value
 from gym_conformance.trials.check import Level, Subjects, check
-from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
+from gym_conformance.trials.ending import NotApplicable, NotExamined, Violation
 from gym_conformance.trials.needs import EXECUTED_TOOLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
@@ -54,22 +53,18 @@ def _agreed(trial: Trial, subject: object) -> bool:
     return True
 
 
-def _tell(trial: Trial, drift: Drift, live: Live | None = None) -> None:
-    """Put the drift into the report, with what the live server said."""
-    trial.drift.append(DriftRow.of(drift, live.said, live.detail) if live else DriftRow.of(drift))
-
-
-async def _expect_unconfirmed(
-    trial: Trial, drift: Drift, asking: Coroutine[Any, Any, Live], expected: str, hint: str
+async def expect_unconfirmed(
+    trial: Trial, drift: Drift, asking: Coroutine[Any, Any, Live], rule: str, hint: str
 ) -> None:
     """Raise what the live server confirms; a pass says why it is none, and what was not tried is not applicable."""
     try:
         live = await asking
     except NoSession as none:
-        _tell(trial, drift, Live(LiveAnswer.NOT_TRIED, f"no session: {none}"))
-        raise Untestable(f"a session: {none}") from None
-    _tell(trial, drift, live)
+        trial.tell(drift, Live(LiveAnswer.NOT_TRIED, f"it takes {none}"))
+        raise
+    trial.tell(drift, live)
     if live.confirmed:
+        expected = f"{argument(drift.path)} of {drift.tool} {rule}"
         raise Violation(expected, f"{_said(drift)}; live: {live.detail}", hint)
     trial.note = f"{drift.message}; {live.said}: {live.detail}"
     if live.said is LiveAnswer.NOT_TRIED:
@@ -116,12 +111,12 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
         await _known_arguments(trial, subject)
     elif not _agreed(trial, subject):
         if _says_nothing(subject):
-            _tell(trial, subject)
+            trial.tell(subject)
             trial.note = f"{subject.message}; the definition does not speak for what is empty"
             return
         asking = is_refused(trial.gym, trial.channel, subject)
         hint = "The definition in the rows or the tool's pydantic model is out of date; change one to match the other."
-        await _expect_unconfirmed(trial, subject, asking, f"{_named(subject)} as the definition allows it", hint)
+        await expect_unconfirmed(trial, subject, asking, "as the definition allows it", hint)
 
 
 def _says_nothing(drift: Drift) -> bool:
@@ -135,68 +130,43 @@ def _says_nothing(drift: Drift) -> bool:
 
 async def _known_arguments(trial: Trial, definition: Definition) -> None:
     told = _is_told(trial.gym, definition)
-    try:
-        unknown = None if told else await unknown_argument(trial.gym, trial.channel, definition)
-        asked = len(trial.channel.exchanges)
-        look = trial.learned.first_look
-        hold = look is None or look.change is None
-        known = (await knowledge_of(trial)).known_trajectories
-        refused = (
-            None
-            if unknown
-            else await refused_value(trial.gym, trial.channel, definition, known, told=told, records_hold=hold)
-        )
-    except NoSession as none:
-        raise Untestable(f"a session: {none}") from None
+    unknown = None if told else await unknown_argument(trial.gym, trial.channel, definition)
+    asked = len(trial.channel.exchanges)
+    look = trial.learned.first_look
+    hold = look is None or look.change is None
+    known = (await knowledge_of(trial)).known_trajectories
+    refused = (
+        None
+        if unknown
+        else await refused_value(trial.gym, trial.channel, definition, known, told=told, records_hold=hold)
+    )
     if (refused or unknown) and trial.asked_outside:
         raise NotExamined(
             f"other hosts are asked, which are not there (--gym-network): {definition.name} may refuse no more than that"
         )
     if refused is not None:
         del trial.channel.exchanges[:asked]
-        drift = _refused(definition, refused)
+        what = f"the definition allows {short(refused.call)}, and the server refuses it"
+        path = f"/{refused.argument}" if refused.argument else ""
+        drift = definition.drift(DriftKind.ARGUMENT_REFUSED, what, path=path, witness=Witness(refused.call))
         detail = f"status {refused.reply.status}, {refused.reply.text.strip()}; {refused.because}"
-        _tell(trial, drift, Live(LiveAnswer.CONFIRMED, detail))
+        trial.tell(drift, Live(LiveAnswer.CONFIRMED, detail))
         raise Violation(
             f"{refused.argument or 'the call'} of {definition.name} as the definition allows it",
             f"{_said(drift)}; live: {detail}",
             "The definition in the rows or the tool's own validation is out of date; change one to match the other.",
         )
     if unknown is not None:
-        drift = _unknown(definition, unknown)
+        what = f"the definition offers {unknown.name}, which the server does not know"
+        path = f"/{unknown.name}"
+        drift = definition.drift(DriftKind.ARGUMENT_REFUSED, what, path=path, witness=Witness(unknown.call))
         detail = f"status {unknown.reply.status}, {unknown.reply.text}"
-        _tell(trial, drift, Live(LiveAnswer.CONFIRMED, detail))
+        trial.tell(drift, Live(LiveAnswer.CONFIRMED, detail))
         raise Violation(
             f"{unknown.name} as the definition of {definition.name} offers it",
             f"{drift.message}; live: {detail}",
             "The tool's function has no such parameter; rename it there or in the definition.",
         )
-
-
-def _refused(definition: Definition, refused: RefusedCall) -> Drift:
-    return Drift(
-        DriftKind.ARGUMENT_REFUSED,
-        definition.name,
-        f"{definition.name}: the definition allows {short(refused.call)}, and the server refuses it",
-        path=f"/{refused.argument}" if refused.argument else "",
-        sources=definition.sources,
-        count=definition.count,
-        definition=definition.parameters,
-        witness=Witness(refused.call),
-    )
-
-
-def _unknown(definition: Definition, unknown: Unknown) -> Drift:
-    return Drift(
-        DriftKind.ARGUMENT_REFUSED,
-        definition.name,
-        f"{definition.name}: the definition offers {unknown.name}, which the server does not know",
-        path=f"/{unknown.name}",
-        sources=definition.sources,
-        count=definition.count,
-        definition=definition.parameters,
-        witness=Witness(unknown.call),
-    )
 
 
 @check(
@@ -221,7 +191,7 @@ async def drift_argument_ignored(trial: Trial, subject: Any) -> None:
         known = (await knowledge_of(trial)).meaningful.get(subject.tool, ())
         asking = is_ignored(trial.gym, trial.channel, subject, known)
         hint = "Add the argument to the tool's pydantic model, or remove it from the definition."
-        await _expect_unconfirmed(trial, subject, asking, f"{_named(subject)} makes a difference", hint)
+        await expect_unconfirmed(trial, subject, asking, "makes a difference", hint)
 
 
 def _declared_results(trial: Trial) -> Iterable[Any]:
@@ -250,14 +220,11 @@ async def drift_result(trial: Trial, subject: Any) -> None:
         return
     served = (gym.served or {})[subject.name]
     for arguments in islice(_calls(gym, subject), _REPLIES):
-        try:
-            reply = await ask(gym, trial.channel, gym.row_for(subject), subject.name, arguments)
-        except NoSession as none:
-            raise Untestable(f"a session: {none}") from None
+        reply = await ask(gym, trial.channel, gym.row_for(subject), subject.name, arguments)
         drift = undeclared_result(served, reply.json(), Witness(arguments)) if taken(reply) and reply.is_json else None
         if drift is not None:
             detail = f"status {reply.status}, {reply.text}"
-            _tell(trial, drift, Live(LiveAnswer.CONFIRMED, detail))
+            trial.tell(drift, Live(LiveAnswer.CONFIRMED, detail))
             raise Violation(f"a reply of {subject.name} as its schema declares", f"{drift.message}; {detail}", _RESULT)
 
 
@@ -288,7 +255,7 @@ async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
     Our inference: one route serves them all.
     """
     if not _agreed(trial, subject):
-        _tell(trial, subject)
+        trial.tell(subject)
         raise Violation(
             f"one definition of {subject.tool}",
             subject.message,
@@ -312,7 +279,7 @@ async def drift_definition_unsound(trial: Trial, subject: Any) -> None:
     Our inference: the server reads none of this, but https://platform.openai.com/docs/guides/function-calling asks for it.
     """
     if not _agreed(trial, subject):
-        _tell(trial, subject)
+        trial.tell(subject)
         raise Violation("a sound definition", subject.problem, "Fix the definition in the rows.")
 
 
@@ -333,7 +300,7 @@ async def drift_server_takes_more(trial: Trial, subject: Any) -> None:
     Our inference.
     """
     if not _agreed(trial, subject):
-        _tell(trial, subject)
+        trial.tell(subject)
         raise Violation(
             "a definition of everything that the server takes",
             subject.message,
@@ -361,7 +328,7 @@ async def drift_description(trial: Trial, subject: Any) -> None:
     Our inference.
     """
     if not _agreed(trial, subject):
-        _tell(trial, subject)
+        trial.tell(subject)
         raise Violation(
             "one description",
             subject.message,
@@ -393,7 +360,7 @@ async def drift_lock(trial: Trial, subject: Any) -> None:
     if trial.gym.lock is None:
         raise NotApplicable("no lock was given (--gym-lock)")
     if isinstance(subject, Drift):
-        _tell(trial, subject)
+        trial.tell(subject)
         raise Violation(
             "the tool as it was locked", subject.message, "If the change is intended, run with --gym-lock-update."
         )
@@ -403,7 +370,3 @@ async def drift_lock(trial: Trial, subject: Any) -> None:
 def _said(drift: Drift) -> str:
     """Its message without the tool's name, which is the subject."""
     return drift.message.removeprefix(f"{drift.tool}: ")
-
-
-def _named(drift: Drift) -> str:
-    return f"{argument(drift.path)} of {drift.tool}"

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from gym_conformance.checks.drift import expect_unconfirmed
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.contract.mcp_block import faults
@@ -15,10 +16,8 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.drift.definitions import Definition, read_definition
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.drift.tool_drift import Drift, DriftKind, Witness
-from gym_conformance.drift.wording import argument
 from gym_conformance.mcp.offer import as_function
 from gym_conformance.mcp.result import McpResult
-from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused_over_mcp import drifts_over_mcp, is_refused_over_mcp
 from gym_conformance.trials.check import Level, check
@@ -116,17 +115,8 @@ async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
         async with over_mcp(trial, trial.gym.row_for(drift)) as (_, connection):
             return await connection.call(drift.tool, arguments)
 
-    live = await is_refused_over_mcp(drift, ask)
-    trial.drift.append(DriftRow.of(drift, live.said, live.detail))
-    if live.confirmed:
-        raise Violation(
-            f"{argument(drift.path)} of {drift.tool} as the definition allows it",
-            f"{drift.message.removeprefix(f'{drift.tool}: ')}; live: {live.detail}",
-            "One of the two is out of date; derive the listed schema from the code that runs.",
-        )
-    trial.note = f"{drift.message}; {live.said}: {live.detail}"
-    if live.said is LiveAnswer.NOT_TRIED:
-        raise NotApplicable(trial.note)
+    hint = "One of the two is out of date; derive the listed schema from the code that runs."
+    await expect_unconfirmed(trial, drift, is_refused_over_mcp(drift, ask), "as the definition allows it", hint)
 
 
 def _unserved(trial: Trial) -> Iterable[Tool]:
@@ -167,19 +157,10 @@ async def mcp_tool_served(trial: Trial, tool: Any) -> None:
         trial.note = "it is not listed, yet it answers"
         return
     served = ", ".join(sorted(trial.learned.offer.served))
-    message = f"{tool.name}: rows declare it, but the server has no such tool; over MCP it serves {served}"
-    drift = Drift(
-        DriftKind.TOOL_MISSING,
-        tool.name,
-        message,
-        sources=definition.sources,
-        count=definition.count,
-        definition=definition.parameters,
-        witness=Witness(gym.example_call(tool).arguments),
-    )
-    live = Live(LiveAnswer.CONFIRMED, str(result))
-    trial.drift.append(DriftRow.of(drift, live.said, live.detail))
-    raise Violation(f"{tool.name} over MCP", live.detail, f"The tool was renamed, or never added. Served: {served}.")
+    said = f"rows declare it, but the server has no such tool; over MCP it serves {served}"
+    drift = definition.drift(DriftKind.TOOL_MISSING, said, witness=Witness(gym.example_call(tool).arguments))
+    trial.tell(drift, Live(LiveAnswer.CONFIRMED, str(result)))
+    raise Violation(f"{tool.name} over MCP", str(result), f"The tool was renamed, or never added. Served: {served}.")
 
 
 @check(

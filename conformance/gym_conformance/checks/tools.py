@@ -14,20 +14,17 @@ from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_refusal
-from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.tool_drift import Drift, DriftKind
-from gym_conformance.probes.asking import NoSession
+from gym_conformance.drift.tool_drift import DriftKind
 from gym_conformance.probes.catch_all import knows_tool
-from gym_conformance.probes.drift_row import DriftRow
-from gym_conformance.probes.live_answer import LiveAnswer
+from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
-from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import Level, check
-from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import (
     EXECUTED_TOOLS,
     RECORDED_CALLS,
@@ -95,11 +92,13 @@ async def tool_routed(trial: Trial, tool: Tool) -> None:
         missing = not await is_served(session, tool.name, [call.arguments, {}])
         del trial.channel.exchanges[asked:]
     if not missing and definition and gym.kind is ServerKind.CATCH_ALL:
-        missing = not await _known(trial, definition)
+        missing = not await knows_tool(gym, trial.channel, definition)
     if missing:
         served = ", ".join(sorted(gym.api.tools)) or "none by name"
         if definition:
-            trial.drift.append(_missing(definition, served, reply))
+            said = f"rows declare it, but the server has no such tool; it serves {served}"
+            drift = definition.drift(DriftKind.TOOL_MISSING, said)
+            trial.tell(drift, Live(LiveAnswer.CONFIRMED, describe(reply)))
         raise Violation(
             f"a POST route for {tool.name}",
             describe(reply),
@@ -108,25 +107,6 @@ async def tool_routed(trial: Trial, tool: Tool) -> None:
             if gym.kind is ServerKind.SINGLE_TURN
             else f"The tool was renamed, or its route was never added in setup_webserver(). Served: {served}.",
         )
-
-
-async def _known(trial: Trial, definition: Definition) -> bool:
-    try:
-        return await knows_tool(trial.gym, trial.channel, definition)
-    except NoSession as none:
-        raise Untestable(f"a session: {none}") from None
-
-
-def _missing(definition: Definition, served: str, reply: Reply) -> DriftRow:
-    drift = Drift(
-        DriftKind.TOOL_MISSING,
-        definition.name,
-        f"{definition.name}: rows declare it, but the server has no such tool; it serves {served}",
-        sources=definition.sources,
-        count=definition.count,
-        definition=definition.parameters,
-    )
-    return DriftRow.of(drift, LiveAnswer.CONFIRMED, describe(reply))
 
 
 def _each_handler(trial: Trial) -> Iterable[Tool]:
@@ -344,7 +324,8 @@ async def tool_served_declared(trial: Trial, _: object) -> None:
     if not trial.gym.api.tools:
         raise NotApplicable("the server names no tool routes")
     drifts = [drift for drift in trial.gym.drifts if drift.kind is DriftKind.ROUTE_UNUSED]
-    trial.drift += map(DriftRow.of, drifts)
+    for drift in drifts:
+        trial.tell(drift)
     unused = [drift.tool for drift in drifts]
     if unused:
         raise Violation(

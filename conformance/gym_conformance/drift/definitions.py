@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Source
-from gym_conformance.drift.tool_drift import SOURCES
+from gym_conformance.drift.tool_drift import SOURCES, Drift, DriftKind
 
 #: How many different lists of tools, and different definitions, are kept; further ones are only counted.
 BOUND = 10_000
@@ -41,6 +41,19 @@ class Definition:
         if isinstance(self.parameters, dict) and self.parameters:
             return self.parameters
         return {"type": "object", "properties": {}}
+
+    def drift(self, kind: DriftKind, what: str, **more: Any) -> Drift:
+        """A drift of it as a whole, or of what `more` names."""
+        message = f"{self.name or 'a tool without a name'}: {what}"
+        return Drift(
+            kind,
+            self.name,
+            message,
+            sources=self.sources,
+            count=self.count,
+            definition=self.parameters,
+            **more,
+        )
 
 
 class Definitions:

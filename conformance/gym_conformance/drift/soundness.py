@@ -132,14 +132,5 @@ def _allows(schema: Any, value: Any) -> bool:
 
 
 def _drift(definition: Definition, problem: Problem, weight: Weight) -> Drift:
-    return Drift(
-        DriftKind.DEFINITION_UNSOUND,
-        definition.name,
-        f"{definition.name or 'a tool without a name'}: {problem.what}{problem.extent}",
-        path=pointer(problem.where),
-        weight=weight,
-        problem=problem.what,
-        sources=definition.sources,
-        count=definition.count,
-        definition=definition.parameters,
-    )
+    said, where = f"{problem.what}{problem.extent}", pointer(problem.where)
+    return definition.drift(DriftKind.DEFINITION_UNSOUND, said, path=where, weight=weight, problem=problem.what)

@@ -11,7 +11,7 @@ from gym_conformance.session.exchange import Reply, reply_of
 
 
 class NoSession(Exception):
-    """The row is not seeded, which is another check's finding; the message says what came."""
+    """The row is not seeded, which is another check's finding: nothing can be tried without `a session`."""
 
 
 async def opened(gym: Gym, channel: Channel, row: Row, habit: CookieHabit = CookieHabit.REPLACING) -> Session:
@@ -23,7 +23,7 @@ async def opened(gym: Gym, channel: Channel, row: Row, habit: CookieHabit = Cook
     session = gym.contract.session(channel, row, habit)
     status = reply_of(await session.seed()).status
     if not is_success(status):
-        raise NoSession(f"/seed_session answered {status}; see seed-accepts-rows")
+        raise NoSession(f"a session: /seed_session answered {status}; see seed-accepts-rows")
     return session
 
 

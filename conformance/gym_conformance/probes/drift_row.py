@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from gym_conformance.drift.tool_drift import Certainty, Drift, Weight
-from gym_conformance.probes.live_answer import LiveAnswer
+from gym_conformance.probes.live_answer import NOTHING_TRIED, Live, LiveAnswer
 from gym_conformance.redaction import NO_SECRETS, Secrets
 
 #: What a breaking drift weighs that the live server does not confirm: nothing is claimed that was not seen.
@@ -48,11 +48,11 @@ class DriftRow:
     detail: str = ""
 
     @classmethod
-    def of(cls, drift: Drift, live: LiveAnswer = LiveAnswer.NOTHING_TO_TRY, detail: str = "") -> "DriftRow":
-        """The row for a drift; `live` and `detail` say what came of its witness, and may make it weigh less."""
+    def of(cls, drift: Drift, live: Live = NOTHING_TRIED) -> "DriftRow":
+        """The row for a drift; `live` says what came of its witness, and may make it weigh less."""
         return cls(
             drift.kind.value,
-            _weight(drift, live),
+            _weight(drift, live.said),
             drift.tool,
             drift.message,
             drift.path,
@@ -61,8 +61,8 @@ class DriftRow:
             drift.definition,
             drift.served,
             drift.witness.value if drift.witness else None,
-            live,
-            detail,
+            live.said,
+            live.detail,
         )
 
     @property

@@ -95,7 +95,7 @@ async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tup
     ]
     seeded = first.steps[0].status
     if not is_success(seeded):
-        raise NoSession(f"/seed_session answered {seeded}; see seed-accepts-rows")
+        raise NoSession(f"a session: /seed_session answered {seeded}; see seed-accepts-rows")
     if not is_success(first.steps[_CALL].status):
         return _Refused(
             LiveAnswer.NOT_CONFIRMED, f"the server does not accept {short(pair[0])}: status {first.steps[_CALL].status}"

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class LiveAnswer(StrEnum):
@@ -24,3 +25,6 @@ class Live:
     def confirmed(self) -> bool:
         """Whether the drift is there for any client to see."""
         return self.said is LiveAnswer.CONFIRMED
+
+
+NOTHING_TRIED: Final = Live(LiveAnswer.NOTHING_TO_TRY, "")

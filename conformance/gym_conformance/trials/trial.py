@@ -10,9 +10,11 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.statuses import is_crash, is_refusal, is_success
+from gym_conformance.drift.tool_drift import Drift
 from gym_conformance.findings import LoadLevel, ProcessReading
 from gym_conformance.gym_under_test import BARE_ROW, Gym
 from gym_conformance.probes.drift_row import DriftRow
+from gym_conformance.probes.live_answer import NOTHING_TRIED, Live
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session, post
 from gym_conformance.session.exchange import Reply, Request, reply_of
@@ -117,6 +119,10 @@ class Trial:
     def _times_asked(self) -> int:
         models = self.launched.judge_models
         return models.model.asked if models else 0
+
+    def tell(self, drift: Drift, live: Live = NOTHING_TRIED) -> None:
+        """Put the drift into the report, with what the live server said."""
+        self.drift.append(DriftRow.of(drift, live))
 
     async def send(self, request: Request) -> Reply:
         """Send any request as it stands."""
