@@ -1,6 +1,7 @@
 """JSON Schema for the suite and the mocks alike: pure functions, no I/O. Importing it does not import Hypothesis.
 
-- `upgrade` brings a schema of any draft, or of OpenAPI, to 2020-12; `walk`, `rewrite` and `Document` go through it.
+- `upgrade` brings a schema of any draft, or of OpenAPI, to 2020-12; `walk`, `rewrite`, `properties_of` and `Document` go
+  through it.
 - `Acceptance` holds values to an upgraded schema, and says where and why one is refused.
 - `contains` and `subtract` compare two upgraded schemas; `too_large` says beforehand that they are too large for that.
 - `admits`, `minimal`, `sampled`, `near_sample` and `boundary_values` take a schema as people write it, sound or not:
@@ -34,7 +35,7 @@ from gym_schemas.making import NoValue, minimal, sampled
 from gym_schemas.near_misses import near_sample
 from gym_schemas.schema_reading import admits
 from gym_schemas.size import MOST_NODES, depth, too_large
-from gym_schemas.tree import Document, Schema, rewrite, walk
+from gym_schemas.tree import Document, Schema, properties_of, rewrite, walk
 from gym_schemas.upgrade import upgrade
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "name_of",
     "near_sample",
     "pointer",
+    "properties_of",
     "rewrite",
     "same",
     "sampled",

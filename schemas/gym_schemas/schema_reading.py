@@ -14,7 +14,7 @@ from gym_schemas.acceptance import accepted
 from gym_schemas.json_values import TYPES, Json, identity, simplicity, type_of
 from gym_schemas.mending import sound
 from gym_schemas.size import too_large, tractable
-from gym_schemas.tree import ANNOTATIONS, Document, Schema, rewrite, walk
+from gym_schemas.tree import ANNOTATIONS, Document, Schema, properties_of, rewrite, walk
 from gym_schemas.upgrade import upgrade
 
 Parameters = Mapping[str, Any] | bool
@@ -84,16 +84,13 @@ class SchemaReading:
         """Names of properties that the schema declares without any limit on their values; the canonical form drops those."""
         declared: dict[str, None] = {}
         for _, inner in walk(self.source):
-            properties = inner.get("properties")
-            if isinstance(properties, dict):
-                declared |= dict.fromkeys(name for name, limit in properties.items() if _no_limit(limit))
+            declared |= dict.fromkeys(name for name, limit in properties_of(inner).items() if _no_limit(limit))
         return tuple(declared)
 
     @cached_property
     def root_names(self) -> tuple[str, ...]:
         """The names that the root declares in `properties`."""
-        properties = self.source.get("properties") if isinstance(self.source, dict) else None
-        return tuple(properties) if isinstance(properties, dict) else ()
+        return tuple(properties_of(self.source))
 
     @cached_property
     def root_is_open(self) -> bool:

@@ -39,6 +39,12 @@ def walk(schema: Schema) -> Iterator[tuple[Way, dict[str, Any]]]:
             waiting += reversed([((*way, *step), inner) for step, inner in _children(node)])
 
 
+def properties_of(schema: Schema) -> Mapping[str, Schema]:
+    """The properties that an object's schema names, each with its own; none where it is no such schema."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return properties if isinstance(properties, dict) else {}
+
+
 def _children(node: Mapping[str, Any]) -> Iterator[tuple[Way, Schema]]:
     for key, value in node.items():
         if key in SINGLE and isinstance(value, dict):

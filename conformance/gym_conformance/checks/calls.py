@@ -33,7 +33,7 @@ from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, 
 from gym_conformance.trials.property import alone, knowledge_of, property_check
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
-from gym_schemas import admits, upgrade
+from gym_schemas import admits, properties_of, upgrade
 
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
 
@@ -137,7 +137,7 @@ async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepO
     `drift-argument-refused` tells that.
     """
     given = {name for name, value in call.arguments.items() if value is not None}
-    may_be_left_out = set(row.parameters_of(call.name).get("properties") or ()) - given
+    may_be_left_out = set(properties_of(row.parameters_of(call.name))) - given
     if may_be_left_out & set(_WORD.findall(json.dumps(step.body))):
         return False
     strange: dict[str, list[Any]] = {"unexpected": []}

@@ -21,7 +21,7 @@ from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
-from gym_schemas import ABSENT, admits
+from gym_schemas import ABSENT, admits, properties_of
 
 #: Arguments that are tried, calls of each, and calls that come after it and may show what it did.
 _ARGUMENTS, _CALLS, _AFTER = 12, 2, 4
@@ -186,10 +186,10 @@ def _with_zero(found: Sequence[Trajectory]) -> Iterator[_Zero]:
 
 def _zeros(parameters: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """The numbers that may be left out and may be zero, each with two others that it may be."""
-    properties, required = parameters.get("properties"), parameters.get("required")
+    required = parameters.get("required")
     needed = required if isinstance(required, list) else []
     found = {}
-    for name, schema in properties.items() if isinstance(properties, dict) else ():
+    for name, schema in properties_of(parameters).items():
         numeric = isinstance(schema, dict) and schema.get("type") in ("integer", "number")
         if numeric and name not in needed and schema.get("default") != 0 and admits(schema, 0):
             others = [each for each in _NUMBERS if admits(schema, each) and each != schema.get("default")]
@@ -205,7 +205,6 @@ def _with(trajectory: Trajectory, at: int, arguments: Any) -> Trajectory:
 
 def _defaults(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The defaults of arguments that may be left out; null is none: it mostly says that nothing is meant."""
-    properties = parameters.get("properties")
-    named = properties.items() if isinstance(properties, dict) else ()
+    named = properties_of(parameters).items()
     found = {name: schema["default"] for name, schema in named if isinstance(schema, dict) and "default" in schema}
     return {name: default for name, default in found.items() if default is not None}

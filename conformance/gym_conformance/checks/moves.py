@@ -15,6 +15,7 @@ from gym_conformance.trajectories.execute import TrajectoryRun, run_each
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences, said_at, varying
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.trial import Trial
+from gym_schemas import properties_of
 
 #: Runs without the refused calls: what differs among them is left out.
 _PLAIN = 8
@@ -83,7 +84,7 @@ async def _of_another_tool(trial: Trial, noisy: Trajectory, others: Sequence[Too
     """What comes of as many refused calls of the first of these tools that refuses them."""
     strange: dict[str, list[str]] = {"unexpected": []}
     for tool in others:
-        wrong = Call(tool.name, dict.fromkeys(tool.parameters.get("properties") or ("unknown",), strange))
+        wrong = Call(tool.name, dict.fromkeys(properties_of(tool.parameters) or ("unknown",), strange))
         other = noisy.without_noise()
         for at in sorted(noisy.noise):
             other = other.with_noise(at, wrong)

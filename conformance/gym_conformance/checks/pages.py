@@ -20,7 +20,7 @@ from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
-from gym_schemas import admits
+from gym_schemas import admits, properties_of
 
 #: How arguments are called that say how long a page is, and where it begins: with a cursor, or after so many items.
 _SIZE: Final = re.compile(r"limit|(page|batch)_?(size|limit)|per_?page|max_?(results|items)|size|count", re.IGNORECASE)
@@ -240,8 +240,7 @@ def _places(tool: Tool) -> tuple[str, str] | None:
 
     A cursor alone is enough: pages have a length of their own then.
     """
-    properties = tool.parameters.get("properties")
-    names = properties if isinstance(properties, dict) else {}
+    names = properties_of(tool.parameters)
     size = next(filter(_SIZE.fullmatch, names), None)
     cursor = next(filter(_CURSOR.fullmatch, names), "")
     place = cursor or next(filter(_OFFSET.fullmatch, names), "")

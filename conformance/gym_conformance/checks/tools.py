@@ -35,6 +35,7 @@ from gym_conformance.trials.needs import (
 )
 from gym_conformance.trials.replay import Replayed, recorded_trajectory, replay
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash
+from gym_schemas import properties_of
 
 #: So many tools' calls are spoilt: each is sent before every step of a replay.
 _SPOILT = 4
@@ -143,8 +144,7 @@ async def tool_bad_body(trial: Trial, tool: Tool) -> None:
 
 def wrong_arguments(tool: Tool) -> dict[str, object]:
     """Arguments that no tool expects, by what is wrong with them."""
-    properties = tool.parameters.get("properties")
-    names = list(properties) if isinstance(properties, dict) else []
+    names = list(properties_of(tool.parameters))
     wrong: dict[str, object] = {"no arguments": {}, "an unknown argument": {"no_such_argument_conformance": 1}}
     if not names:
         return wrong

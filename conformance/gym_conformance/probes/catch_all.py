@@ -20,7 +20,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL
-from gym_schemas import Document, boundary_values
+from gym_schemas import Document, boundary_values, properties_of
 
 #: An answer without such a word is no refusal: a server may acknowledge whatever it is sent.
 _REFUSAL: Final = re.compile(
@@ -103,9 +103,7 @@ def _is_of(call: Call, definition: Definition) -> bool:
 
 
 def _arguments(definition: Definition) -> list[str]:
-    node = Document(definition.schema).root
-    named = node.get("properties")
-    return list(named) if isinstance(named, dict) else []
+    return list(properties_of(Document(definition.schema).root))
 
 
 def _refuses(stranger: Reply, strange: str) -> bool:

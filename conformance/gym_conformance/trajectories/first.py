@@ -21,7 +21,7 @@ from gym_conformance.trajectories.trajectory import (
     of_session,
     resolve,
 )
-from gym_schemas import NoValue, admits, boundary_values, minimal, whole
+from gym_schemas import NoValue, admits, boundary_values, minimal, properties_of, whole
 
 #: Trajectories that are known to mean something, for the properties of one session.
 _KNOWN = 4
@@ -122,8 +122,8 @@ def _varied(knowledge: Knowledge, tool: Tool) -> Iterator[Trajectory]:
     """The first known trajectory up to its call of the tool, and then that call with each argument at its bounds."""
     for trajectory in knowledge.known_trajectories:
         at = next((at for at, call in enumerate(trajectory.calls) if call.name == tool.name), None)
-        properties = tool.parameters.get("properties")
-        if at is None or at >= _BEFORE or not isinstance(properties, dict):
+        properties = properties_of(tool.parameters)
+        if at is None or at >= _BEFORE or not properties:
             continue
         base = trajectory.calls[at].arguments
         varied = [
@@ -318,7 +318,7 @@ def in_turn(trajectories: Sequence[Trajectory]) -> Iterator[int]:
 
 def bare_reads(row: Row) -> list[Call]:
     """Calls of the tools that need not be told anything of what is there, if they read or take no arguments at all."""
-    tools = [tool for tool in row.tools if is_read(tool.name) or not tool.parameters.get("properties")]
+    tools = [tool for tool in row.tools if is_read(tool.name) or not properties_of(tool.parameters)]
     calls = ((tool, plain_arguments(tool)) for tool in tools)
     return [
         Call(tool.name, plain)
@@ -333,8 +333,7 @@ _SAYS_WHICH = frozenset({"enum", "const", "pattern"})
 
 def _told(tool: Tool, key: str, value: Any) -> bool:
     """Whether an argument is a text or a list, of which the plainest means nothing."""
-    properties = tool.parameters.get("properties")
-    schema = properties.get(key) if isinstance(properties, dict) else None
+    schema = properties_of(tool.parameters).get(key)
     says_which = isinstance(schema, dict) and not _SAYS_WHICH.isdisjoint(schema)
     return isinstance(value, str | list) and not (isinstance(value, str) and says_which)
 

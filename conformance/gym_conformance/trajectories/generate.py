@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Schedule, Trajectory
-from gym_schemas import admits, name_of, scalars
+from gym_schemas import admits, name_of, properties_of, scalars
 from gym_schemas.hostile import hostile_arguments
 from gym_schemas.strategies import near_misses, valid_arguments
 
@@ -96,9 +96,8 @@ class Knowledge:
 
     def _mined_for(self, tool: Tool) -> Mapping[str, tuple[Any, ...]]:
         """What was seen under the arguments' names, and for a text of a certain form whatever was seen in that form."""
-        properties = tool.parameters.get("properties")
         more: dict[str, tuple[Any, ...]] = {}
-        for name, definition in properties.items() if isinstance(properties, dict) else ():
+        for name, definition in properties_of(tool.parameters).items():
             if isinstance(definition, dict) and "pattern" in definition and name not in self.mined:
                 seen = (value for values in self.mined.values() for value in values if isinstance(value, str))
                 more[name] = tuple(dict.fromkeys(value for value in seen if admits(definition, value)))[:_FORMED]
@@ -156,7 +155,7 @@ def is_read(tool: str) -> bool:
 
 def may_read(tool: Tool) -> bool:
     """Whether it sounds like a read, or takes no arguments and does not sound like anything else: `agenda`, `inbox`."""
-    return is_read(tool.name) or not (tool.parameters.get("properties") or _words(tool.name)[1])
+    return is_read(tool.name) or not (properties_of(tool.parameters) or _words(tool.name)[1])
 
 
 def says_nothing(tool: str) -> bool:
@@ -251,8 +250,7 @@ def references(
     key: str, value: Any, tool: Tool, calls: Sequence[Call], knowledge: Knowledge
 ) -> tuple[list[Reference], list[Reference]]:
     """The earlier calls' results that an argument accepts, and those of them with the argument's name, or nearly."""
-    properties = tool.parameters.get("properties")
-    definition = properties.get(key) if isinstance(properties, dict) else None
+    definition = properties_of(tool.parameters).get(key)
     if not isinstance(definition, dict) or not definition.keys() <= _PLAIN:
         return [], []
     fitting = [

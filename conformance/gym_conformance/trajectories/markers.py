@@ -17,7 +17,7 @@ from gym_conformance.trajectories.first import bare_reads, in_turn, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, references, trajectories
 from gym_conformance.trajectories.renaming import own, takes_any_word, word
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_session, stand_in
-from gym_schemas import mapped
+from gym_schemas import mapped, properties_of
 
 _MARKER = re.compile(r"zq[a-z]{10}")
 #: How many texts of a row are marked, and how long they may be: a row may have megabytes.
@@ -75,8 +75,7 @@ class Marking:
             items = schema.get("items")
             return [self._arguments(each, items if isinstance(items, dict) else {}, row) for each in arguments]
         if isinstance(arguments, dict) and not is_reference(arguments):
-            properties = schema.get("properties")
-            known = properties if isinstance(properties, dict) else {}
+            known = properties_of(schema)
             return {key: self._arguments(each, known.get(key) or {}, row) for key, each in arguments.items()}
         if not isinstance(arguments, str):
             return arguments
@@ -171,12 +170,11 @@ def _followed(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Se
         known_arguments: Iterable[Any] = [
             call.arguments for call in (*first.calls, *second.calls) if call.name == tool.name
         ] or knowledge.meaningful.get(tool.name, ())
-        properties = tool.parameters.get("properties")
         for arguments in list(known_arguments)[:1]:
-            if not isinstance(arguments, dict) or not isinstance(properties, dict) or markers(json.dumps(arguments)):
+            if not isinstance(arguments, dict) or markers(json.dumps(arguments)):
                 continue
             chosen = dict(arguments)
-            for key, definition in properties.items():
+            for key, definition in properties_of(tool.parameters).items():
                 known_value = arguments.get(
                     key, _SAMPLE.get(str(definition.get("type"))) if isinstance(definition, dict) else None
                 )

@@ -16,7 +16,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve, stand_in
-from gym_schemas import Way, admits, boundary_values, mapped, name_of
+from gym_schemas import Way, admits, boundary_values, mapped, name_of, properties_of
 
 #: What stands for what: a text or a number of the trajectory, and the new one in its place.
 Names = Mapping[Any, Any]
@@ -141,8 +141,7 @@ def _arguments(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, A
         if isinstance(otherwise := stand_in(value), str):
             yield name, otherwise, schema
     elif isinstance(value, dict):
-        properties = schema.get("properties")
-        known = properties if isinstance(properties, dict) else {}
+        known = properties_of(schema)
         for key, inner in value.items():
             yield from _arguments(inner, known.get(key), key)
     elif isinstance(value, list):
@@ -245,11 +244,10 @@ def with_other_options(trajectory: Trajectory) -> Trajectory:
 
 
 def _other_options(arguments: Any, schema: Mapping[str, Any]) -> Any:
-    properties = schema.get("properties")
-    if not isinstance(arguments, dict) or not isinstance(properties, dict):
+    if not isinstance(arguments, dict):
         return arguments
     chosen = dict(arguments)
-    for key, definition in properties.items():
+    for key, definition in properties_of(schema).items():
         value = chosen.get(key)
         if takes_any_word(definition) or isinstance(value, dict | list):
             continue

@@ -23,7 +23,7 @@ from gym_conformance.trajectories.generate import may_read, named_alike, named_v
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
 from gym_conformance.trajectories.trajectory import Reference, Trajectory, resolve
-from gym_schemas import admits, name_of, scalars
+from gym_schemas import admits, name_of, properties_of, scalars
 
 #: Tools that are asked about, calls that are tried of each, and values of a reply that may stand in later calls.
 _TOOLS, _TRIES, _SEEN = 16, 5, 200
@@ -84,7 +84,7 @@ async def scouted(gym: Gym, row: Row, tools: Sequence[Tool], words: Mapping[str,
 
 def _adds(tool: Tool) -> bool:
     """Whether it sounds as if it left something behind: what takes away comes before that, lest nothing is left."""
-    return bool(_properties(tool)) and not tool.name.lower().startswith(_TAKES_AWAY)
+    return bool(properties_of(tool.parameters)) and not tool.name.lower().startswith(_TAKES_AWAY)
 
 
 class _Scout:
@@ -139,7 +139,7 @@ class _Scout:
         call = self.taken.get(tool.name)
         if call is None or not isinstance(call.arguments, dict):
             return
-        for key, schema in _properties(tool).items():
+        for key, schema in properties_of(tool.parameters).items():
             found = self._returned(key, str, schema) if call.arguments.get(key) is None else None
             if found:
                 await self._is_taken(tool, {**call.arguments, key: found})
@@ -176,7 +176,7 @@ class _Scout:
 
     def _filled(self, key: str, value: Any, tool: Tool) -> Any:
         """What stands for an argument: a value of an earlier reply, or any text where any may stand."""
-        schema = _properties(tool).get(key)
+        schema = properties_of(tool.parameters).get(key)
         if isinstance(value, list) and not value and isinstance(schema, dict):
             items = schema.get("items")
             found = self._returned(key, str, items)
@@ -187,7 +187,7 @@ class _Scout:
         return found or (_TEXT if takes_any_word(schema) else value)
 
     def _of_row(self, key: str, value: Any, tool: Tool) -> Any:
-        schema = _properties(tool).get(key)
+        schema = properties_of(tool.parameters).get(key)
         found = (said for name, said in self._own if named_alike(key, name) and type(said) is type(value))
         return next((said for said in found if admits({"properties": {key: schema}}, {key: said})), value)
 
@@ -223,8 +223,3 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
             if isinstance(thing, dict) and (name := next((field for field in _CALLED if field in thing), None)):
                 yield key, thing[name]
         yield from _members(inner)
-
-
-def _properties(tool: Tool) -> Mapping[str, Any]:
-    properties = tool.parameters.get("properties")
-    return properties if isinstance(properties, dict) else {}
