@@ -26,13 +26,14 @@ from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.execute import TrajectoryRun, beside
 from gym_conformance.trajectories.first import by_tools
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.outcome import StepOutcome
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import Level, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import COOKIES, RECORDED_CALLS, RESOURCES_SERVER, SERVED_TOOLS
-from gym_conformance.trials.replay import Replayed, replay
+from gym_conformance.trials.replay import replayed
+from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash
 
 #: Recorded rollouts that are run for a client that replaces its cookies.
@@ -152,30 +153,24 @@ async def _expect_none_lost(trial: Trial, rollouts: Sequence[Trajectory]) -> Non
 
 async def _same_for_both_clients(trial: Trial, habit: CookieHabit) -> None:
     hint = "The session changes along the way: the cookie is lost or replaced, or it carries the state itself."
-    await _expect_as_any_client(trial, lambda channel: replay(trial, habit, channel=channel), habit.value, hint)
+    await _expect_as_any_client(trial, partial(replayed, trial, habit), habit.value, hint)
 
 
 async def _expect_as_any_client(
-    trial: Trial, play: Callable[[Channel], Awaitable[Replayed]], client: str, hint: str
+    trial: Trial, play: Callable[[Channel], Awaitable[TrajectoryRun]], client: str, hint: str
 ) -> None:
     """Require the session and the answers that the easiest client gets: what differs is the other's doing."""
     usual = CookieHabit.COLLECTING
-    reference, again = await replay(trial, usual), await replay(trial, usual)
-    tried = await play(trial.channel)
-    if reference.kept_id and not tried.kept_id:
+    easiest, tried = await replayed(trial, usual, Channel(trial.gym.endpoint)), await play(trial.channel)
+    if len(set(easiest.ids)) == 1 < len(set(tried.ids)):
         raise Violation("one session id from the seed to the verify", f"{tried.ids}", hint, Cause.LOST_SESSION)
 
-    async def unlike(play: Callable[[Channel], Awaitable[Replayed]], channel: Channel) -> tuple[str, str] | None:
-        return Replayed.difference(reference, again, await play(channel))
+    async def again(channel: Channel) -> Outcome:
+        return (await play(channel)).outcome
 
-    async def usually(channel: Channel) -> Replayed:
-        return await replay(trial, usual, channel=channel)
-
-    if Replayed.difference(reference, again, tried) and (
-        found := await beyond_chance(trial, partial(unlike, play), partial(unlike, usually), together=True)
-    ):
-        expected, came = found
-        raise Violation(f"the same answer for {client} as for {usual.value}: {expected}", came, hint)
+    if found := await Solo(trial, tried.trajectory, usual).beyond_chance(tried.outcome, again):
+        expected = f"{found.step} answers {found.expected!r} to {client}, as to {usual.value}"
+        raise Violation(expected, f"{found.actual!r}", hint)
 
 
 def _flip(value: str) -> str:
@@ -320,8 +315,8 @@ async def cookie_foreign(trial: Trial, _: object) -> None:
             "Another server's cookie is mistaken for the session's.",
         )
 
-    async def beside(channel: Channel) -> Replayed:
-        return await replay(trial, CookieHabit.COLLECTING, channel=_Beside(channel, foreign))
+    async def beside(channel: Channel) -> TrajectoryRun:
+        return await replayed(trial, CookieHabit.COLLECTING, _Beside(channel, foreign))
 
     hint = "The server reads the first cookie of the request instead of the one with its own name."
     await _expect_as_any_client(trial, beside, "a client that has another server's cookie, too", hint)

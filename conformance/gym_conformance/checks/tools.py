@@ -6,7 +6,6 @@ the reply's raw text is the tool's output, whatever its status.
 
 import json
 from collections.abc import Iterable
-from functools import partial
 from http import HTTPStatus
 
 from gym_conformance.checks.moves import counted
@@ -21,8 +20,9 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
+from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
-from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import Level, check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import (
@@ -33,7 +33,8 @@ from gym_conformance.trials.needs import (
     TOOLS,
     each_tool,
 )
-from gym_conformance.trials.replay import Replayed, recorded_trajectory, replay
+from gym_conformance.trials.replay import recorded_trajectory
+from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash
 from gym_schemas import properties_of
 
@@ -217,22 +218,19 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
     disturb = await _refused(trial, [Call(NO_SUCH_TOOL, {}), Call(calls[0].name, [1, 2]), *_spoilt(calls)])
     if not disturb:
         raise NotApplicable("it refuses no call")
+    plain = recorded_trajectory(trial)
+    noisy = _with_each_step(plain, disturb)
     habit = CookieHabit.COLLECTING  # whatever the server does to the others is not this check's matter
-    plain, again = await replay(trial, habit), await replay(trial, habit)
-    disturbed = await replay(trial, habit, disturb)
 
-    async def unlike(disturb: tuple[Call, ...], channel: Channel) -> tuple[str, str] | None:
-        return Replayed.difference(plain, again, await replay(trial, habit, disturb, channel))
+    async def disturbed(channel: Channel) -> Outcome:
+        return await run(trial.gym, channel, noisy, habit=habit)
 
-    if Replayed.difference(plain, again, disturbed) and (
-        found := await beyond_chance(trial, partial(unlike, disturb), partial(unlike, ()), together=True)
-    ):
-        if await counted(trial, _with_each_step(recorded_trajectory(trial), disturb)):
+    if found := await Solo(trial, plain, habit).beyond_chance(await disturbed(trial.channel), disturbed):
+        if await counted(trial, noisy):
             raise NotApplicable("refused calls are counted, as a game counts wrong moves")
-        expected, came = found
         raise Violation(
-            f"the same as without the refused calls: {expected}",
-            came,
+            f"{found.step} answers {found.expected!r}, as without the refused calls",
+            f"{found.actual!r}",
             "The tool changes state before it has checked its arguments.",
         )
 

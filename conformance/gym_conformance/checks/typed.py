@@ -116,6 +116,14 @@ def _expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
         raise Violation(f"{SESSION_ID} {session.id!r}, as it was sent", f"{answered!r}", hint)
 
 
+async def _played(trial: Trial, channel: Channel) -> TypedSession:
+    """A typed session in which the recorded calls were made, and verified."""
+    trajectory = recorded_trajectory(trial)
+    session = _typed_session(trial, trajectory.row, channel)
+    await TrajectoryRun(trial.gym, channel, trajectory, session=session).finish()
+    return session
+
+
 async def _other_episode(session: TypedSession) -> tuple[TypedSession, Reply]:
     """A client of another episode that seeds the same id, and what it is told."""
     intruder = session.again(rollout_id=_ANOTHER)
@@ -138,16 +146,11 @@ async def _left_behind(
     """
     trajectory = recorded_trajectory(trial)
 
-    async def walked(session: Session, channel: Channel) -> Outcome:
-        rollout = TrajectoryRun(trial.gym, channel, trajectory)
-        rollout.session = session
-        return await rollout.walk_on()
-
-    async def tried(channel: Channel) -> Outcome:
-        return await walked(await again(channel), channel)
+    async def tried(channel: Channel, session: Session | None = None) -> Outcome:
+        return await TrajectoryRun(trial.gym, channel, trajectory, session=session or await again(channel)).walk_on()
 
     try:
-        found = await walked(session, trial.channel)
+        found = await tried(trial.channel, session)
         return await Solo(trial, trajectory).beyond_chance(found, tried, together=False)
     except NotApplicable:
         return None
@@ -202,12 +205,10 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
     hint = "seed_session creates the state again, or refuses a session that it knows; return the existing one."
 
     async def seeded_again(channel: Channel) -> Outcome:
-        rollout = TrajectoryRun(typed.gym, channel, trajectory)
-        lost = rollout.session
-        if not isinstance(lost, TypedSession):
-            raise TypeError(f"{lost} is no typed session")
+        lost = _typed_session(trial, trajectory.row, channel)
         await lost.seed()
-        rollout.session = again = lost.again()
+        again = lost.again()
+        rollout = TrajectoryRun(typed.gym, channel, trajectory, session=again)
         await rollout.step()
         for _step in range(trajectory.steps - 1):
             _expect_id(reply_of(await again.seed()), again, hint)
@@ -235,15 +236,9 @@ async def typed_seed_foreign(trial: Trial, _: object) -> None:
     but neither `SimpleResourcesServer` nor `check_resources_session_contract` asks for it. By default a server keeps nothing by id.
     """
     typed = _under_typed(trial)
-    trajectory = recorded_trajectory(trial)
 
     async def intrude(channel: Channel) -> tuple[TypedSession, Reply]:
-        rollout = TrajectoryRun(typed.gym, channel, trajectory)
-        await rollout.finish()
-        session = rollout.session
-        if not isinstance(session, TypedSession):
-            raise TypeError(f"{session} is no typed session")
-        return await _other_episode(session)
+        return await _other_episode(await _played(trial, channel))
 
     async def intruder_over(channel: Channel) -> Session:
         return (await intrude(channel))[0]
@@ -469,12 +464,9 @@ async def typed_close_final(trial: Trial, _: object) -> None:
     """
     typed = _under_typed(trial)
     keeps = await _refuses_others(trial)
-    closed = TrajectoryRun(typed.gym, trial.channel, recorded_trajectory(trial))
-    await closed.finish()
     never = _typed_session(trial)
-    for session in (closed.session, never):
-        closing = await session.close()
-        if closing is None or not is_success(reply_of(closing).status) or not isinstance(session, TypedSession):
+    for session in (await _played(trial, trial.channel), never):
+        if not is_success(reply_of(await session.close()).status):
             continue  # for typed-close to find
         late = session.again()  # a retry whose first reply was lost has no cookie
         reply = reply_of(await late.seed())
@@ -482,7 +474,8 @@ async def typed_close_final(trial: Trial, _: object) -> None:
             continue
         if keeps or await _finds_by_id(typed):
             raise Violation("a refusal, such as status 409", describe(reply), _CLOSED)
-        if session is not never and (difference := await _left_behind(typed, late, partial(_late, typed))):
+        closed = partial(_late, typed, closes=True)
+        if session is not never and (difference := await _left_behind(typed, late, closed)):
             raise Violation(
                 f"{difference.step} answers {difference.expected!r}, as in a fresh session, or a refused seed",
                 f"{difference.actual!r}",
@@ -494,23 +487,16 @@ async def typed_close_final(trial: Trial, _: object) -> None:
 async def _finds_by_id(typed: Trial) -> bool:
     """Whether a client without a cookie, which seeds an open session's id again, finds what was done there."""
     aside = Trial(typed.bench)
-
-    async def again(channel: Channel) -> Session:
-        rollout = TrajectoryRun(aside.gym, channel, recorded_trajectory(aside))
-        await rollout.finish()
-        late = rollout.session.again() if isinstance(rollout.session, TypedSession) else rollout.session
-        await late.seed()
-        return late
-
+    again = partial(_late, aside, closes=False)
     return await _left_behind(aside, await again(aside.channel), again) is not None
 
 
-async def _late(typed: Trial, channel: Channel) -> Session:
-    """A session that is seeded again after the recorded calls and a close."""
-    closed = TrajectoryRun(typed.gym, channel, recorded_trajectory(typed))
-    await closed.finish()
-    await closed.session.close()
-    late = closed.session.again() if isinstance(closed.session, TypedSession) else closed.session
+async def _late(typed: Trial, channel: Channel, *, closes: bool) -> Session:
+    """A session that is seeded again after the recorded calls, and after a close where it `closes`."""
+    session = await _played(typed, channel)
+    if closes:
+        await session.close()
+    late = session.again()
     await late.seed()
     return late
 
@@ -526,11 +512,11 @@ async def _closed_before_verify(
     typed, trajectory = _under_typed(trial), recorded_trajectory(trial)
 
     async def tried(channel: Channel) -> Outcome:
-        rollout = TrajectoryRun(typed.gym, channel, trajectory)
+        session = _typed_session(trial, trajectory.row, channel)
+        rollout = TrajectoryRun(typed.gym, channel, trajectory, session=session)
         for _step in range(trajectory.steps - 1):
             await rollout.step()
-        if isinstance(rollout.session, TypedSession):
-            await closes(rollout.session).close()
+        await closes(session).close()
         return await rollout.finish()
 
     found = await tried(trial.channel)

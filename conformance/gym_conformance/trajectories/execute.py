@@ -31,7 +31,10 @@ FEW: Final = 8
 
 
 class TrajectoryRun:
-    """One trajectory on its way through a session, a step at a time, as the default agent takes it."""
+    """One trajectory on its way through a session, a step at a time, as the default agent takes it.
+
+    `ids` are those of the sessions that each step after the seed was asked in, as far as a client can read them.
+    """
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class TrajectoryRun:
         self.refusals: list[StepOutcome] = []
         self._graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are written, never made
         self.replies: list[Any] = []
+        self.ids: list[str | None] = []
         self.others: Sequence[list[Any]] = ()
         self._walk = self._run()
 
@@ -67,11 +71,15 @@ class TrajectoryRun:
             pass
         return self.outcome
 
-    async def walk_on(self) -> Outcome:
-        """Take all steps but the seed, in a session that is seeded."""
+    async def make_calls(self) -> None:
+        """Make all calls, in a session that is seeded."""
         self.steps.append(StepOutcome(SEED_SESSION, HTTPStatus.OK.value, None))
         for number, call in enumerate(self.trajectory.calls):
             await self._call(number, call)
+
+    async def walk_on(self) -> Outcome:
+        """Take all steps but the seed, in a session that is seeded."""
+        await self.make_calls()
         self.steps.append(await self.verify())
         return self.outcome
 
@@ -98,6 +106,7 @@ class TrajectoryRun:
         if self._graded:
             self.output.append(function_call(call.name, json.dumps(arguments), f"call_{number}"))
             return
+        self.ids.append(self.session.id)
         reply = self._kept(await self.session.call(Call(call.name, arguments)))
         outcome = StepOutcome.of_call(call, reply)
         self.replies.append(outcome.body)
@@ -125,6 +134,7 @@ class TrajectoryRun:
 
     async def verify(self) -> StepOutcome:
         """Have what was done so far scored."""
+        self.ids.append(self.session.id)
         scored = response([*self.output, message(self.trajectory.answer)])
         return StepOutcome.of_verify(self._kept(await self.session.verify(scored)))
 
@@ -152,9 +162,15 @@ async def _finish(rollout: TrajectoryRun, free: asyncio.Semaphore) -> None:
         await rollout.finish()
 
 
-async def run(gym: Gym, channel: Channel, trajectory: Trajectory, began: Sequence[float] = ()) -> Outcome:
+async def run(
+    gym: Gym,
+    channel: Channel,
+    trajectory: Trajectory,
+    began: Sequence[float] = (),
+    habit: CookieHabit = CookieHabit.REPLACING,
+) -> Outcome:
     """Run one trajectory alone, in a fresh session, and close that; no step sooner after the one before than they `began`."""
-    rollout = TrajectoryRun(gym, channel, trajectory)
+    rollout = TrajectoryRun(gym, channel, trajectory, habit)
     for before, after in pairwise(began):
         await rollout.step()
         await asyncio.sleep(max(0.0, rollout.began[-1] + after - before - time.monotonic()))

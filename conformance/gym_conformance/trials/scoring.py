@@ -1,24 +1,22 @@
 """What the live server gives for an answer, and whether it gives the same again; in bounds."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Final
 
 from gym_conformance.calibration.moulds import GivenAnswer
 from gym_conformance.calibration.row_scores import AnswerScore, RowScores
-from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.openapi import ServerKind
-from gym_conformance.contract.policy_output import Item, function_call, function_call_output, response
+from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel, NotSent
-from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.outcome import StepOutcome
-from gym_conformance.trajectories.trajectory import resolve
+from gym_conformance.trajectories.execute import TrajectoryRun
+from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.ending import Untestable
 from gym_conformance.trials.trial import Trial
 
@@ -121,7 +119,10 @@ class Scoring:
             channel = Channel(self.trial.gym.endpoint)
             try:
                 session = await self.trial.open(row, channel=channel)
-                output = await _played(session, answer) if self.executes and answer.calls else answer.items
+                made = TrajectoryRun(self.trial.gym, channel, Trajectory(row, answer.calls), session=session)
+                await made.make_calls()
+                messages = [item for item in answer.items if item.get("type") == "message"]
+                output = [*made.output, *messages] if made.replies else answer.items
                 reply = reply_of(await session.verify(response(output)))
                 await session.close()
             except (Untestable, ServerFault, NotSent) as missing:
@@ -149,19 +150,3 @@ def _reward(reply: Reply) -> tuple[float | None, str]:
     if any(body.get(mask) for mask in _MASKS):
         return None, "the server says that its reward is not to be trained on"
     return reward, ""
-
-
-async def _played(session: Session, answer: GivenAnswer) -> list[Item]:
-    """The output of an answer whose calls are made; what earlier replies gave is put into later calls."""
-    replies: list[Any] = []
-    items: list[Item] = []
-    for at, call in enumerate(answer.calls):
-        made = Call(call.name, resolve(call.arguments, replies))
-        reply = reply_of(await session.call(made))
-        replies.append(StepOutcome.of_call(made, reply).body)
-        call_id = f"call_{at}"
-        items += [
-            function_call(made.name, json.dumps(made.arguments), call_id),
-            function_call_output(reply.text, call_id),
-        ]
-    return [*items, *(item for item in answer.items if item.get("type") == "message")]

@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from gym_conformance.session.channel import Channel, Endpoint
+from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, compared, differences, named, volatile
 from gym_conformance.trajectories.trajectory import Trajectory
@@ -25,15 +26,16 @@ class Solo:
     `mask` names what is known to differ among them; `seconds` is how long the last one took.
     """
 
-    def __init__(self, trial: Trial, trajectory: Trajectory) -> None:
+    def __init__(self, trial: Trial, trajectory: Trajectory, habit: CookieHabit = CookieHabit.REPLACING) -> None:
         self.trajectory = trajectory
+        self.habit = habit
         self.mask: frozenset[Place] = frozenset()
         self.seconds = 0.0
         self._trial = trial
         self._outcome: Outcome | None = None
         self._pace: Sequence[float] = ()  # when the steps of the last run that differed began
         self._runs = 0
-        self._key = (trajectory.row, repr(trajectory.calls), trajectory.noise, trajectory.answer)
+        self._key = (trajectory.row, repr(trajectory.calls), trajectory.noise, trajectory.answer, habit)
         if known := trial.learned.alone.get(self._key):
             self._outcome, self.mask, self.seconds = known.outcome, known.mask, known.seconds
             self._runs = min(known.runs, _RUNS - 1)
@@ -83,7 +85,8 @@ class Solo:
     async def differs(self, endpoint: Endpoint, seconds: float) -> bool:
         """Whether one more run alone differs from the first: the control of every comparison (`chance.Control`)."""
         pace = self._pace if seconds else ()
-        return self._difference(await run(self._trial.gym, Channel(endpoint), self.trajectory, pace)) is not None
+        again = await run(self._trial.gym, Channel(endpoint), self.trajectory, pace, self.habit)
+        return self._difference(again) is not None
 
     def _difference(self, other: Outcome) -> Difference | None:
         if self._outcome is None:
@@ -108,7 +111,7 @@ class Solo:
 
     async def _run(self, began: Sequence[float] = ()) -> Outcome:
         start = time.monotonic()
-        again = await run(self._trial.gym, Channel(self._trial.gym.endpoint), self.trajectory, began)
+        again = await run(self._trial.gym, Channel(self._trial.gym.endpoint), self.trajectory, began, self.habit)
         self.seconds = time.monotonic() - start
         self._outcome = self._outcome or again
         self.mask |= volatile(self._outcome, again)

@@ -141,10 +141,7 @@ class Trial:
             Untestable: the server does not take the seed, which is another check's finding.
         """
         session = self.gym.contract.session(channel or self.channel, row or self.gym.row, habit)
-        reply = reply_of(await session.seed())
-        refuse_made_up(row or self.gym.row, reply)
-        if not is_success(reply.status):
-            raise Untestable(f"a session: /seed_session answered {reply.status}; see seed-accepts-rows")
+        ensure_opened(row or self.gym.row, reply_of(await session.seed()))
         return session
 
     async def call(self, session: Session, call: Call) -> Reply:
@@ -195,6 +192,17 @@ def expect_no_crash(reply: Reply, hint: str, given: str = "") -> None:
     """Require any status but a 5xx of the reply to what was given."""
     if is_crash(reply.status):
         raise Violation("any status below 500" + (f" to {given}" if given else ""), describe(reply), hint)
+
+
+def ensure_opened(row: Row, reply: Reply) -> None:
+    """End the trial if the server does not take the seed, which is another check's finding.
+
+    Raises:
+        Untestable: it does not.
+    """
+    refuse_made_up(row, reply)
+    if not is_success(reply.status):
+        raise Untestable(f"a session: /seed_session answered {reply.status}; see seed-accepts-rows")
 
 
 def refuse_made_up(row: Row, reply: Reply) -> None:
