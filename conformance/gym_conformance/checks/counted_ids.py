@@ -15,7 +15,7 @@ from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import TrajectoryRun
-from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.first import first_calls, known
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory, is_linked, resolve
@@ -54,7 +54,8 @@ async def expect_none_found(trial: Trial, knowledge: Knowledge) -> None:
     Raises:
         Violation: it is found each time, and an id that nobody was given is refused.
     """
-    for one, at in islice(_uses(knowledge), _TOOLS):
+    uses = first_calls(known(knowledge), lambda call: is_linked(call.arguments), _BEFORE)
+    for one, at in islice(uses, _TOOLS):
         asked: list[_Asked] = []
         while len(asked) < _TIMES and (each := await _asked(trial, one, at)) and each.is_found:
             asked.append(each)
@@ -73,16 +74,6 @@ def _counts_on(numbers: Sequence[int]) -> bool:
     """Whether each is by as many more than the one before."""
     steps = {later - earlier for earlier, later in pairwise(numbers)}
     return len(steps) == 1 and min(steps) > 0
-
-
-def _uses(knowledge: Knowledge) -> Iterator[tuple[Trajectory, int]]:
-    """Known trajectories, with the number of a tool's first call that says what an earlier one returned."""
-    seen = set[str]()
-    for one in known(knowledge):
-        for at, call in enumerate(one.calls[:_BEFORE]):
-            if call.name not in seen and is_linked(call.arguments):
-                seen.add(call.name)
-                yield one, at
 
 
 async def _asked(trial: Trial, one: Trajectory, at: int) -> _Asked | None:

@@ -6,7 +6,7 @@ from itertools import chain, islice, zip_longest
 
 from gym_conformance.checks.own_writes import expect_own_writes, found_again
 from gym_conformance.checks.readiness import READS, SECONDS, ReadLater, expect_each_complete, once_more
-from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.first import first_calls, known
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials.check import Level, check
@@ -52,14 +52,10 @@ async def calls_complete(trial: Trial, _: object) -> None:
 
 def _writes(knowledge: Knowledge) -> Iterator[ReadLater]:
     """What is known up to the first call of each tool that writes, and then its reads."""
-    seen = set[str]()
-    for trajectory in known(knowledge):
-        calls = trajectory.calls
-        reads = [at for at, call in enumerate(calls) if is_read(call.name)][-_AFTER:]
-        for at, call in enumerate(calls) if reads else ():
-            if not is_read(call.name) and call.name not in seen:
-                seen.add(call.name)
-                yield ReadLater(trajectory.chosen([*range(at + 1), *reads]), at + 2)
+    reads = {one: [at for at, call in enumerate(one.calls) if is_read(call.name)][-_AFTER:] for one in known(knowledge)}
+    reading = (one for one in reads if reads[one])
+    for one, at in first_calls(reading, lambda call: not is_read(call.name)):
+        yield ReadLater(one.chosen([*range(at + 1), *reads[one]]), at + 2)
 
 
 def _scored(knowledge: Knowledge) -> Iterator[ReadLater]:

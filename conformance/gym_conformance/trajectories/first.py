@@ -1,7 +1,7 @@
 """What is tried before anything is drawn: the few examples that reach the usual faults at once, whatever the clock says."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 from random import Random
@@ -259,6 +259,18 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
     return [*pairs, *within, beside_busy, *islice(_forestalled(found), _FORESTALLED)]
 
 
+def first_calls(
+    found: Iterable[Trajectory], wanted: Callable[[Call], bool], most: int | None = None
+) -> Iterator[tuple[Trajectory, int]]:
+    """Of each tool the first call that is wanted, as its trajectory and its number there, which is below `most`."""
+    seen = set[str]()
+    for one in found:
+        for at, call in enumerate(one.calls[:most]):
+            if call.name not in seen and wanted(call):
+                seen.add(call.name)
+                yield one, at
+
+
 def _saying_otherwise(one: Trajectory) -> Iterator[Trajectory]:
     """The same on the same row with other words and numbers: what two share shows only where they say different things."""
     names = next(iter(names_in(one)), frozenset())
@@ -270,13 +282,10 @@ def _saying_otherwise(one: Trajectory) -> Iterator[Trajectory]:
 
 def _forestalled(found: Sequence[Trajectory]) -> Iterator[Schedule]:
     """Just before a trajectory uses what a call has returned, another session does so; of each tool the first such call."""
-    seen = set[str]()
-    for one in found:
-        for at, call in enumerate(one.calls):
-            if call.name not in seen and not is_read(call.name) and is_linked(call.arguments):
-                seen.add(call.name)
-                other = Trajectory(one.row, (Call(call.name, of_session(call.arguments, 0)),))
-                yield Schedule((one, other), (0,) * (1 + at) + (1,) * other.steps)
+    for one, at in first_calls(found, lambda call: not is_read(call.name) and is_linked(call.arguments)):
+        call = one.calls[at]
+        other = Trajectory(one.row, (Call(call.name, of_session(call.arguments, 0)),))
+        yield Schedule((one, other), (0,) * (1 + at) + (1,) * other.steps)
 
 
 def _busy(trajectory: Trajectory) -> Trajectory:
