@@ -114,7 +114,7 @@ def test_a_note_and_the_frameworks_own_are_nothing_to_mend() -> None:
 
 
 def test_what_a_pass_rests_on_and_what_was_not_examined_is_known() -> None:
-    assert FULL.cautions == (("isolation-concurrent", "it tried 4 trajectories only"),)
+    assert FULL.cautions == {"it tried 4 trajectories only": ("isolation-concurrent",)}
     assert FULL.not_examined == {"the server's process is not known (--gym-pid)": ("resources-closed",)}
 
 

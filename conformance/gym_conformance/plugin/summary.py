@@ -12,19 +12,18 @@ from gym_conformance.findings import NOT_SELECTED, Finding, LoadLevel, Verdict
 from gym_conformance.options import Options
 from gym_conformance.reports.changes import MENDED, NEW, Changes, compare
 from gym_conformance.reports.endpoint_latency import Latency
-from gym_conformance.reports.finding_groups import alike, shared_causes
+from gym_conformance.reports.finding_groups import alike
 from gym_conformance.reports.known_clients import Compatibility, Works, compatibilities
 from gym_conformance.reports.load_curve import text_lines
-from gym_conformance.reports.report import (
-    Report,
-    about_training,
-    cautions_of,
-    drift_of,
-    framework_of,
-    not_examined_of,
-)
+from gym_conformance.reports.report import Conclusion, Report, drift_of
 from gym_conformance.reports.shown_text import named
-from gym_conformance.reports.terminal_text import cause_lines, explain, framework_line, not_examined_lines
+from gym_conformance.reports.terminal_text import (
+    cause_lines,
+    caution_lines,
+    explain,
+    framework_line,
+    not_examined_lines,
+)
 from gym_conformance.session.latencies import Latencies
 from gym_conformance.trials.check import Check
 
@@ -122,12 +121,13 @@ def write_summary(terminal: Any, tally: Tally) -> None:
     findings = tally.findings
     if findings or tally.stale:
         terminal.write_sep("=", "gym conformance")
-        _write_warnings(terminal, tally, [finding for finding in findings if not finding.accepted])
+        report = tally.so_far()
+        _write_warnings(terminal, report)
         _write_gate(terminal, tally, findings)
         _write_target(terminal, tally, findings)
         if tally.earlier is not None:
             write_changes(terminal, compare(tally.before, tally.earlier, tally.complete))
-        verdict, colour = _verdict(tally, findings)
+        verdict, colour = _verdict(tally, report)
         terminal.write_line(verdict, bold=True, **{colour: True})
     if tally.locked:
         terminal.write_line(tally.locked)
@@ -149,27 +149,24 @@ def status(findings: Sequence[Finding]) -> tuple[str, str, Any] | None:
     return ("noted", "n", "NOTE") if open_[0].verdict is Verdict.NOTE else ("warned", "w", "SHOULD")
 
 
-def _write_warnings(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
+def _write_warnings(terminal: Any, report: Report) -> None:
     """The violations that do not fail the run, and the notes; those that do fail it are among pytest's failures."""
-    mild = [finding for finding in findings if finding.red and not finding.breaks(strict=tally.options.strict)]
+    findings = [finding for finding in report.findings if not finding.accepted]
+    mild = [finding for finding in findings if finding.red and not finding.breaks(strict=report.strict)]
     for check, text in zip(dict.fromkeys(finding.check for finding in mild), explain(mild), strict=True):
         terminal.write_line(f"Warning ({check}): {text}\n", yellow=True)
-    _write_notes(terminal, findings)
-    for check, caution in cautions_of(findings):
-        terminal.write_line(f"Caution: {check} passes, but {caution}\n", yellow=True, bold=True)
-    for line in cause_lines(shared_causes(findings)):
-        terminal.write_line(line + "\n", bold=True)
-    if own := framework_line(framework_of(findings)):
-        terminal.write_line(own)
-    for line in not_examined_lines(not_examined_of(findings)):
-        terminal.write_line(line)
-
-
-def _write_notes(terminal: Any, findings: list[Finding]) -> None:
-    for group in alike(finding for finding in findings if finding.verdict is Verdict.NOTE and not finding.framework):
+    for group in (group for group in report.notes if not group.first.accepted):
         first, on = group.first, [subject for subject in named(group.subjects) if subject != "server"]
         where = f" ({', '.join(on)})" if on else ""
         terminal.write_line(f"Note ({first.check}): {first.title}{where}: {first.actual}. {first.hint}\n")
+    for line in caution_lines(report.cautions):
+        terminal.write_line(line + "\n", yellow=True, bold=True)
+    for line in cause_lines(report.causes):
+        terminal.write_line(line + "\n", bold=True)
+    if own := framework_line(report.framework):
+        terminal.write_line(own)
+    for line in not_examined_lines(report.not_examined):
+        terminal.write_line(line)
 
 
 def _write_gate(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
@@ -231,26 +228,26 @@ def _write_target(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
     )
 
 
-def _verdict(tally: Tally, findings: list[Finding]) -> tuple[str, str]:
+def _verdict(tally: Tally, report: Report) -> tuple[str, str]:
     """One line, fit or not and where to begin, and its colour."""
     if tally.own_fault:
         return "gym-conformance itself failed: no verdict. Please report it.", "red"
-    strict = tally.options.strict
-    fatal = {finding.check: finding for finding in reversed(findings) if finding.breaks(strict=strict)}
-    if fatal:
-        return _what_to_mend(list(fatal.values())[::-1]), "red"
-    if tally.stale:
-        return "The baseline is stale: fix its entries.", "red"
-    warned = {finding.check for finding in findings if finding.red and not finding.accepted}
-    accepted = {finding.check for finding in findings if finding.red} - warned
-    if len(tally.found) < len(tally.checks):
-        but = " but what is accepted" if accepted else ""
-        ran = f"{len(tally.found)} checks" if len(tally.found) != 1 else "one check"
-        return f"No rule broken{but}, judging by the {ran} that ran.", "green"
-    if not any(map(about_training, findings)):
-        return "Nothing to judge here.", "yellow"
-    cautious = len(dict(cautions_of(findings)))
-    counts = {"accepted violation": len(accepted), "warning": len(warned), "caution": cautious}
+    warned = {finding.check for finding in report.findings if finding.red and not finding.accepted}
+    accepted = {finding.check for finding in report.findings if finding.red} - warned
+    match report.conclusion:
+        case Conclusion.UNFIT | Conclusion.UNTESTABLE:
+            fatal = {finding.check: finding for finding in reversed(tally.breaking)}
+            return _what_to_mend(list(fatal.values())[::-1]), "red"
+        case Conclusion.STALE:
+            return "The baseline is stale: fix its entries.", "red"
+        case _ if len(tally.found) < len(tally.checks):
+            but = " but what is accepted" if accepted else ""
+            ran = f"{len(tally.found)} checks" if len(tally.found) != 1 else "one check"
+            return f"No rule broken{but}, judging by the {ran} that ran.", "green"
+        case Conclusion.NOTHING:
+            return "Nothing to judge here.", "yellow"
+    cautious = {check for checks in report.cautions.values() for check in checks}
+    counts = {"accepted violation": len(accepted), "warning": len(warned), "caution": len(cautious)}
     return f"Fit to train on{_counted(counts)}.", "yellow" if cautious else "green"
 
 

@@ -35,8 +35,8 @@ def annotations(report: Report, root: Path) -> Iterator[str]:
                 _file(first.file or app, root),
                 first.line,
             )
-    for check, caution in report.cautions:
-        yield _command("warning", f"{check} (pass, with caution)", shown(caution), _file(app, root), 0)
+    for caution, checks in report.cautions.items():
+        yield _command("warning", f"{', '.join(checks)} (pass, with caution)", shown(caution), _file(app, root), 0)
     if own := framework_line(report.framework):
         yield _command("notice", "NeMo Gym itself", own, _file(app, root), 0)
 

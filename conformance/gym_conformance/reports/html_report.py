@@ -198,7 +198,8 @@ def _since(changes: Changes | None) -> Markup | None:
 
 def _cautions(report: Report) -> Markup | None:
     items = [
-        element("li", element("a", check, href=f"#{check}"), element("span", why)) for check, why in report.cautions
+        element("li", *(element("a", f"{check} ", href=f"#{check}") for check in checks), element("span", why))
+        for why, checks in report.cautions.items()
     ]
     heading = element("h2", "Passed, with caution")
     return element("div", heading, element("ul", *items), class_="first caution") if items else None

@@ -149,9 +149,10 @@ def _changes(changes: Changes) -> Iterator[str]:
 def _asides(report: Report) -> Iterator[str]:
     """Passes that say less than they seem to, what was not examined, and what is the framework's own."""
     if report.cautions:
-        yield "### ⚠️ Caution"
+        yield "### ⚠️ Passed, with caution"
         docs = {check.check: check.first.docs for check in report.checks}
-        yield "\n".join(f"- [`{check}`]({docs[check]}) passes, but {prose(why)}" for check, why in report.cautions)
+        linked = {why: [f"[`{check}`]({docs[check]})" for check in checks] for why, checks in report.cautions.items()}
+        yield "\n".join(f"- {', '.join(checks)}: {prose(why)}" for why, checks in linked.items())
     if report.not_examined:
         yield "\n".join(f"- {prose(line)}" for line in not_examined_lines(report.not_examined))
     if own := framework_line(report.framework):

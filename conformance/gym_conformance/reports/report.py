@@ -25,8 +25,6 @@ from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.finding_groups import Group, alike, shared_causes, together
 from gym_conformance.reports.known_clients import Compatibility, compatibilities
 
-#: Our home, and where each check is documented, its id as the anchor.
-
 #: Readings of a server's process that say nothing of what it keeps: before the second it is not warm.
 _COLD: Final = 2
 
@@ -122,17 +120,17 @@ class Report:
     @property
     def framework(self) -> Mapping[str, int]:
         """The checks with findings that are NeMo Gym's own, and how many each has; those accepted are left out."""
-        return framework_of(self.findings)
+        return Counter(finding.check for finding in self.findings if finding.framework and not finding.accepted)
 
     @property
-    def cautions(self) -> tuple[tuple[str, str], ...]:
-        """The checks that passed and say less than they seem to, each with the reason."""
-        return cautions_of(self.findings)
+    def cautions(self) -> Mapping[str, tuple[str, ...]]:
+        """The checks that passed and say less than they seem to, by the reason."""
+        return _checks_by((finding, finding.caution) for finding in self.findings)
 
     @property
     def not_examined(self) -> Mapping[str, tuple[str, ...]]:
         """The checks that could not look, by what is missing."""
-        return not_examined_of(self.findings)
+        return _checks_by((finding, finding.reason) for finding in self.findings if finding.not_examined)
 
     @cached_property
     def conclusion(self) -> Conclusion:
@@ -144,8 +142,7 @@ class Report:
             return Conclusion.UNTESTABLE
         if self.stale:
             return Conclusion.STALE
-        judged = any(about_training(finding) for finding in self.findings)
-        if not judged:
+        if not any(map(_about_training, self.findings)):
             return Conclusion.NOTHING
         return Conclusion.FIT if all(check.selected for check in self.checks) else Conclusion.PARTLY
 
@@ -200,25 +197,15 @@ def drift_of(findings: Iterable[Finding]) -> tuple[DriftRow, ...] | None:
     return tuple(sorted(rows, key=lambda row: (list(Weight).index(row.weight), row.tool, row.argument)))
 
 
-def about_training(finding: Finding) -> bool:
+def _about_training(finding: Finding) -> bool:
     """Whether it speaks for the gym: that it answers at all (section live), or has its files (env), does not."""
     return finding.verdict is Verdict.PASS and not finding.check.startswith(("live-", "env-"))
 
 
-def framework_of(findings: Iterable[Finding]) -> Mapping[str, int]:
-    """The checks with findings that are NeMo Gym's own, and how many each has; those accepted are left out."""
-    return Counter(finding.check for finding in findings if finding.framework and not finding.accepted)
-
-
-def cautions_of(findings: Iterable[Finding]) -> tuple[tuple[str, str], ...]:
-    """The checks that passed and say less than they seem to, each with the reason."""
-    return tuple(dict.fromkeys((finding.check, finding.caution) for finding in findings if finding.caution))
-
-
-def not_examined_of(findings: Iterable[Finding]) -> Mapping[str, tuple[str, ...]]:
-    """The checks that could not look, by what is missing."""
-    missing: dict[str, list[str]] = {}
-    for finding in findings:
-        if finding.not_examined:
-            missing.setdefault(finding.reason, []).append(finding.check)
-    return {reason: tuple(checks) for reason, checks in missing.items()}
+def _checks_by(reasons: Iterable[tuple[Finding, str]]) -> Mapping[str, tuple[str, ...]]:
+    """The checks, each once, by the reason that there is for a finding of theirs."""
+    found: dict[str, dict[str, None]] = {}
+    for finding, reason in reasons:
+        if reason:
+            found.setdefault(reason, {})[finding.check] = None
+    return {reason: tuple(checks) for reason, checks in found.items()}

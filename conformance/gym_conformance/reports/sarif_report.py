@@ -52,8 +52,9 @@ def _run(name: str, report: Report) -> dict[str, Any]:
 
 def _notifications(report: Report) -> Iterator[dict[str, Any]]:
     """What is no result of its own: passes that say less than they seem to, what is the framework's, what is missing."""
-    for check, caution in report.cautions:
-        yield _notification("warning", f"{check} passes, with caution: {caution}", check)
+    for caution, checks in report.cautions.items():
+        for check in checks:
+            yield _notification("warning", f"{check} passes, with caution: {caution}", check)
     if own := framework_line(report.framework):
         yield _notification("note", own)
     for line in not_examined_lines(report.not_examined):

@@ -91,6 +91,12 @@ def framework_line(checks: Mapping[str, int]) -> str:
     return f"NeMo Gym itself: {', '.join(checks)}; these are in every stock server, and not yours to fix."
 
 
+def caution_lines(cautions: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The checks that pass, but say less than they seem to, a line for each reason."""
+    for reason, checks in cautions.items():
+        yield f"Caution: {', '.join(checks)} {'pass' if len(checks) > 1 else 'passes'}, but {reason}"
+
+
 def not_examined_lines(missing: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """What was not looked at, a line for each thing that is missing."""
     for reason, checks in missing.items():

@@ -195,10 +195,8 @@ class Attempts:
                 f"nearly nothing was compared: {self.hidden} of {self.values} values differ between runs alone, where "
                 "something may hide that sessions leave to each other"
             )
-        if not missed:
-            return ""
-        few = f"only {self.drawn} of at least {missed} drawn trajectories were tried"
-        return f"{few}: the server is slow; use {profile.enough}"
+        slow = f"fewer trajectories were drawn than {profile.name} asks for: the server is slow; use {profile.enough}"
+        return slow if missed else ""
 
     def note(self, seconds: float) -> str:
         """What a pass rests on."""
