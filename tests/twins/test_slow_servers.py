@@ -136,10 +136,10 @@ def test_what_may_be_noise_is_given_up_where_patience_is_over(monkeypatch: pytes
     """A pass says so; what differs each time, and never otherwise, is told all the same."""
     monkeypatch.setattr(chance, "_PATIENCE", 0)
     noisy, faulty = _trial(), _trial()
-    noise = beyond_chance(noisy, _differing(True, False), _differing(True, False, False, False))
+    noise = beyond_chance(noisy, _differing(True, False), _differing(True, False, False, False), suspected=True)
     assert asyncio.run(noise) is None
     assert noisy.caution.startswith("a difference could not be told from chance within 0 s: ")
-    assert asyncio.run(beyond_chance(faulty, _differing(True), _differing(False))) is True
+    assert asyncio.run(beyond_chance(faulty, _differing(True), _differing(False), suspected=True)) is True
     assert not faulty.caution
 
 

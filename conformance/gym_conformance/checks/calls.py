@@ -234,7 +234,7 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     async def again(channel: Channel) -> Outcome:
         return await run(trial.gym, channel, noisy)
 
-    if not (difference := await Solo(trial, noisy.without_noise()).beyond_chance(disturbing.outcome, again)):
+    if not (difference := await Solo(trial, noisy.without_noise()).beyond_chance(again, disturbing.outcome)):
         return
     in_words = any(not is_error(step.status) for step in disturbing.refusals)
     if in_words and not await _undone(trial, noisy, difference):

@@ -138,8 +138,6 @@ async def expect_none_lost(trial: Trial, one: AtOnce) -> None:
     async def in_turn(channel: Channel) -> Difference | None:
         return alike.differs(await one.made(trial, channel))
 
-    if not await at_once(trial.channel):
-        return
     if found := await beyond_chance(trial, at_once, in_turn, together=True):
         trial.schedule = Schedule((one.trajectory,), concurrent=True)
         tool = one.trajectory.calls[one.first].name

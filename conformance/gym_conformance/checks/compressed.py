@@ -76,7 +76,7 @@ async def _expect_the_same(trial: Trial, trajectory: Trajectory) -> None:
         return await run(trial.gym, _TakesCompressed(channel), trajectory)
 
     trial.channel.exchanges.clear()
-    if difference := await Solo(trial, trajectory).beyond_chance(await compressed(trial.channel), compressed):
+    if difference := await Solo(trial, trajectory).beyond_chance(compressed):
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as to a client that takes no compressed replies",
             f"{difference.actual!r}",

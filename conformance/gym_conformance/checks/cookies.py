@@ -141,7 +141,7 @@ async def _expect_none_lost(trial: Trial, rollouts: Sequence[Trajectory]) -> Non
         replacing, keeping = [
             partial(lost, rollout=rollout, habit=habit) for habit in (CookieHabit.REPLACING, CookieHabit.KEEPING)
         ]
-        if steps := await beyond_chance(trial, replacing, keeping, together=True):
+        if steps := await beyond_chance(trial, replacing, keeping, together=True, suspected=True):
             came, kept = steps
             raise Violation(
                 f"{came.name} answers {kept.status}, {kept.body!r}, as where the seed's cookie is kept",
@@ -168,7 +168,7 @@ async def _expect_as_any_client(
     async def again(channel: Channel) -> Outcome:
         return (await play(channel)).outcome
 
-    if found := await Solo(trial, tried.trajectory, usual).beyond_chance(tried.outcome, again):
+    if found := await Solo(trial, tried.trajectory, usual).beyond_chance(again, tried.outcome):
         expected = f"{found.step} answers {found.expected!r} to {client}, as to {usual.value}"
         raise Violation(expected, f"{found.actual!r}", hint)
 

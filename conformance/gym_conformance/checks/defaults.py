@@ -147,8 +147,7 @@ async def _told(trial: Trial, one: _LeftOut) -> Difference | None:
     """How the two forms differ, chance excluded."""
     solo = Solo(trial, one.without)
     await solo.settle()
-    tried = partial(one.tried, trial, solo)
-    return await beyond_chance(trial, tried, solo) if await tried(trial.channel) else None
+    return await beyond_chance(trial, partial(one.tried, trial, solo), solo)
 
 
 def _left_out(found: Sequence[Trajectory]) -> Iterator[_LeftOut]:

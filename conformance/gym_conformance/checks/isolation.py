@@ -126,7 +126,7 @@ async def expect_isolated(trial: Trial, schedule: Schedule) -> None:
         and await _comes_again(trial, together)
         and (
             found := await beyond_chance(
-                trial, together, *(solos[id(watched[at])] for at in suspects), costly=schedule.passing
+                trial, together, *(solos[id(watched[at])] for at in suspects), costly=schedule.passing, suspected=True
             )
         )
     ):
@@ -278,7 +278,7 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     if any(is_crash(step.status) for step in (await solo.outcome()).steps):
         return  # a crash sends no cookie: section calls tells it, and clients differ after it
     # one at a time: controls that run beside each other share connections, and so come to other workers, too
-    if difference := await solo.beyond_chance(await taken_in_turn(trial.channel), taken_in_turn, together=False):
+    if difference := await solo.beyond_chance(taken_in_turn, together=False):
         # one connection is one process: what fails over it, too, hangs on the cookie
         kept = [
             await TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), trajectory, CookieHabit.KEEPING).finish()

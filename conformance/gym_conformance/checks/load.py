@@ -228,7 +228,7 @@ async def _is_of_the_load(trial: Trial, episodes: Sequence[Known], strayed: Stra
         async def burst(_: Channel) -> Strayed | None:
             return await _drivers(trial).burst(gym, episodes, strayed.in_flight, strayed.episode, count)
 
-        return await beyond_chance(trial, burst, one_by_one, costly=True) is not None
+        return await beyond_chance(trial, burst, one_by_one, costly=True, suspected=True) is not None
 
 
 @check(

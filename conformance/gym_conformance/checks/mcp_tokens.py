@@ -188,7 +188,7 @@ async def mcp_sessions_apart(trial: Trial, _: object) -> None:
                 return difference
         return None
 
-    if await in_turn(trial.channel) and (found := await beyond_chance(trial, in_turn, one_by_one)):
+    if found := await beyond_chance(trial, in_turn, one_by_one):
         name, difference = found
         raise Violation(
             f"{difference.step} of {name} answers {difference.expected!r}, as alone",

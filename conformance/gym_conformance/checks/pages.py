@@ -149,7 +149,7 @@ async def _beyond_chance(trial: Trial, paged: _Paged, size: int) -> str | None:
     async def control(channel: Channel) -> str | None:
         return await _lost(trial, channel, paged, paged.sizes[0]) or None
 
-    return await beyond_chance(trial, tried, control)
+    return await beyond_chance(trial, tried, control, suspected=True)
 
 
 async def _lost(trial: Trial, channel: Channel, paged: _Paged, size: int) -> str | None:

@@ -103,7 +103,7 @@ async def expect_fresh(trial: Trial, one: AroundWrite) -> None:
         _, *after = await one.made(trial, channel, before=False)
         return None if all(_news(old[0], each, mask) for each in after) else difference
 
-    if await remembered(trial.channel) and (found := await beyond_chance(trial, remembered, control, together=True)):
+    if found := await beyond_chance(trial, remembered, control, together=True):
         write = one.whole.calls[one.write].name
         trial.schedule = Schedule((one.trajectory(),))
         raise Violation(

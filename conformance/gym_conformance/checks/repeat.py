@@ -161,9 +161,7 @@ async def repeat_stateless(trial: Trial, schedule: Schedule) -> None:
                 return first, second
         return None
 
-    if await without(trial.channel) and (
-        found := await beyond_chance(trial, without, _twice(trial, schedule), together=True)
-    ):
+    if found := await beyond_chance(trial, without, _twice(trial, schedule), together=True):
         hint = "verify reads the session; declare it unsupported."
         raise Violation(f"a reward of {found[0]}, without the session too", f"{found[1]}", hint)
 
@@ -240,9 +238,7 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
                 return first, second
         return None
 
-    if await repeated(trial.channel) and (
-        found := await beyond_chance(trial, repeated, _twice(trial, schedule), together=True)
-    ):
+    if found := await beyond_chance(trial, repeated, _twice(trial, schedule), together=True):
         first, second = found
         raise Violation(
             f"a reward of {first.body} again",
@@ -283,7 +279,7 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
         is_refusal(two.status) > is_refusal(one.status) for one, two in zip(alone.calls, outcome.calls, strict=True)
     ):
         raise NotApplicable("verify ends the session: calls after it are refused")
-    if difference := await solo.beyond_chance(outcome, interim):
+    if difference := await solo.beyond_chance(interim, outcome):
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as without a verify before",
             f"{difference.actual!r}",

@@ -128,12 +128,7 @@ async def _unlike(plain: Any, scored: Scored, channel: Channel) -> Any:
 
 
 async def _pays_otherwise(trial: Trial, plain: Any, tried: Scored, control: Scored) -> Any:
-    """What `tried` is paid instead of `plain`, as `control` is; None where it is paid the same, as far as chance allows.
-
-    `tried` is made once over the trial's own channel, and again only if it is paid something else.
-    """
-    if await _unlike(plain, tried, trial.channel) is None:
-        return None
+    """What `tried` is paid instead of `plain`, as `control` is; None where it is paid the same, as far as chance allows."""
     return await beyond_chance(trial, partial(_unlike, plain, tried), partial(_unlike, plain, control), together=True)
 
 
@@ -264,8 +259,6 @@ async def reward_claim(trial: Trial, row: Row) -> None:
 
     for claim in filter(None, (_CLAIM, _said_by_all(trial.gym))):
         trial.channel.exchanges.clear()
-        if await earned(claim, trial.channel) is None:
-            continue
         claimed = await beyond_chance(trial, partial(earned, claim), partial(earned, _SILENT), together=True)
         if claimed is not None:
             hint = "The scorer, or its judge model, believes what it reads."

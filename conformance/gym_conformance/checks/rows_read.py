@@ -119,6 +119,7 @@ async def _expect_zeros_read(trial: Trial) -> None:
                     partial(tried, one=played, places=steady),
                     partial(tried, one=told, places=steady),
                     together=True,
+                    suspected=True,
                 )
             ):
                 step, field = here.steps[int(place[0])], ".".join(map(str, way))

@@ -193,8 +193,6 @@ async def run_isolation(trial: Trial, _: object) -> None:
     for row in rows:
         alone[row] += [await _apart(gym, row) for _ in range(2 * _ALONE)]
     trial.channel.exchanges.clear()
-    if await together(trial.channel) is None:
-        return
     if difference := await beyond_chance(trial, together, one_by_one, costly=True):
         hint = "An episode's state is kept on the server object or in a module; keep it inside run()."
         raise Violation(difference[0], f"{difference[1]}, while other episodes run", hint)

@@ -292,7 +292,7 @@ async def step_isolation(trial: Trial, _: object) -> None:
     async def by_itself(channel: Channel) -> Difference | None:
         return _difference(alone, await _episode(_session(trial, channel=channel), _actions(trial.gym)))
 
-    if await beside(trial.channel) and (found := await beyond_chance(trial, beside, by_itself)):
+    if found := await beyond_chance(trial, beside, by_itself):
         raise Violation(
             f"{found.step} answers {found.expected!r}, as alone",
             f"{found.actual!r}, while another episode is played",

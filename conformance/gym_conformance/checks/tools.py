@@ -225,7 +225,7 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
     async def disturbed(channel: Channel) -> Outcome:
         return await run(trial.gym, channel, noisy, habit=habit)
 
-    if found := await Solo(trial, plain, habit).beyond_chance(await disturbed(trial.channel), disturbed):
+    if found := await Solo(trial, plain, habit).beyond_chance(disturbed):
         if await counted(trial, noisy):
             raise NotApplicable("refused calls are counted, as a game counts wrong moves")
         raise Violation(

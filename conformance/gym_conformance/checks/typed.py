@@ -151,7 +151,7 @@ async def _left_behind(
 
     try:
         found = await tried(trial.channel, session)
-        return await Solo(trial, trajectory).beyond_chance(found, tried, together=False)
+        return await Solo(trial, trajectory).beyond_chance(tried, found, together=False)
     except NotApplicable:
         return None
 
@@ -215,7 +215,7 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
             await rollout.step()
         return rollout.outcome
 
-    if difference := await Solo(typed, trajectory).beyond_chance(await seeded_again(trial.channel), seeded_again):
+    if difference := await Solo(typed, trajectory).beyond_chance(seeded_again):
         expected = f"{difference.step} answers {difference.expected!r}, as after one seed"
         raise Violation(expected, f"{difference.actual!r}", hint)
 
@@ -364,7 +364,7 @@ async def _expect_attempts_apart(trial: Trial, knowledge: Knowledge) -> None:
 
     for one in known(knowledge)[:_ATTEMPTED]:
         again, solo = partial(second, trajectory=one), Solo(typed, one)
-        difference = await solo.beyond_chance(await again(trial.channel), again, together=False)
+        difference = await solo.beyond_chance(again, together=False)
         if difference and not solo.told_from(await second(Channel(trial.gym.endpoint), one, same=False)):
             trial.schedule = Schedule((one, one))
             raise Violation(
@@ -419,7 +419,7 @@ async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
     async def typed(channel: Channel) -> Outcome:
         return await run(gym, channel, trajectory)
 
-    if difference := await Solo(trial, trajectory).beyond_chance(await typed(trial.channel), typed):
+    if difference := await Solo(trial, trajectory).beyond_chance(typed):
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as in an untyped session",
             f"{difference.actual!r}",
@@ -523,7 +523,7 @@ async def _closed_before_verify(
     verified = reply_of(trial.channel.exchanges[-1])
     if refusable and (is_error(verified.status) or is_masked(verified.said)):
         return
-    if difference := await Solo(typed, trajectory).beyond_chance(found, tried):
+    if difference := await Solo(typed, trajectory).beyond_chance(tried, found):
         expected = f"{difference.step} answers {difference.expected!r}, as without that close"
         raise Violation(
             expected + (", or a refusal, or a masked sample" if refusable else ""), f"{difference.actual!r}", hint

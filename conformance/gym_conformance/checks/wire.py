@@ -131,10 +131,7 @@ async def _try(trial: Trial, faults: Sequence[WireFault], hint: str) -> int:
             continue
         async for disturbed in _disturbed(trial, once, faults):
             tried += 1
-            if await disturbed.run(trial, trial.channel) is None:
-                continue
-            found = await beyond_chance(trial, partial(disturbed.run, trial), partial(disturbed.alone, trial))
-            if found:
+            if found := await beyond_chance(trial, partial(disturbed.run, trial), partial(disturbed.alone, trial)):
                 forms = "as alone" if len(disturbed.ways) == 1 else "as alone, or as where it acts twice or not at all"
                 raise Violation(
                     f"{found.step} answers {found.expected!r}, {forms}",

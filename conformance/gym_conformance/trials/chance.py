@@ -106,7 +106,12 @@ class _Time:
 
 
 async def beyond_chance(
-    trial: Trial, tried: Run[D], *controls: Run[Any] | Control, together: bool = False, costly: bool = False
+    trial: Trial,
+    tried: Run[D],
+    *controls: Run[Any] | Control,
+    together: bool = False,
+    costly: bool = False,
+    suspected: bool = False,
 ) -> D | None:
     """How the trials differ, where they do so more often than the controls, and chance is excluded; else None.
 
@@ -121,7 +126,11 @@ async def beyond_chance(
         together: whether several may run at once: not where other sessions are what is being tested. What differs
             among others must then differ one by one, too.
         costly: whether a trial costs many times what a control does.
+        suspected: whether a trial was seen to differ. Where none was, one is made first, over the trial's own channel, and
+            nothing more where it does not.
     """
+    if not suspected and await tried(trial.channel) is None:
+        return None
     if trial.shrinking:
         return await _one(trial, tried)
     looks = COSTLY if costly else LOOKS

@@ -94,20 +94,20 @@ class Solo:
         return next((one for one in differences(self._outcome, other, self.mask) if not one.of_time), None)
 
     async def beyond_chance(
-        self, first: Outcome, again: Callable[[Channel], Awaitable[Outcome]], *, together: bool = True
+        self, again: Callable[[Channel], Awaitable[Outcome]], first: Outcome | None = None, *, together: bool = True
     ) -> Difference | None:
-        """Where runs like the first one, made by `again`, differ from runs alone, chance excluded.
+        """Where runs, made by `again`, differ from runs alone, chance excluded; the first is over the trial's own channel.
 
         Raises:
             NotApplicable: nothing is left to compare.
         """
-        if await self.difference(first) is None:
+        if await self.difference(first or await again(self._trial.channel)) is None:
             return None
 
         async def tried(channel: Channel) -> Difference | None:
             return self.told_from(await again(channel))
 
-        return await beyond_chance(self._trial, tried, self, together=together)
+        return await beyond_chance(self._trial, tried, self, together=together, suspected=True)
 
     async def _run(self, began: Sequence[float] = ()) -> Outcome:
         start = time.monotonic()

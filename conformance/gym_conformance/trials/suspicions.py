@@ -111,8 +111,6 @@ async def expect_none(trial: Trial, suspicion: Suspicion) -> None:
         return
     await suspicion.settle()
     trial.channel.exchanges.clear()
-    if await suspicion.tried(trial.channel) is None:
-        return
     if found := await beyond_chance(trial, suspicion.tried, suspicion.control):
         told = suspicion.told
         trial.schedule = told.schedule
