@@ -28,8 +28,7 @@ class _TakesCompressed(Channel):
     """A channel that takes compressed replies, with the record of another."""
 
     def __init__(self, channel: Channel) -> None:
-        super().__init__(channel.endpoint)
-        self.continue_record(channel)
+        super().__init__(channel.endpoint, record=channel)
 
     async def send(self, request: Request) -> Exchange:
         """Send one request.

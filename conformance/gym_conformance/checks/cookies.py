@@ -326,8 +326,7 @@ class _Beside(Channel):
     """Sends another server's cookie before those of the session, as clients do that keep cookies by host."""
 
     def __init__(self, channel: Channel, foreign: tuple[str, str]) -> None:
-        super().__init__(channel.endpoint)
-        self.exchanges = channel.exchanges
+        super().__init__(channel.endpoint, record=channel)
         self._foreign = foreign
 
     async def send(self, request: Request) -> Exchange:

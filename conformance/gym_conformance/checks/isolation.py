@@ -261,8 +261,7 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     trajectory = schedule.trajectories[0]
 
     async def taken_in_turn(channel: Channel) -> Outcome:
-        fresh = Channel(trial.gym.endpoint, fresh=True)
-        fresh.exchanges = channel.exchanges
+        fresh = Channel(trial.gym.endpoint, fresh=True, record=channel)
         rollout = TrajectoryRun(trial.gym, fresh, trajectory, CookieHabit.KEEPING)
         await _among_others(trial.gym, rollout)
         sessions = [rollout.session, rollout.session.shared()]

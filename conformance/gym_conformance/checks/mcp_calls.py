@@ -8,7 +8,6 @@ from typing import Any
 from gym_conformance.checks.tools import wrong_arguments
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.contract.openapi import ServerKind
-from gym_conformance.contract.policy_output import DO_NOTHING, response
 from gym_conformance.contract.statuses import is_error, is_success
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.mcp.result import McpResult
@@ -22,6 +21,7 @@ from gym_conformance.trials.check import Level, check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import ROLLOUTS, SCORE
 from gym_conformance.trials.over_mcp import MCP_TOOLS, known_calls, over_mcp, shown_to
+from gym_conformance.trials.replay import verify_recorded
 from gym_conformance.trials.trial import Trial
 
 #: So many tools are called with wrong arguments.
@@ -47,11 +47,7 @@ def by_mcp(call: Call, result: McpResult, like: Any = None) -> StepOutcome:
 
 async def scored(session: Session, row: Row, gym: Gym) -> StepOutcome:
     """The reward of the row's first recorded rollout, or of doing nothing."""
-    recorded = gym.recorded.get(row, ())
-    given = response(recorded[0].output) if recorded else DO_NOTHING.response
-    reply = reply_of(await session.verify(given))
-    verdict = reply.json() if is_success(reply.status) and reply.is_json else None
-    return StepOutcome("/verify", reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
+    return StepOutcome.of_verify(await verify_recorded(session, row, gym))
 
 
 async def play(
@@ -102,11 +98,11 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
     mask = volatile(plain, again)
 
     async def over_both(channel: Channel, *, in_turn: bool) -> Difference | None:
-        outcome = await play(over(trial, channel), row, calls, plain, in_turn=in_turn)
+        outcome = await play(Trial(trial.bench, channel), row, calls, plain, in_turn=in_turn)
         return next(differences(plain, outcome, mask), None)
 
     async def by_routes(channel: Channel) -> Difference | None:
-        return next(differences(plain, await _by_routes(over(trial, channel), row, calls), mask), None)
+        return next(differences(plain, await _by_routes(Trial(trial.bench, channel), row, calls), mask), None)
 
     for in_turn in (False, True):
         dispatched = partial(over_both, in_turn=in_turn)
@@ -116,13 +112,6 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
                 f"{found.actual!r}",
                 "The tool is implemented twice, or the call over MCP runs in another session.",
             )
-
-
-def over(trial: Trial, channel: Channel) -> Trial:
-    """A trial of the same gym over another channel."""
-    aside = Trial(trial.bench)
-    aside.channel = channel
-    return aside
 
 
 @check(

@@ -7,7 +7,7 @@ session, in 0.7.0 always.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from gym_conformance.checks.mcp_calls import by_mcp, over, play, scored
+from gym_conformance.checks.mcp_calls import by_mcp, play, scored
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.drift.compare import first_call
@@ -173,7 +173,7 @@ async def mcp_sessions_apart(trial: Trial, _: object) -> None:
     masks = volatile(alone, again), volatile(idle, idle_again)
 
     async def in_turn(channel: Channel) -> tuple[str, Difference] | None:
-        *both, untouched = await _three_at_once(over(trial, channel), row, calls)
+        *both, untouched = await _three_at_once(Trial(trial.bench, channel), row, calls)
         trials = [
             *(("one of two", alone, outcome, masks[0]) for outcome in both),
             ("an idle one", idle, untouched, masks[1]),
@@ -182,7 +182,7 @@ async def mcp_sessions_apart(trial: Trial, _: object) -> None:
         return next(found, None)
 
     async def one_by_one(channel: Channel) -> Difference | None:
-        aside = over(trial, channel)
+        aside = Trial(trial.bench, channel)
         for expected, its_calls, mask in (*[(alone, calls, masks[0])] * 2, (idle, (), masks[1])):
             if difference := next(differences(expected, await play(aside, row, its_calls), mask), None):
                 return difference

@@ -44,9 +44,8 @@ async def _read_back(trial: Trial, channel: Channel, read_back: ReadBack, *, fre
     Each is made over a connection of its own, or else over those that were read over before the write, too: the
     session's own, since other sessions that wait beside it read as well.
     """
-    async with apart(trial.gym.endpoint) as own:
-        through = Channel(trial.gym.endpoint, fresh=True) if fresh else own
-        through.exchanges = channel.exchanges
+    async with apart(channel) as own:
+        through = Channel(trial.gym.endpoint, fresh=True, record=channel) if fresh else own
         rollout = TrajectoryRun(trial.gym, through, read_back.trajectory, CookieHabit.KEEPING)
         for _step in range(read_back.prefix):
             await rollout.step()

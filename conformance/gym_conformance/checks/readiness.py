@@ -15,7 +15,7 @@ from gym_conformance.trajectories.before_and_after import lasting
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge, is_read
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, masked, volatile
+from gym_conformance.trajectories.outcome import Difference, Outcome, masked, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 from gym_conformance.trials.chance import waiting_beyond_chance
 from gym_conformance.trials.check import Level, check
@@ -117,7 +117,7 @@ async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
     pauses = cycle(PAUSES)
     late = [partial(read.made, trial, Channel(trial.gym.endpoint), next(pauses)) for _ in range(_CONTROLS)]
     settled, *others = await beside(late, _CONTROLS)
-    mask = frozenset[Place]().union(*(volatile(settled, other) for other in others))
+    mask = varying([settled, *others])
 
     async def differs(channel: Channel, *, early: bool) -> Difference | None:
         answered = await read.made(trial, channel, 0 if early else next(pauses))

@@ -18,7 +18,7 @@ from gym_conformance.session.contracts import JSON_HEADERS, post
 from gym_conformance.session.exchange import Reply, Request
 from gym_conformance.session.playing import Played, play
 from gym_conformance.session.server_fault import Fault, ServerFault
-from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, varying
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import Level, Need, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
@@ -211,9 +211,8 @@ def _mixed(found: Played, alone: list[Played], *, whole: bool) -> tuple[str, str
     ended = [one for one in alone if not one.failed]
     if found.failed or not ended:
         return None  # under load an episode may fail
-    first, *others = (_outcome(one, whole=whole) for one in ended)
-    mask = frozenset().union(*(volatile(first, other) for other in others))
-    for difference in differences(first, _outcome(found, whole=whole), mask):
+    outcomes = [_outcome(one, whole=whole) for one in ended]
+    for difference in differences(outcomes[0], _outcome(found, whole=whole), varying(outcomes)):
         place = ".".join(map(str, difference.place[2:])) or "the answer"
         return f"{difference.expected!r} at {place}, as alone", f"{difference.actual!r}"
     return None

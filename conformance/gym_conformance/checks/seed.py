@@ -186,8 +186,7 @@ async def seed_opens_own_session(trial: Trial, _: object) -> None:
     belong to a server that keeps none: whether the sessions share anything is for the checks of section isolation.
     Source: `add_session_id` in nemo_gym/server_utils.py draws a uuid4 for each client without a cookie.
     """
-    apart = Channel(trial.gym.endpoint, fresh=True)  # processes may all draw the same ids
-    apart.exchanges = trial.channel.exchanges
+    apart = Channel(trial.gym.endpoint, fresh=True, record=trial.channel)  # processes may all draw the same ids
     first, second = (trial.gym.contract.session(apart, trial.gym.row) for _ in range(2))
     replies = [reply_of(await session.seed()) for session in (first, second)]
     if not (replies[0].set_cookies and replies[1].set_cookies) and first.id is None:

@@ -233,19 +233,26 @@ class Channel:
 
     Connections are kept and shared by all channels, last in, first out, so that requests one after another reach one
     worker of a server that has several. Each request of a `fresh` channel has a connection of its own; one `over` a
-    transport shares that one's. Each waits for `pause` seconds before it is sent. `sent` counts them.
+    transport shares that one's. Each waits for `pause` seconds before it is sent. `sent` counts them. One may go on with
+    the `record` of another, in its place.
     """
 
     def __init__(
-        self, endpoint: Endpoint, *, fresh: bool = False, pause: float = 0.0, over: Sender | None = None
+        self,
+        endpoint: Endpoint,
+        *,
+        fresh: bool = False,
+        pause: float = 0.0,
+        over: Sender | None = None,
+        record: "Channel | None" = None,
     ) -> None:
         self.endpoint = endpoint
         self._over = over
         self._fresh = fresh
         self._pause = pause
-        self.exchanges: list[Exchange] = []
-        self.sent = 0
-        self._replies = 0
+        self.exchanges: list[Exchange] = record.exchanges if record else []
+        self.sent: int = record.sent if record else 0
+        self._replies = sum(len(one.reply.body) for one in self.exchanges if one.reply)
 
     async def send(self, request: Request) -> Exchange:
         """Send one request; a redirect is not followed, an error status is no error.
@@ -344,10 +351,6 @@ class Channel:
                 self._replies -= len(one.reply.body) - _BEGINNING
                 self.exchanges[at] = replace(one, reply=one.reply.beginning(_BEGINNING))
 
-    def continue_record(self, other: "Channel") -> None:
-        """Go on with the record of another channel, in its place."""
-        self.exchanges, self.sent, self._replies = other.exchanges, other.sent, other._replies  # noqa: SLF001 - of this class
-
     def adopt(self, exchange: Exchange) -> None:
         """Record an exchange of another channel, unless it is here already: it belongs to what is to be reproduced."""
         if exchange not in self.exchanges:
@@ -368,7 +371,8 @@ class Channel:
 
 
 @asynccontextmanager
-async def apart(endpoint: Endpoint) -> AsyncIterator[Channel]:
-    """A channel that keeps connections of its own, until the block ends."""
+async def apart(channel: Channel) -> AsyncIterator[Channel]:
+    """A channel with the same record that keeps connections of its own, until the block ends."""
+    endpoint = channel.endpoint
     async with Transport(httpx.URL(endpoint.url), deadline=endpoint.timeout) as transport:
-        yield Channel(endpoint, over=transport)
+        yield Channel(endpoint, over=transport, record=channel)

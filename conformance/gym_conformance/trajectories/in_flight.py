@@ -19,7 +19,7 @@ from gym_conformance.session.exchange import Exchange, Request, reply_of
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.driven import Driven, Strayed
 from gym_conformance.trajectories.execute import TrajectoryRun, run
-from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, volatile
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, varying
 from gym_conformance.trajectories.trajectory import Trajectory
 
 #: Runs alone, one after the other, that show what differs alone.
@@ -70,7 +70,7 @@ async def known_alone(gym: Gym, trajectory: Trajectory) -> Known | None:
     verified = next(at for at, one in reversed([*enumerate(channel.exchanges)]) if one.request.path == VERIFY)
     exchanges = tuple(channel.exchanges[: verified + 1])
     outcomes = [first, *[await run(gym, Channel(gym.endpoint), trajectory) for _ in range(_ALONE - 1)]]
-    mask = frozenset[Place]().union(*(volatile(first, other) for other in outcomes[1:]))
+    mask = varying(outcomes)
     last = len(first.steps) - 1
     steady = not any(place[0] == last or place[1] == "status" for place in mask)
     well = not any(is_error(step.status) for step in first.steps) and isinstance(first.reward, int | float)
@@ -81,9 +81,8 @@ class _Retold(Channel):
     """A channel that tells once more what came over another, and goes on with the record of that."""
 
     def __init__(self, channel: Channel) -> None:
-        super().__init__(channel.endpoint)
+        super().__init__(channel.endpoint, record=channel)
         self._retold = deque(channel.exchanges)
-        self.continue_record(channel)
 
     async def send(self, request: Request) -> Exchange:
         """Send one request, or return what came when it was sent before."""

@@ -27,7 +27,6 @@ from gym_conformance.trajectories.outcome import (
     differences,
     said_at,
     varying,
-    volatile,
 )
 from gym_conformance.trajectories.trajectory import resolve
 from gym_conformance.trials.ending import NotApplicable, Violation
@@ -119,7 +118,7 @@ async def _but_for_time(
     while difference := _first(recorded, now, mask):
         step = int(difference.place[0])
         waits = (_run(trial, row, rollout, Channel(trial.gym.endpoint), (step, pause)) for pause in PAUSES)
-        mask = mask.union(*(volatile(now, other) for other in await asyncio.gather(*waits)))
+        mask |= varying([now, *await asyncio.gather(*waits)])
         if _first(recorded, now, mask) == difference:
             break
     return mask

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import DO_NOTHING, response
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Reply, reply_of
@@ -32,7 +33,12 @@ async def replayed(trial: Trial, habit: CookieHabit, channel: Channel) -> Trajec
 
 async def play(trial: Trial, row: Row) -> Reply:
     """What verify answers to the first rollout recorded of the row, or to doing nothing, once its calls are made."""
-    session, recorded = await called(trial, row), trial.gym.recorded.get(row, ())
+    return await verify_recorded(await called(trial, row), row, trial.gym)
+
+
+async def verify_recorded(session: Session, row: Row, gym: Gym) -> Reply:
+    """What verify answers to the first rollout recorded of the row, or to doing nothing."""
+    recorded = gym.recorded.get(row, ())
     return reply_of(await session.verify(response(recorded[0].output) if recorded else DO_NOTHING.response))
 
 

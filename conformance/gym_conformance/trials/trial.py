@@ -36,9 +36,9 @@ class Trial:
     of the server's process; `load` is what came of episodes, so many at once, and `rewards` what rows pay.
     """
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, channel: Channel | None = None) -> None:
         self.bench = bench
-        self.channel = Channel(bench.gym.endpoint)
+        self.channel = channel or Channel(bench.gym.endpoint)
         self.note = ""
         self.caution = ""
         self.volatile: set[str] = set()
