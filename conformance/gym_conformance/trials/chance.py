@@ -165,12 +165,10 @@ async def _compared(
         nonlocal last, seconds
         if not form:
             return await controlled(seconds if seconds <= _PACED else 0.0)
-        channel, began = Channel(trial.gym.endpoint), time.monotonic()
-        difference = await tried(channel)
+        began = time.monotonic()
+        difference = await _one(trial, tried)
         seconds = time.monotonic() - began
-        if difference is not None:
-            last = difference
-            trial.channel.exchanges[:] = channel.exchanges
+        last = last if difference is None else difference
         return difference is not None
 
     for form in (True, False):  # to know how long they take
@@ -209,11 +207,10 @@ async def waiting_beyond_chance(
     found: list[D] = []
 
     async def run(*, tries: bool) -> bool:
-        channel = Channel(trial.gym.endpoint)
-        difference = await (tried if tries else control)(channel)
-        if difference is not None and tries:
-            found.append(difference)
-            trial.channel.exchanges[:] = channel.exchanges
+        if not tries:
+            return await control(Channel(trial.gym.endpoint)) is not None
+        difference = await _one(trial, tried)
+        found.extend([] if difference is None else [difference])
         return difference is not None
 
     while comparison.decision is Decision.OPEN:
@@ -223,6 +220,7 @@ async def waiting_beyond_chance(
 
 
 async def _one(trial: Trial, tried: Run[D]) -> D | None:
+    """One trial, whose record becomes that of the whole where it differs."""
     channel = Channel(trial.gym.endpoint)
     difference = await tried(channel)
     if difference is not None:
