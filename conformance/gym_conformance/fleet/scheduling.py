@@ -3,14 +3,10 @@
 from collections import Counter
 from typing import Any, Final
 
+from gym_conformance.plugin.check_items import target_of
+
 #: A target that so many workers have died of is left: the next one would, too.
 DEATHS: Final = 2
-
-
-def target_of(node: str) -> str:
-    """The target that an item's node id names; '' where it names none."""
-    home, *names = node.partition("::")[0].split("/")
-    return "/".join(names[:-1]) if home == "gym" else ""
 
 
 def allow_restarts(config: Any, targets: int) -> None:

@@ -113,6 +113,12 @@ def section_id(check: Check, target: str = "") -> str:
     return f"gym/{target}/{check.section}" if target else f"gym/{check.section}"
 
 
+def target_of(node: str) -> str:
+    """The target that an item's node id names; '' where it names none."""
+    home, *names = node.partition("::")[0].split("/")
+    return "/".join(names[:-1]) if home == "gym" else ""
+
+
 def nodes_of(check: Check, target: str = "") -> frozenset[str]:
     """The node ids by which a check can be chosen: its own, its section's, and its target's."""
     section = section_id(check, target)

@@ -1,7 +1,7 @@
-"""The suite inside pytest, for one target: loaded only when an option asks for a gym to be judged."""
+"""The suite inside pytest: loaded only when an option asks for a gym to be judged."""
 
 import gc
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -16,7 +16,7 @@ from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import FIXED_REQUESTS, LOCAL, Options, is_here
-from gym_conformance.plugin.check_items import CheckItem, collect_checks, is_chosen
+from gym_conformance.plugin.check_items import CheckItem, collect_checks, is_chosen, target_of
 from gym_conformance.plugin.demo import NoDemo, demo_of
 from gym_conformance.plugin.gate import BASELINE, BEFORE, StaleItem, collect_unknown
 from gym_conformance.plugin.github import tell_github
@@ -116,36 +116,159 @@ class Checking:
         return status([Finding.from_json(one) for one in found["findings"]])
 
 
-class Suite:
-    """The session of one target; in the xdist controller it judges nothing, and gathers what the workers found."""
+class Session:
+    """The session of one or more targets, by name; in the xdist controller it judges nothing, and gathers what the workers found."""
 
-    def __init__(self, config: pytest.Config, options: Options, replays: tuple[Replay, ...] = ()) -> None:
+    def __init__(self, config: pytest.Config, options: Options, each: Mapping[str, Options]) -> None:
         self.config = config
         self.options = options
-        self.replays = replays
         self.worker = worker_of(config)
         self.checks = checks_of(options)
-        server = options.envs[0].name if options.envs else ""
+        self.targets: dict[str, Target] = {}
         before = config.stash[BEFORE]
-        self.tally = Tally(options, self.checks, before=before.file, earlier=before.of(server))
-        self.url = options.url or ""
-        self.data = options.data
+        self.tallies = {
+            name: Tally(one, self.checks, before=before.file, earlier=before.of(one.envs[0].name if one.envs else ""))
+            for name, one in each.items()
+        }
+        self._unlocked = set(each) if options.lock_update else set()
         self._started = ExitStack()
-        if options.envs:
-            self.target = launched_target("", options, MockPeers(self._started))
-        else:
-            self.target = running_target(self.url, Dataset(), options)
+
+    def launch_from(self, each: Mapping[str, Options]) -> None:
+        """Let the targets be launched from their envs, each by its first check, with mocks that all share."""
+        peers = MockPeers(self._started)
+        self.targets = {name: launched_target(name, one, peers) for name, one in each.items()}
 
     def pytest_sessionstart(self) -> None:
-        """Read the data and see whether the server is there, before anything is judged; an env is launched later."""
+        """Make the targets ready before anything is judged; an env is launched later."""
         take_junit(self.config, self.options)
         if self.config.option.collectonly:
             return
+        self.begin()
+        for name, target in self.targets.items():
+            prepare(target, self.config)
+            self._started.callback(target.close)
+            self.tallies[name].target = target.target()
+
+    def begin(self) -> None:
+        """Do what must be done before the targets are made ready."""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str) -> None:
+        """Remember during which check of a target a worker died."""
+        if (tally := self.tallies.get(target_of(crashitem))) is not None:
+            tally.died.append(crashitem.rpartition("::")[2])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        """Put the checks first, target by target; after this, pytest's own -k, -m and --lf choose among them."""
+        checks = [item for target in self.targets.values() for item in collect_checks(session, self.checks, target)]
+        wanted = [item for item in checks if is_chosen(item)]
+        self.pytest_deselected(list(set(checks) - set(wanted)))
+        items[:0] = [*wanted, *collect_unknown(session, self.checks)]
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        """Remember what -k, -m or --lf left out, for the report."""
+        for item in items:
+            if isinstance(item, CheckItem):
+                self.tallies[item.target.name].deselected.add(item.check.id)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather what was found; runs in the controller for every worker's report."""
+        if (found := getattr(report, "gym", None)) is not None:
+            self.tallies[found["name"]].add(found)
+            if self.worker is None:
+                self.follow(found)
+        for stale in (Stale(**one) for one in getattr(report, "gym_stale", ())):
+            self.tallies.get(stale.server, next(iter(self.tallies.values()))).stale.append(stale)
+
+    def follow(self, found: dict[str, Any]) -> None:
+        """Do what is to be done as soon as a check was run."""
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say what was found."""
+        if self.worker is None and not self.config.option.collectonly:
+            self.summarise(terminalreporter)
+            if self.config.getini("gym_github"):
+                file = self.config.stash[BASELINE].file
+                tell_github(terminalreporter, {name: tally.report(file) for name, tally in self.tallies.items()})
+
+    def summarise(self, terminal: Any) -> None:
+        """Sum up what was found."""
+        raise NotImplementedError
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take in what an xdist worker left out, and which locks it wrote; one that crashed says nothing."""
+        output = getattr(node, "workeroutput", {})
+        for name, checks in output.get("gym_deselected", {}).items():
+            self.tallies[name].deselected |= set(checks)
+        self.take_locks(output)
+
+    def take_locks(self, output: dict[str, Any]) -> None:
+        """Which locks a worker wrote, and why it did not write others."""
+        for name, locked, why_not in output.get("gym_locks", ()):
+            self.tallies[name].locked = locked or self.tallies[name].locked
+            self.tallies[name].unwritten += why_not
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Stop what was started and write the reports, also when the run was interrupted."""
+        for name, target in self.targets.items():
+            if self.judged(target):
+                self.write_lock(name)
+        self._started.close()
+        if self.worker is not None:
+            left_out = {name: sorted(tally.deselected) for name, tally in self.tallies.items()}
+            locks = [(name, tally.locked, tally.unwritten) for name, tally in self.tallies.items()]
+            self.config.workeroutput.update(gym_deselected=left_out, gym_locks=locks)  # type: ignore[attr-defined]
+        elif not self.config.option.collectonly:
+            first = next(iter(self.tallies.values()))
+            first.unwritten += write_outputs(
+                self.options, self.tallies, self.config.stash[BASELINE].file, partial(write_junit, self.config)
+            )
+            session.exitstatus = exit_status(self.tallies.values(), session.exitstatus)
+
+    def judged(self, target: Target) -> bool:
+        """Whether it is this process that writes the target's lock."""
+        return target.tried
+
+    def write_lock(self, name: str) -> None:
+        """Write the lock of a target, once, if that is asked for."""
+        if name not in self._unlocked:
+            return
+        self._unlocked.discard(name)
+        tally, target = self.tallies[name], self.targets[name]
+        path = target.options.lock
+        assert path is not None  # noqa: S101 - --gym-lock-update is refused without --gym-lock
+
+        def write() -> None:
+            tally.locked = write_lock(path, target.tools())
+
+        said = unwritten(f"--gym-lock {str(path)!r}", write)
+        tally.unwritten += [said] if said else []
+
+    def pytest_unconfigure(self) -> None:
+        """Stop what was started also where the session never began."""
+        self._started.close()
+
+
+class Suite(Session):
+    """The session of one target, which has no name."""
+
+    def __init__(self, config: pytest.Config, options: Options, replays: tuple[Replay, ...] = ()) -> None:
+        super().__init__(config, options, {"": options})
+        self.replays = replays
+        self.url = options.url or ""
+        self.data = options.data
+        if options.envs:
+            self.launch_from({"": options})
+        else:
+            self.targets[""] = running_target(self.url, Dataset(), options)
+
+    def begin(self) -> None:
+        """Read the data and see whether the server is there."""
         if not self.options.envs:
-            self.target = self._running()
-        prepare(self.target, self.config)
-        self._started.callback(self.target.close)
-        self.tally.target = self.target.target()
+            self.targets[""] = self._running()
 
     def _running(self) -> Target:
         try:
@@ -179,72 +302,23 @@ class Suite:
         """Tell an xdist worker where server and rows are."""
         node.workerinput |= {"gym_url": self.url, "gym_data": [str(path) for path in self.data]}
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_handlecrashitem(self, crashitem: str) -> None:
-        """Remember during which check a worker died."""
-        self.tally.died.append(crashitem.rpartition("::")[2])
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Put the checks first; after this, pytest's own -k, -m and --lf choose among them."""
-        if self.replays:
-            self.tally.deselected |= {check.id for check in set(self.checks) - {each.check for each in self.replays}}
-            items[:0] = collect_replays(session, self.replays, self.target)
+        """Put the checks first, or the schedules that are tried again."""
+        if not self.replays:
+            super().pytest_collection_modifyitems(session, items)
             return
-        checks = collect_checks(session, self.checks, self.target)
-        wanted = [item for item in checks if is_chosen(item)]
-        self.tally.deselected |= {item.check.id for item in checks} - {item.check.id for item in wanted}
-        items[:0] = [*wanted, *collect_unknown(session, self.checks)]
+        self.tallies[""].deselected |= {check.id for check in set(self.checks) - {each.check for each in self.replays}}
+        items[:0] = collect_replays(session, self.replays, self.targets[""])
 
-    def pytest_deselected(self, items: list[pytest.Item]) -> None:
-        """Remember what -k, -m or --lf left out, for the report."""
-        self.tally.deselected |= {item.check.id for item in items if isinstance(item, CheckItem)}
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather what was found; runs in the controller for every worker's report."""
-        if (found := getattr(report, "gym", None)) is not None:
-            self.tally.add(found)
-        self.tally.stale += [Stale(**stale) for stale in getattr(report, "gym_stale", ())]
-
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+    def summarise(self, terminal: Any) -> None:
         """Say what the server is and what was found."""
-        if self.worker is None and not self.config.option.collectonly:
-            write_summary(terminalreporter, self.tally)
-            if self.config.getini("gym_github"):
-                tell_github(terminalreporter, {"": self.tally.report(self.config.stash[BASELINE].file)})
+        write_summary(terminal, self.tallies[""])
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """Take in what an xdist worker left out; one that crashed says nothing."""
-        self.tally.deselected |= set(getattr(node, "workeroutput", {}).get("gym_deselected", ()))
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Stop what was started and write the reports, also when the run was interrupted."""
-        if self.worker is None and self.options.lock_update and not self.config.option.collectonly:
-            self._write_lock()
-        self._started.close()
-        if self.worker is not None:
-            self.config.workeroutput["gym_deselected"] = sorted(self.tally.deselected)  # type: ignore[attr-defined]
-        elif not self.config.option.collectonly:
-            self.tally.unwritten += write_outputs(
-                self.options, {"": self.tally}, self.config.stash[BASELINE].file, partial(write_junit, self.config)
-            )
-            session.exitstatus = exit_status([self.tally], session.exitstatus)
-
-    def _write_lock(self) -> None:
-        path = self.options.lock
-        assert path is not None  # noqa: S101 - --gym-lock-update is refused without --gym-lock
-
-        def write() -> None:
-            self.tally.locked = write_lock(path, self.target.tools())
-
-        said = unwritten(f"--gym-lock {str(path)!r}", write)
-        self.tally.unwritten += [said] if said else []
-
-    def pytest_unconfigure(self) -> None:
-        """Stop what was started also where the session never began."""
-        self._started.close()
+    def judged(self, target: Target) -> bool:
+        """Workers share the one target, so that the process that began the run looks at it."""
+        del target
+        return self.worker is None and not self.config.option.collectonly
 
 
 def _stopped(excinfo: pytest.ExceptionInfo[BaseException] | None) -> bool:

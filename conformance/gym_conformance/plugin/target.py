@@ -155,17 +155,8 @@ class Target:
                 self._refused = NotLaunched("a launch in which gym-conformance itself does not fail")
                 raise
             options = replace(self.options, pid=self.options.pid or served.pid)
-            self._run = Run(
-                served.url,
-                options,
-                served.dataset,
-                self.lock,
-                launched=served.launched,
-                secrets=served.secrets,
-                first_look=self.first_look,
-                drivers=self.drivers,
-            )
-            self._run.progress = self.progress
+            known = self.lock, served.launched, served.secrets
+            self._run = Run(served.url, options, served.dataset, *known, self.first_look, self.drivers, self.progress)
         return self._run
 
     def tools(self) -> Lock:

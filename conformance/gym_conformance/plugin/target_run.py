@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import httpx
@@ -49,32 +49,21 @@ class Effort:
     seconds: float
 
 
+@dataclass
 class Run:
     """Judges one target with one event loop, from the first check to `close`."""
 
-    def __init__(
-        self,
-        url: str,
-        options: Options,
-        dataset: Dataset,
-        lock: Lock | None = None,
-        *,
-        launched: Launched = NOT_LAUNCHED,
-        secrets: Secrets = NO_SECRETS,
-        first_look: bool = True,
-        drivers: Drivers = HERE,
-    ) -> None:
-        self.url = url
-        self.lock = lock
-        self.progress: Progress | None = None
-        self.options = options
-        self.dataset = dataset
-        self._runner = asyncio.Runner()
-        self._launched = launched
-        self._secrets = secrets
-        self._first_look = first_look
-        self._drivers = drivers
-        self._judge: Judge | None = None
+    url: str
+    options: Options
+    dataset: Dataset
+    lock: Lock | None = None
+    launched: Launched = NOT_LAUNCHED
+    secrets: Secrets = NO_SECRETS
+    first_look: bool = True
+    drivers: Drivers = HERE
+    progress: Progress | None = None
+    _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
+    _judge: Judge | None = None
 
     def judge(self, check: Check, schedule: Schedule | None = None) -> list[Finding]:
         """Run one check, or replay one schedule of it; the first call also finds out what sort of server this is."""
@@ -139,16 +128,14 @@ class Run:
     async def _ready(self) -> Judge:
         """The judge; the first time this finds out what sort of server it is."""
         if self._judge is None:
-            endpoint = make_endpoint(self.url, self.options, self._secrets)
+            endpoint = make_endpoint(self.url, self.options, self.secrets)
             data = self.dataset
             known = {"declared": data.definitions, "agents": executing_agents(data.rows), "lock": self.lock}
             gym = await recognise(endpoint, data.rows, data.rollouts, self.options.contract, **known)
             given = self.options
             plan = given.row_plan(data.files)
-            settings = Settings(
-                given.search, given.pid, self._first_look, given.load, given.oracle, plan, self._drivers
-            )
-            self._judge = Judge(Bench(gym, settings, self._launched))
+            settings = Settings(given.search, given.pid, self.first_look, given.load, given.oracle, plan, self.drivers)
+            self._judge = Judge(Bench(gym, settings, self.launched))
         return self._judge
 
     def _within(self, work: Coroutine[Any, Any, T]) -> T:
