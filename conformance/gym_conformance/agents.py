@@ -55,18 +55,15 @@ def executing_agents(rows: Iterable[Row]) -> Mapping[Row, Agent]:
     """
     found = {}
     for row in rows:
-        agents = [agent for agent in _declared(row.source.path.absolute().parent) if _may_run(agent, row)]
+        agents = [
+            agent for agent in _declared(row.source.path.absolute().parent) if _reference(row) in ("", agent.name)
+        ]
         named = [agent for agent in agents if agent.name == _reference(row)]
         given = [agent for agent in agents if row.source.path.name in agent.data]
         chosen = named or given or agents
         if chosen and all(agent.executes for agent in chosen):
             found[row] = chosen[0]
     return found
-
-
-def _may_run(agent: Agent, row: Row) -> bool:
-    """A reference to an agent that no YAML declares leaves nothing to conclude."""
-    return _reference(row) in ("", agent.name)
 
 
 def _reference(row: Row) -> str:

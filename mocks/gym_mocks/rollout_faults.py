@@ -189,9 +189,4 @@ def changed(reply: HttpReply, faults: Sequence[RolloutFault]) -> HttpReply:
         new["_ng_failure_class"] = new["_ng_failure_class"] or "agent_run_error"
     kept = tuple((name, value) for name, value in reply.headers if name != "content-type")
     body = {**json.loads(reply.body), **new}
-    return HttpReply(reply.status, _loose_json(body), (("content-type", JSON), *kept))
-
-
-def _loose_json(value: Any) -> bytes:
-    """JSON that may hold NaN, as Python's own writer and reader have it."""
-    return json.dumps(value, separators=(",", ":")).encode()
+    return HttpReply(reply.status, json.dumps(body, separators=(",", ":")).encode(), (("content-type", JSON), *kept))

@@ -28,7 +28,7 @@ class AnyTools(ResourcesServer):
     """
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, verify=_any_text)
+        super().__init__(name, verify=lambda response: float(bool(last_text(response["output"]).strip())))
 
     def find(self, request: HttpRequest) -> Handler:
         """The handler of a request; whatever the contract does not name is a tool."""
@@ -37,10 +37,6 @@ class AnyTools(ResourcesServer):
 
     async def _any_tool(self, request: HttpRequest) -> HttpReply:
         return HttpReply.json({"called": request.path.removeprefix("/"), "arguments": json_body(request)})
-
-
-def _any_text(response: dict[str, Any]) -> float:
-    return float(bool(last_text(response["output"]).strip()))
 
 
 class RunHelper:

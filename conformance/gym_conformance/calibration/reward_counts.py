@@ -1,7 +1,7 @@
 """The rewards of all rows at a glance: how they spread, and the worst rows; in bounds, however many rows there are. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from gym_conformance.calibration.row_scores import ASKED, Calibration, Hit, Question, RowScores
@@ -40,7 +40,10 @@ class RewardCounts:
         silent = [isinstance(outcome, str) for outcome in outcomes.values()]
         unchecked = all(silent) or (isinstance(outcomes[Question.GOLD], str) and not self.found.replayed)
         verdict = "fails" if hits else "unchecked" if unchecked else "holds"
-        for handed_in, reward in ((Question.GOLD, scores.gold.reward), *_rewards(scores)):
+        for handed_in, reward in (
+            (Question.GOLD, scores.gold.reward),
+            *((each.question, each.score.reward) for each in scores.attempts),
+        ):
             self._count(handed_in, reward)
         question, hit = next(iter(hits.items()), (None, None))
         gap = max((_gap(asked, one, scores.bar) for asked, one in hits.items()), default=0.0)
@@ -96,10 +99,6 @@ class RewardCounts:
             {question.value: tuple(counts) for question, counts in self.counts.items()},
             tuple(rows),
         )
-
-
-def _rewards(scores: RowScores) -> Iterator[tuple[Question, float | None]]:
-    return ((attempt.question, attempt.score.reward) for attempt in scores.attempts)
 
 
 def _gap(question: Question, hit: Hit, bar: float) -> float:

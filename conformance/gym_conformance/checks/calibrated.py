@@ -305,14 +305,10 @@ async def calibration_separates(trial: Trial, _: object) -> None:
         raise NotApplicable(f"only {len(rewards)} rewards are known" if tried else found.reason)
     if len(set(rewards)) == 1:
         hint = "A dependency is missing, the scorer ignores the output, or all recorded rollouts are of one kind."
-        _adopt_first(trial, found)
+        for exchange in next((scores.gold.exchanges for scores in found.rows if scores.gold.exchanges), ()):
+            trial.channel.adopt(exchange)
         raise Violation("two different rewards", f"{len(rewards)} times {rewards[0]:g}", hint)
     same = len(set(found.recorded)) == 1
     trial.note = (
         f"all {len(found.recorded)} recorded rollouts earned {rewards[0]:g}; what was tried did not" if same else ""
     )
-
-
-def _adopt_first(trial: Trial, found: Calibration) -> None:
-    for exchange in next((scores.gold.exchanges for scores in found.rows if scores.gold.exchanges), ()):
-        trial.channel.adopt(exchange)

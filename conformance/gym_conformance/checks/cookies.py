@@ -188,17 +188,13 @@ _FORGERIES: dict[str, Callable[[str], str]] = {
 }
 
 
-def _forgeries(_trial: Trial) -> list[str]:
-    return [*_FORGERIES, "the cookie twice, once forged"]
-
-
 @check(
     "cookie-tampered",
     Level.MUST,
     "A tampered cookie MUST NOT crash the server or open another session",
     why="one corrupted cookie ends a rollout, or lets it overwrite another's state.",
     needs=[RESOURCES_SERVER, COOKIES],
-    subjects=_forgeries,
+    subjects=lambda _: (*_FORGERIES, "the cookie twice, once forged"),
     beside=True,
 )
 async def cookie_tampered(trial: Trial, forgery: str) -> None:

@@ -4,11 +4,10 @@ Source: `ServerClient.post` and `raise_for_status` in nemo_gym/server_utils.py (
 from 0.5.0 on a failed judge may be reported as 200 with `_ng_failure_class`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_masked
@@ -26,17 +25,13 @@ from gym_conformance.trials.trial import Trial
 _LONG: Final = response([message("word " * 50_000)])
 
 
-def _sayings(_trial: Trial) -> Iterable[Saying]:
-    return (Saying.YES, Saying.NO, Saying.GARBAGE, Saying.FAILURE, Saying.TOO_LONG)
-
-
 @check(
     "judge-answers",
     Level.SHOULD,
     "verify SHOULD score or say what failed, whatever its judge model answers",
     why="judge models fail for minutes under load; each crash loses a rollout, and nothing points at the judge model.",
     needs=[RESOURCES_SERVER],
-    subjects=_sayings,
+    subjects=lambda _: (Saying.YES, Saying.NO, Saying.GARBAGE, Saying.FAILURE, Saying.TOO_LONG),
 )
 async def judge_answers(trial: Trial, saying: Saying) -> None:
     """Verifies a row while the judge model says yes, no or garbage, or answers 500; a score or a named error must come.
@@ -115,7 +110,7 @@ async def _verified(trial: Trial, saying: Saying) -> Reply:
         NotApplicable: the server asks no model.
     """
     model = judge_models_of(trial).model
-    session = await trial.open(_row(trial.gym))
+    session = await trial.open(next(iter(trial.gym.recorded), None))
     hangs = trial.gym.endpoint.hangs.copy()
     try:
         with answering(model, saying, "verify asks no model to score this row"):
@@ -154,11 +149,6 @@ def judge_models_of(trial: Trial) -> JudgeModels:
     if not models.names:
         raise NotApplicable("its config refers to no model server")
     return models
-
-
-def _row(gym: Gym) -> Row:
-    """A row that was once answered, where there is one."""
-    return next(iter(gym.recorded), gym.row)
 
 
 def _output(gym: Gym) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from math import ceil
@@ -268,17 +268,13 @@ async def load_abandoned(trial: Trial, _: object) -> None:
     trial.note = f"after {begun:,} abandoned sessions, {open_requests:,} requests half sent"
 
 
-def _answers(_trial: Trial) -> Iterable[str]:
-    return tuple(_PATHOLOGICAL)
-
-
 @check(
     "load-pathological",
     Level.SHOULD,
     "An answer that is hard to score SHOULD cost its own episode alone",
     why="one policy output in a batch of hundreds holds up all others, until their clients' time is over.",
     needs=[RESOURCES_SERVER, SCORE],
-    subjects=_answers,
+    subjects=lambda _: _PATHOLOGICAL,
 )
 async def load_pathological(trial: Trial, answer: str) -> None:
     """Verifies an answer that scorers choke on, and runs episodes beside it: they must be answered as fast as alone.

@@ -1,6 +1,6 @@
 """Calls over MCP: they do the same as over HTTP, and tell the policy what is wrong with them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -170,17 +170,13 @@ async def mcp_unknown_tool(trial: Trial, _: object) -> None:
         await connection.tools()
 
 
-def _listed(trial: Trial) -> Iterable[Tool]:
-    return [Tool(one.name, one.schema) for one in trial.learned.offer.definitions][:_TOOLS]
-
-
 @check(
     "mcp-bad-arguments",
     Level.MUST,
     "A call with wrong arguments over MCP MUST be answered",
     why="policies write wrong arguments in every batch; if that breaks the connection, the rollout loses all its tools.",
     needs=MCP_TOOLS,
-    subjects=_listed,
+    subjects=lambda trial: [Tool(one.name, one.schema) for one in trial.learned.offer.definitions[:_TOOLS]],
 )
 async def mcp_bad_arguments(trial: Trial, tool: Tool) -> None:
     """Calls each listed tool with no arguments, with an unknown one, and with null, an object or odd text for its own.

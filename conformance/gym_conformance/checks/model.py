@@ -4,8 +4,6 @@ Source throughout: `BaseEnvironmentServer.run_request` in nemo_gym/base_environm
 nemo_gym/rollout_collection.py (0.7.0).
 """
 
-from collections.abc import Iterable
-
 from gym_conformance.checks.judge_models import answering, judge_models_of
 from gym_conformance.checks.run import EPISODE, episode_of, expect_answer, played
 from gym_conformance.contract.statuses import is_crash
@@ -21,17 +19,13 @@ from gym_conformance.trials.trial import Trial
 _EPISODES = 4
 
 
-def _failing(_trial: Trial) -> Iterable[Saying]:
-    return (Saying.GARBAGE, Saying.BROKEN, Saying.FAILURE, Saying.NOTHING)
-
-
 @check(
     "model-fails",
     Level.MUST,
     "/run MUST give a well-formed answer whatever its model answers",
     why="models fail for minutes under load; a malformed answer ends the whole collection instead of one rollout.",
     needs=[ENVIRONMENT, EPISODE],
-    subjects=_failing,
+    subjects=lambda _: (Saying.GARBAGE, Saying.BROKEN, Saying.FAILURE, Saying.NOTHING),
 )
 async def model_fails(trial: Trial, saying: Saying) -> None:
     """Plays an episode while the model answers garbage, invalid JSON, 500 or nothing, and expects a result or a failure.

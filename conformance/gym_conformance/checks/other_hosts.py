@@ -3,33 +3,26 @@
 While it is judged, a recorder on loopback stands for all other hosts (`--gym-network` leaves them as they are).
 """
 
-from collections.abc import Iterable
-
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.trajectories.before_and_after import writing
-from gym_conformance.trials.check import Level, Need, check
+from gym_conformance.trials.check import Level, check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_named_cause, expect_reported
 from gym_conformance.trials.launched import FakeHosts, OtherHosts
-from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.needs import RESOURCES_SERVER, need
 from gym_conformance.trials.trial import Trial
 
 #: Rows that are played, and requests to other hosts that are told.
 _ROWS, _TOLD = 2, 12
 
 
-async def _outside(trial: Trial) -> None:
-    if trial.launched.outside is None:
-        raise NotApplicable("only of a server that the suite launches, with the network closed, is this known")
-
-
-OUTSIDE = Need("other hosts", _outside)
-
-
-def _each_failure(_trial: Trial) -> Iterable[OtherHosts]:
-    return tuple(OtherHosts)
+OUTSIDE = need(
+    "other hosts",
+    lambda trial: trial.launched.outside,
+    "only of a server that the suite launches, with the network closed, is this known",
+)
 
 
 @check(
@@ -38,7 +31,7 @@ def _each_failure(_trial: Trial) -> Iterable[OtherHosts]:
     "Tools and verify SHOULD answer in form whatever other hosts do",
     why="search engines and APIs fail for minutes under load; each crash loses a rollout, and nothing points at its cause.",
     needs=[RESOURCES_SERVER, OUTSIDE],
-    subjects=_each_failure,
+    subjects=lambda _: OtherHosts,
 )
 async def outside_answers(trial: Trial, hosts: OtherHosts) -> None:
     """Plays two rows while all other hosts are down, slow, or answer 429, 500, garbage or an empty object.

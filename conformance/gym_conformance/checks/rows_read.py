@@ -74,7 +74,7 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
         raise NotApplicable("no read is answered")
     again = [await run(trial.gym, trial.channel, Trajectory(rows[0], reads)) for _ in range(_AGAIN)]
     by_chance = frozenset[Place]().union(*(volatile(outcomes[0], other) for other in again))
-    if any(_differ(outcomes[0], other, by_chance) for other in outcomes[1:]):
+    if any(not each.of_time for other in outcomes[1:] for each in differences(outcomes[0], other, by_chance)):
         return
     earned = await _shared_rewards(trial, rows)
     if earned is None:
@@ -203,10 +203,6 @@ def _reads(gym: Gym, rows: Sequence[Row]) -> tuple[Call, ...]:
     if not known:
         raise NotApplicable("no tool is known that reads")
     return known
-
-
-def _differ(one: Outcome, two: Outcome, by_chance: frozenset[Place]) -> bool:
-    return any(not difference.of_time for difference in differences(one, two, by_chance))
 
 
 async def _rewards(trial: Trial, rows: Sequence[Row]) -> list[list[Any]]:

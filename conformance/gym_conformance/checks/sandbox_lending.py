@@ -7,18 +7,19 @@ from gym_conformance.contract.endpoints import SANDBOX_ACCESS
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.trials.check import Level, Need, check
+from gym_conformance.trials.check import Level, check
 from gym_conformance.trials.ending import NotApplicable, Violation
-from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.needs import RESOURCES_SERVER, need
 from gym_conformance.trials.trial import Trial, describe
 
 #: What says which sandbox it is: `DirectSandboxConnection` in nemo_gym/sandbox/access.py (0.5.1 on).
 _DESCRIPTOR: Final = "descriptor"
 
-
-async def _lends(trial: Trial) -> None:
-    if SANDBOX_ACCESS not in trial.gym.api.posts:
-        raise NotApplicable(f"its OpenAPI document has no {SANDBOX_ACCESS} (NeMo Gym's main)")
+_LENT = need(
+    "lent sandboxes",
+    lambda trial: SANDBOX_ACCESS in trial.gym.api.posts,
+    f"its OpenAPI document has no {SANDBOX_ACCESS} (NeMo Gym's main)",
+)
 
 
 @check(
@@ -26,7 +27,7 @@ async def _lends(trial: Trial) -> None:
     Level.SHOULD,
     "Each session SHOULD be lent a sandbox of its own",
     why="two rollouts in one sandbox overwrite each other's files, and both rewards are noise.",
-    needs=[RESOURCES_SERVER, Need("lent sandboxes", _lends)],
+    needs=[RESOURCES_SERVER, _LENT],
 )
 async def isolation_sandbox(trial: Trial, _: object) -> None:
     """Asks for the sandboxes of two sessions, and without a session, which may be refused.

@@ -4,7 +4,6 @@ Where its config refers to a sandbox and has none, the suite's stand for it; the
 """
 
 import asyncio
-from collections.abc import Iterable
 
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.session.exchange import Reply
@@ -27,17 +26,13 @@ def _sandboxes(trial: Trial) -> FakeSandboxes:
     return found
 
 
-def _each_trouble(_trial: Trial) -> Iterable[SandboxTrouble]:
-    return tuple(each for each in SandboxTrouble if each is not SandboxTrouble.NONE)
-
-
 @check(
     "sandbox-answers",
     Level.SHOULD,
     "verify SHOULD score or say what failed, whatever its sandbox does",
     why="sandboxes fail by the hundred under load; each crash loses a rollout, and nothing points at its cause.",
     needs=[RESOURCES_SERVER, SCORE],
-    subjects=_each_trouble,
+    subjects=lambda _: [each for each in SandboxTrouble if each is not SandboxTrouble.NONE],
 )
 async def sandbox_answers(trial: Trial, trouble: SandboxTrouble) -> None:
     """Verifies a row while creation, commands, files or closing fail, and expects a score or a named error in time.

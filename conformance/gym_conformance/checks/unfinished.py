@@ -10,7 +10,6 @@ from gym_conformance.contract.policy_output import UNFINISHED, message, response
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel, PathHangs
-from gym_conformance.session.exchange import Reply
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.damage import cut_off
 from gym_conformance.trajectories.execute import beside, run
@@ -66,7 +65,7 @@ async def verify_unfinished(trial: Trial, _: object) -> None:
     scored = await beside([partial(is_scored, row, text) for row, text in tried])
     for row, text in (each for each, fine in zip(tried, scored, strict=True) if not fine):
         if await is_scored(row, whole.get(row, PLAIN_ANSWER)):  # see verify-scores-rows
-            reply = await _verified(trial, row, text)
+            reply = await trial.verify(await trial.open(row), response([message(text)]))
             expect_success(reply, _READS_ON)
             expect_number(reply)
     trial.note = f"{len(tried) - patience.left_out} of {len(tried)} answers"
@@ -78,7 +77,3 @@ def _unfinished(knowledge: Knowledge) -> tuple[dict[Row, str], list[tuple[Row, s
     whole = dict(forms.values())
     cuts = zip_longest(*([(row, cut) for cut in cut_off(text)] for row, text in whole.items()))
     return whole, [each for each in chain.from_iterable(cuts) if each]
-
-
-async def _verified(trial: Trial, row: Row, text: str) -> Reply:
-    return await trial.verify(await trial.open(row), response([message(text)]))

@@ -9,9 +9,9 @@ from gym_conformance.contract.endpoints import CLOSE, CLOSE_CAPABILITY, SEED_SES
 from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Exchange, reply_of
-from gym_conformance.trials.check import Level, Need, check
-from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
-from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.ending import Untestable, Violation
+from gym_conformance.trials.needs import RESOURCES_SERVER, need
 from gym_conformance.trials.trial import Trial, describe, expect_status, expect_success, refuse_made_up
 
 #: Seeds of one session at the same time.
@@ -20,12 +20,14 @@ _AT_ONCE: Final = 3
 _BOUND: Final = "Keep a digest of the row and of the capability by the session's id, and compare both."
 
 
-async def _declared(trial: Trial) -> None:
-    if not trial.gym.api.closes_web_sessions:
-        raise NotApplicable(f"its OpenAPI document declares no {CLOSE} with {CLOSE_CAPABILITY} (NeMo Gym's main)")
-
-
-_WEB: Final = [RESOURCES_SERVER, Need("web sessions", _declared)]
+_WEB: Final = [
+    RESOURCES_SERVER,
+    need(
+        "web sessions",
+        lambda trial: trial.gym.api.closes_web_sessions,
+        f"its OpenAPI document declares no {CLOSE} with {CLOSE_CAPABILITY} (NeMo Gym's main)",
+    ),
+]
 
 
 class _WebSession:

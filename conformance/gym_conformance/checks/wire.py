@@ -1,7 +1,7 @@
 """Faults on the wire: what a line that breaks, is slow, or carries a request twice does to an episode."""
 
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -87,10 +87,6 @@ async def wire_hang_up(trial: Trial, _: object) -> None:
     trial.note = f"hung up {tried} times"
 
 
-def _disturbances(_trial: Trial) -> Iterable[str]:
-    return tuple(DISTURBANCES)
-
-
 @check(
     "wire-disturbed",
     Level.SHOULD,
@@ -98,7 +94,7 @@ def _disturbances(_trial: Trial) -> Iterable[str]:
     why="proxies and clients send again what took long, reuse connections, and read slowly under load; what that does to an "
     "episode looks like the policy's doing.",
     needs=[RESOURCES_SERVER, SCORE],
-    subjects=_disturbances,
+    subjects=lambda _: DISTURBANCES,
 )
 async def wire_disturbed(trial: Trial, disturbance: str) -> None:
     """Sends the seed, calls and the verify of two trajectories over a line that is not as it should be.

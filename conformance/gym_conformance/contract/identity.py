@@ -30,20 +30,13 @@ def task_of(row: Row) -> Mapping[str, Any]:
     return {"taskset": _TASKSET, "task_id": str(next(named, max(0, row.source.line - 1)))}
 
 
-def _session_id() -> str:
-    return f"resources-session-{uuid4().hex}"
-
-
-def _rollout_id() -> str:
-    return f"rollout.{uuid4().hex}"  # no hyphen: what follows one may be taken for an attempt's number
-
-
 @dataclass(frozen=True)
 class Identity:
     """Whose a typed session is: the id that the caller gave it, the episode, and the task."""
 
-    session_id: str = field(default_factory=_session_id)
-    rollout_id: str = field(default_factory=_rollout_id)
+    session_id: str = field(default_factory=lambda: f"resources-session-{uuid4().hex}")
+    # no hyphen: what follows one may be taken for an attempt's number
+    rollout_id: str = field(default_factory=lambda: f"rollout.{uuid4().hex}")
     attempt: int = 0
     task_id: str = "1"
 

@@ -40,7 +40,7 @@ def not_strict(schema: Mapping[str, Any]) -> Iterator[Problem]:
     ways, names = _found(objects, _optional)
     listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
     yield from _rule(ways, f"an object does not require {listed}: make an optional argument nullable instead")
-    ways, keywords = _found(parts, _unsupported)
+    ways, keywords = _found(parts, lambda node: [key for key in UNSUPPORTED if key in node])
     yield from _rule(ways, f"it uses {', '.join(keywords)}")
 
 
@@ -59,10 +59,6 @@ def _rule(ways: list[Way], what: str) -> Iterator[Problem]:
 def _optional(node: Mapping[str, Any]) -> list[str]:
     required = node.get("required") or ()
     return [name for name in node.get("properties", {}) if name not in required]
-
-
-def _unsupported(node: Mapping[str, Any]) -> list[str]:
-    return [key for key in UNSUPPORTED if key in node]
 
 
 def _is_object(node: Mapping[str, Any]) -> bool:

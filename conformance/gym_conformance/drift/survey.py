@@ -38,10 +38,18 @@ def survey(
     by_name: dict[str, list[Definition]] = {}
     for one in definitions:
         by_name.setdefault(one.name, []).append(one)
-    found = [*_rows(by_name)]
+    found: list[Drift] = []
+    for several in by_name.values():
+        found += (drift for one in several for drift in unsound(one, names=False))
+        found += filter(None, [disagreement(several)])
     if served is not None:
         found += _server(by_name, served, executed, go_on)
-    return tuple(sorted(_merged(found), key=_rank))
+    return tuple(
+        sorted(
+            _merged(found),
+            key=lambda one: (_ORDER.index(one.weight), one.certainty is Certainty.UNKNOWN, one.tool, one.path),
+        )
+    )
 
 
 def undeclared_result(served: ServedTool, reply: Any, call: Witness | None = None) -> Drift | None:
@@ -78,14 +86,6 @@ def _merged(found: Iterable[Drift]) -> Iterable[Drift]:
     return merged.values()
 
 
-def _rows(by_name: Mapping[str, list[Definition]]) -> Iterator[Drift]:
-    for several in by_name.values():
-        for one in several:
-            yield from unsound(one, names=False)
-        if (differing := disagreement(several)) is not None:
-            yield differing
-
-
 def _server(
     by_name: Mapping[str, list[Definition]], served: Mapping[str, ServedTool], executed: bool, go_on: GoOn
 ) -> Iterator[Drift]:
@@ -114,7 +114,3 @@ def _server(
             weight=DriftKind.ROUTE_UNUSED.weight,
             served=served[name].request,
         )
-
-
-def _rank(drift: Drift) -> tuple[int, bool, str, str]:
-    return _ORDER.index(drift.weight), drift.certainty is Certainty.UNKNOWN, drift.tool, drift.path

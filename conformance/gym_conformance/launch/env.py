@@ -280,7 +280,8 @@ def find_server(folder: Path, config: Path | None = None) -> ConfiguredServer:
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
     declared = [instance for file in files for instance in _configured_servers(file, root)]
     if not declared:
-        raise BadConfig(f"a YAML in configs/ that declares {group}.{folder.name}; {_count(files)}")
+        none = f"none of {len(files)} files does" if files else "there is no file"
+        raise BadConfig(f"a YAML in configs/ that declares {group}.{folder.name}; {none}")
     return min(declared, key=lambda instance: (instance.inner != folder.name, instance.group != group))
 
 
@@ -288,10 +289,6 @@ def _yaml_files(folder: Path) -> list[Path]:
     """An env's own YAML files, that of its name first."""
     own = [*folder.glob("configs/*.yaml")] or [*folder.glob("*.yaml")]
     return sorted(own, key=lambda file: (file.stem != folder.name, file.name))
-
-
-def _count(files: list[Path]) -> str:
-    return f"none of {len(files)} files does" if files else "there is no file"
 
 
 def chained(file: Path, root: Path) -> dict[str, Any]:
@@ -343,14 +340,10 @@ def _configured_servers(file: Path, root: Path | None = None) -> list[Configured
             for inner, entry in servers.items() if isinstance(servers, dict) else ():
                 if isinstance(entry, dict):
                     entrypoint = str(entry.get("entrypoint") or "app.py")
-                    models = tuple(_models(entry, group))
+                    played = None if group == ENVIRONMENT else "responses_api_models"  # by a mock of ours
+                    models = tuple(name for kind, name in references(entry) if played in (None, kind))
                     found.append(ConfiguredServer(str(name), str(inner), file, entrypoint, models, group))
     return found
-
-
-def _models(entry: Mapping[str, Any], group: str) -> Iterable[str]:
-    """Names of the servers that an entry refers to and that a mock of ours stands for."""
-    return (name for kind, name in references(entry) if kind == "responses_api_models" or group == ENVIRONMENT)
 
 
 def references(node: object) -> Iterator[tuple[str, str]]:

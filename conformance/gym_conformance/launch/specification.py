@@ -148,7 +148,10 @@ def _overrides(launch: Launch, instance: ConfiguredServer, port: int) -> dict[st
         **dict.fromkeys(("policy_api_key", "policy_model_name"), _NOTHING),
         instance.name: {instance.group: {instance.inner: server}},
         **{name: {kind: _peer(kind, _dict(_dict(declared.get(name)).get(kind)), policy)} for _, kind, name in peers},
-        **{name: {_MODELS: _filled(each, policy) or _model(policy)} for name, each in models.items()},
+        **{
+            name: {_MODELS: _filled(each, policy) or {"vllm_model": {"entrypoint": "app.py", **policy}}}
+            for name, each in models.items()
+        },
     }
 
 
@@ -156,11 +159,6 @@ def _served(launch: Launch, port: int) -> dict[str, Any]:
     """Where it is to listen, and with how many workers: the child forks its own."""
     workers = {"num_workers": launch.workers} if launch.workers > 1 else {}
     return {**_address(("127.0.0.1", port)), **(workers if launch.real else {"num_workers": 1})}
-
-
-def _model(address: Mapping[str, Any]) -> dict[str, Any]:
-    """A model server where none is declared."""
-    return {"vllm_model": {"entrypoint": "app.py", **address}}
 
 
 def _address(peer: tuple[str, int]) -> dict[str, Any]:

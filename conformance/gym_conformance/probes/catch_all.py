@@ -78,7 +78,7 @@ async def unknown_argument(gym: Gym, channel: Channel, definition: Definition) -
         return reply_of(await session.call(Call(definition.name, arguments)))
 
     calls = list(_calls(gym, definition))
-    offered_names = _arguments(definition)
+    offered_names = list(properties_of(Document(definition.schema).root))
     values = {name: each[name] for each in reversed(calls) for name in offered_names if name in each}
     for base in ({}, *calls[:1]) if values else ():
         stranger = await call({**base, UNNAMED: "a"})
@@ -93,17 +93,11 @@ async def unknown_argument(gym: Gym, channel: Channel, definition: Definition) -
 
 def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
     """Recorded calls of the tool, then calls that its definition offers, the smallest first."""
-    yield from (dict(call.arguments) for _, calls in gym.recorded_calls for call in calls if _is_of(call, definition))
+    yield from (
+        dict(call.arguments) for _, calls in gym.recorded_calls for call in calls if call.name == definition.name
+    )
     if not not_json_schema(definition):
         yield from (value for value in boundary_values(offered(definition)) if isinstance(value, dict))
-
-
-def _is_of(call: Call, definition: Definition) -> bool:
-    return call.name == definition.name
-
-
-def _arguments(definition: Definition) -> list[str]:
-    return list(properties_of(Document(definition.schema).root))
 
 
 def _refuses(stranger: Reply, strange: str) -> bool:

@@ -106,7 +106,8 @@ async def _told_apart(gym: Gym, channel: Channel, row: Row, tool: str, pair: tup
             LiveAnswer.NOT_CONFIRMED,
             f"it makes a difference: {difference.step} answers {difference.expected!r} or {difference.actual!r}",
         )
-    if not compared(_call_alone(first), _shifted(mask)):
+    of_call = frozenset((0, *place[1:]) for place in mask if place[0] == _CALL)
+    if not compared(Outcome(first.steps[_CALL : _CALL + 1]), of_call):
         return Live(LiveAnswer.NOT_CONFIRMED, "its replies cannot be compared: they differ entirely from run to run")
     return None
 
@@ -127,12 +128,3 @@ async def _reads_body(gym: Gym, channel: Channel, row: Row, drift: Drift) -> Liv
     if is_success(broken.status):
         return None
     return Live(LiveAnswer.NOT_CONFIRMED, f"the handler reads the body: status {broken.status} to one that is not JSON")
-
-
-def _call_alone(outcome: Outcome) -> Outcome:
-    return Outcome(outcome.steps[_CALL : _CALL + 1])
-
-
-def _shifted(mask: frozenset[tuple[str | int, ...]]) -> frozenset[tuple[str | int, ...]]:
-    """The mask for the call alone, which is step 0 there."""
-    return frozenset((0, *place[1:]) for place in mask if place[0] == _CALL)

@@ -64,13 +64,13 @@ def _file(file: str, root: Path) -> str:
 
 def _command(command: str, title: str, message: str, file: str, line: int) -> str:
     given = {"title": title, "file": file, "line": str(line) if line and file else ""}
-    properties = ",".join(f"{name}={_property(value)}" for name, value in given.items() if value)
+    properties = ",".join(
+        f"{name}={_data(shown(value)).replace(':', '%3A').replace(',', '%2C')}"
+        for name, value in given.items()
+        if value
+    )
     return f"::{command} {properties}::{_data(message)}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(shown(text)).replace(":", "%3A").replace(",", "%2C")

@@ -94,14 +94,14 @@ def _row(row: DriftRow) -> str:
         "live": ": ".join(filter(None, [prose(row.live), code(row.detail)])),
     }
     where = code(row.tool) + (f" {code(row.argument)}" if row.argument else "")
-    lines = [f"### {row.weight}: {prose(row.kind)}, {where}", "", *_listed(facts)]
+    lines = [
+        f"### {row.weight}: {prose(row.kind)}, {where}",
+        "",
+        *(f"- {name}: {value}" for name, value in facts.items() if value),
+    ]
     if row.declared is not None and row.served is not None:
         lines += ["", fenced("\n".join(_difference(row)), "diff")]
     return "\n".join(lines)
-
-
-def _listed(facts: dict[str, str]) -> list[str]:
-    return [f"- {name}: {value}" for name, value in facts.items() if value]
 
 
 def _difference(row: DriftRow) -> list[str]:

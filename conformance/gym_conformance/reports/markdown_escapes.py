@@ -24,7 +24,7 @@ def code(text: object) -> str:
         return ""
     if line.strip(" ") == line and not set("`|\\") & set(line):
         return f"`{line}`"
-    return f"<code>{_PUNCTUATION.sub(_entity, line)}</code>"
+    return f"<code>{_PUNCTUATION.sub(lambda mark: f'&#{ord(mark[0])};', line)}</code>"
 
 
 def fenced(text: str, language: str) -> str:
@@ -32,7 +32,3 @@ def fenced(text: str, language: str) -> str:
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
-
-
-def _entity(mark: re.Match[str]) -> str:
-    return f"&#{ord(mark[0])};"

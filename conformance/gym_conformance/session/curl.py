@@ -82,7 +82,11 @@ def curl_script(
         commands += [*file, _curl(exchange, base_url, shared, timeout, body, dump=dump) + tee]
     names = [f'{name}="resources-session-$(date +%s%N)-{name}"' for name in fresh.values()]
     files = any(command.startswith(_MAKES_FILE) for command in commands)
-    return [*([_PREAMBLE] if wanted or lent or files else []), *names, *map(_tamed, commands)]
+    return [
+        *([_PREAMBLE] if wanted or lent or files else []),
+        *names,
+        *(_RUNNERS.sub("##''", command) for command in commands),
+    ]
 
 
 def bodies_of(commands: Iterable[str]) -> dict[str, bytes]:
@@ -125,11 +129,6 @@ def _body_without(body: bytes, secrets: Secrets) -> bytes:
         text = body.decode("latin-1")
         return secrets.redact(text).encode("latin-1")
     return body if told == parsed else json.dumps(told, separators=(",", ":")).encode()
-
-
-def _tamed(command: str) -> str:
-    """The command without what a CI runner obeys in a log; it only stands in single quotes, which end and begin anew."""
-    return _RUNNERS.sub("##''", command)
 
 
 def _fresh(exchanges: Iterable[Exchange]) -> dict[str, str]:

@@ -59,11 +59,7 @@ def alike(one: Answer, other: Answer, *more: Answer) -> bool:
 def _same_words(one: Answer, other: Answer, more: Iterable[Answer]) -> bool:
     words = other.words
     loose: set[Way] = {change.way for each in more for change in differences(words, each.words)}
-    return all(_within(change.way, loose) for change in differences(words, one.words))
-
-
-def _within(way: Way, loose: Iterable[Way]) -> bool:
-    return any(way[: len(place)] == place for place in loose)
+    return all(any(change.way[: len(place)] == place for place in loose) for change in differences(words, one.words))
 
 
 def _hide(text: str, hidden: re.Pattern[str] | None) -> str:

@@ -40,7 +40,7 @@ def followed(row: Row, rollout: Rollout) -> Trajectory:
                 origin[str, value, ""] = found
         calls.append(Call(call.name, _linked(call.arguments, origin)))
         said |= {(type(value), value) for value, _ in scalars(call.arguments)}
-        for value, path in scalars(_parsed(output)):
+        for value, path in scalars(parsed(output)):
             if (type(value), value) in said:
                 continue
             if isinstance(value, str):
@@ -83,7 +83,8 @@ def _as_word(value: str, texts: Sequence[tuple[int, Way, str]]) -> Reference | N
     return None
 
 
-def _parsed(output: Any) -> Any:
+def parsed(output: Any) -> Any:
+    """A recorded output, parsed where it is JSON."""
     try:
         return json.loads(output)
     except (TypeError, ValueError):

@@ -83,7 +83,8 @@ async def learn(gym: Gym) -> Knowledge:
         paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
         first = {row: (paid[row], *said) for row, said in knowledge.answers.items() if row in paid}
         knowledge = replace(knowledge, answers={**knowledge.answers, **first})
-    played = await _played(gym, (*runs, *(made_up(knowledge, row) for row in played_rows)))
+    outcomes = await run_each(gym, (*runs, *(made_up(knowledge, row) for row in played_rows)))
+    played = [step for outcome in outcomes for step in outcome.calls]
     values = (*(call.arguments for call in calls), *(step.body for step in played))
     return replace(knowledge, returned=_places_by_tool(played), mined=_by_name(values))
 
@@ -102,11 +103,6 @@ async def _at_once(gym: Gym, seconds: float) -> int:
     started = time.monotonic()
     await beside([partial(run, gym, Channel(gym.endpoint), Trajectory(gym.row))] * _MANY, _MANY)
     return _MANY if time.monotonic() - started <= _AS_ONE * seconds else 1
-
-
-async def _played(gym: Gym, trajectories: Iterable[Trajectory]) -> list[StepOutcome]:
-    """What the tools answered."""
-    return [step for outcome in await run_each(gym, trajectories) for step in outcome.calls]
 
 
 async def quiet_tools(gym: Gym, found: Sequence[Trajectory]) -> frozenset[str]:

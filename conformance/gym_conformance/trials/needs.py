@@ -1,7 +1,7 @@
 """What checks cannot do without, and subjects that several of them share."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Final
 
@@ -50,14 +50,25 @@ async def _first_look(trial: Trial) -> None:
             trial.channel.adopt(failure)
 
 
-async def _gymnasium(trial: Trial) -> None:
-    if trial.gym.kind is not ServerKind.GYMNASIUM:
-        raise NotApplicable(f"{phrase(trial.gym.kind)}, not a gymnasium-style one")
+def need(
+    name: str,
+    holds: Callable[[Trial], object],
+    reason: str | Callable[[Trial], str],
+    ending: type[NotApplicable] = NotApplicable,
+) -> Need:
+    """What is known of a gym without asking it; where it does not hold, the check ends so, for that reason."""
+
+    async def ask(trial: Trial) -> None:
+        if not holds(trial):
+            raise ending(reason if isinstance(reason, str) else reason(trial))
+
+    return Need(name, ask)
 
 
-async def _environment(trial: Trial) -> None:
-    if trial.gym.kind is not ServerKind.ENVIRONMENT:
-        raise NotApplicable(f"{phrase(trial.gym.kind)}, not an environment server")
+def _graded(trial: Trial) -> str:
+    return (
+        f"a single-turn server ({trial.gym.evidence}): calls are graded, or made over MCP, but no route executes them"
+    )
 
 
 async def _resets(trial: Trial) -> None:
@@ -90,40 +101,6 @@ async def _tools(trial: Trial) -> None:
         raise NotApplicable("no row declares a tool")
 
 
-async def _served_tools(trial: Trial) -> None:
-    if trial.gym.kind is ServerKind.SINGLE_TURN:
-        raise NotApplicable(
-            f"a single-turn server ({trial.gym.evidence}): calls are graded, or made over MCP, but no route executes them"
-        )
-
-
-async def _executed_tools(trial: Trial) -> None:
-    if trial.gym.kind is ServerKind.SINGLE_TURN and not trial.gym.agents:
-        raise NotApplicable(
-            f"a single-turn server ({trial.gym.evidence}): calls are graded, or made over MCP, but no route executes them"
-        )
-
-
-async def _rollouts(trial: Trial) -> None:
-    if not trial.gym.recorded:
-        raise NotExamined("no recorded rollout belongs to a row (example_rollouts.jsonl beside the data)")
-
-
-async def _recorded_calls(trial: Trial) -> None:
-    if not trial.gym.recorded_calls:
-        raise NotExamined("no recorded rollout calls a tool (example_rollouts.jsonl beside the data)")
-
-
-async def _cookie_contract(trial: Trial) -> None:
-    if trial.gym.contract.name != "cookie":
-        raise NotApplicable(f"sessions follow the {trial.gym.contract.name} contract")
-
-
-async def _typed(trial: Trial) -> None:
-    if trial.gym.typed is None:
-        raise NotApplicable("its OpenAPI document declares no typed sessions (nemo-gym 0.7.0 on)")
-
-
 async def reverify_mode(trial: Trial) -> Any:
     """What the server says of its verify; None where it does not say (nemo-gym before 0.5.0)."""
     reply = await trial.send(Request("GET", REVERIFY_MODE))
@@ -140,18 +117,46 @@ async def _stateless(trial: Trial) -> None:
 
 RESOURCES_SERVER: Final = Need("resources server", _resources_server)
 FIRST_LOOK: Final = Need("first look", _first_look)
-GYMNASIUM: Final = Need("gymnasium-style server", _gymnasium)
-ENVIRONMENT: Final = Need("environment server", _environment)
+GYMNASIUM: Final = need(
+    "gymnasium-style server",
+    lambda trial: trial.gym.kind is ServerKind.GYMNASIUM,
+    lambda trial: f"{phrase(trial.gym.kind)}, not a gymnasium-style one",
+)
+ENVIRONMENT: Final = need(
+    "environment server",
+    lambda trial: trial.gym.kind is ServerKind.ENVIRONMENT,
+    lambda trial: f"{phrase(trial.gym.kind)}, not an environment server",
+)
 RESETS: Final = Need("an episode", _resets)
 SCORE: Final = Need("score", _score)
 TOOLS: Final = Need("tools", _tools)
-SERVED_TOOLS: Final = Need("served tools", _served_tools)
-EXECUTED_TOOLS: Final = Need("executed tools", _executed_tools)
-ROLLOUTS: Final = Need("recorded rollouts", _rollouts)
-RECORDED_CALLS: Final = Need("recorded calls", _recorded_calls)
+SERVED_TOOLS: Final = need("served tools", lambda trial: trial.gym.kind is not ServerKind.SINGLE_TURN, _graded)
+EXECUTED_TOOLS: Final = need(
+    "executed tools", lambda trial: trial.gym.kind is not ServerKind.SINGLE_TURN or trial.gym.agents, _graded
+)
+ROLLOUTS: Final = need(
+    "recorded rollouts",
+    lambda trial: trial.gym.recorded,
+    "no recorded rollout belongs to a row (example_rollouts.jsonl beside the data)",
+    NotExamined,
+)
+RECORDED_CALLS: Final = need(
+    "recorded calls",
+    lambda trial: trial.gym.recorded_calls,
+    "no recorded rollout calls a tool (example_rollouts.jsonl beside the data)",
+    NotExamined,
+)
 STATELESS: Final = Need("stateless verify", _stateless)
-TYPED: Final = Need("typed sessions", _typed)
-COOKIES: Final = Need("cookie contract", _cookie_contract)
+TYPED: Final = need(
+    "typed sessions",
+    lambda trial: trial.gym.typed,
+    "its OpenAPI document declares no typed sessions (nemo-gym 0.7.0 on)",
+)
+COOKIES: Final = need(
+    "cookie contract",
+    lambda trial: trial.gym.contract.name == "cookie",
+    lambda trial: f"sessions follow the {trial.gym.contract.name} contract",
+)
 
 
 def each_row(trial: Trial) -> tuple[Row, ...]:

@@ -1,7 +1,6 @@
 """A recorded rollout against the server as it is now."""
 
 import asyncio
-import json
 import re
 from collections.abc import Sequence
 from functools import cache, partial
@@ -18,7 +17,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.clock import both_tell_the_time, days_later, same_but_for_dates
 from gym_conformance.trajectories.drawn import told_alike
-from gym_conformance.trajectories.followed import followed
+from gym_conformance.trajectories.followed import followed, parsed
 from gym_conformance.trajectories.outcome import (
     Difference,
     Outcome,
@@ -190,7 +189,7 @@ async def _told_by_a_fresh_process(
 
 def _recorded(rollout: Rollout) -> Outcome:
     steps = [
-        StepOutcome(tool_path(call.name), HTTPStatus.OK.value, _parsed(output)) for call, output in rollout.answered
+        StepOutcome(tool_path(call.name), HTTPStatus.OK.value, parsed(output)) for call, output in rollout.answered
     ]
     return Outcome((*steps, StepOutcome(VERIFY, HTTPStatus.OK.value, rollout.reward)))
 
@@ -214,10 +213,3 @@ async def _run(
         await asyncio.sleep(wait[1])
     verified = await session.verify(response(rollout.output))
     return Outcome((*steps, StepOutcome.of_verify(reply_of(verified))))
-
-
-def _parsed(text: Any) -> Any:
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError):
-        return text

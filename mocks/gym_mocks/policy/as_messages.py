@@ -27,7 +27,11 @@ def events(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
         key, kind, text = _piece(item, block)
         empty: dict[str, Any] = {"input": {}} if isinstance(item, ToolCall) else {key: ""}
         yield {"type": "content_block_start", "index": index, "content_block": block | empty}
-        yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, _delta(key): text}}
+        yield {
+            "type": "content_block_delta",
+            "index": index,
+            "delta": {"type": kind, "partial_json" if key == "input" else key: text},
+        }
         yield {"type": "content_block_stop", "index": index}
     delta = {"stop_reason": _reason(answer), "stop_sequence": None}
     yield {"type": "message_delta", "delta": delta, "usage": {"output_tokens": usage["output_tokens"]}}
@@ -48,10 +52,6 @@ def _piece(item: TurnItem, block: dict[str, Any]) -> tuple[str, str, str]:
         return "input", "input_json_delta", json.dumps(block["input"])
     thinks = isinstance(item, Think)
     return ("thinking", "thinking_delta", item.text) if thinks else ("text", "text_delta", item.text)
-
-
-def _delta(key: str) -> str:
-    return "partial_json" if key == "input" else key
 
 
 def _reason(answer: PolicyAnswer) -> str:

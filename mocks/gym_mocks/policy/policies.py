@@ -59,7 +59,7 @@ def replayed(rollouts: Iterable[Mapping[str, Any]]) -> Policy:
     """
     recorded: defaultdict[tuple[Prompt, ...], list[list[Turn]]] = defaultdict(list)
     for rollout in rollouts:
-        asked, played = _recording(rollout)
+        asked, played = _prompt(_asked(rollout)), list(recorded_turns(rollout["response"]["output"]))
         recorded[asked].append(played)
 
     def policy(request: PolicyRequest) -> Said:
@@ -94,11 +94,6 @@ def generated(*, calls: int = 3, arguments: ArgumentMaker = sample, hostile: boo
         return ToolCall(name, broken(schema, made, random) if hostile else json.dumps(made))
 
     return policy
-
-
-def _recording(rollout: Mapping[str, Any]) -> tuple[tuple[Prompt, ...], list[Turn]]:
-    """A rollout's prompt and its policy's turns."""
-    return _prompt(_asked(rollout)), list(recorded_turns(rollout["response"]["output"]))
 
 
 def _asked(row: Mapping[str, Any]) -> PolicyRequest:
