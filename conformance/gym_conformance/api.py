@@ -15,7 +15,7 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import Reply, Request
-from gym_conformance.trials.check import Check, Level, Need, check
+from gym_conformance.trials.check import Check, Need, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, TOOLS, each_row, each_tool
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_status
@@ -30,7 +30,6 @@ __all__ = [
     "Check",
     "Finding",
     "Gym",
-    "Level",
     "Need",
     "NotApplicable",
     "Reply",

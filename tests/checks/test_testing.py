@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.api import Level, NotApplicable, Trial, Untestable, Verdict, check
+from gym_conformance.api import NotApplicable, Trial, Untestable, Verdict, check
 from gym_conformance.dataset import BadData
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.testing import Twin, assert_twins, judge
@@ -13,7 +13,7 @@ from gym_mocks.serving import serve
 from tests.example_plugin.house_rules import house_reward_steps, server
 
 
-@check("house-odd", Level.SHOULD, "A fact", why="it is a fact", url="https://example.com/odd")
+@check("house-odd", "It SHOULD be so", why="it is a fact", url="https://example.com/odd")
 async def odd(trial: Trial, _: object) -> None:
     """Looks at nothing but whether there are rows."""
     if not trial.gym.rows:
@@ -36,10 +36,11 @@ def test_so_is_a_server_by_its_url_with_rows_and_any_check_by_its_id(rows: Path 
 
 
 @pytest.mark.parametrize(
-    ("level", "verdict"), [("MUST", Verdict.FAIL), ("SHOULD", Verdict.FAIL), ("NOTE", Verdict.UNTESTABLE)]
+    ("title", "verdict"),
+    [("It MUST be", Verdict.FAIL), ("It SHOULD be", Verdict.FAIL), ("A fact", Verdict.UNTESTABLE)],
 )
-def test_a_fact_that_no_answer_tells_is_untestable_and_no_note(level: str, verdict: Verdict) -> None:
-    @check("house-hangs", Level(level), "A fact", why="it is a fact", framework=True)
+def test_a_fact_that_no_answer_tells_is_untestable_and_no_note(title: str, verdict: Verdict) -> None:
+    @check("house-hangs", title, why="it is a fact", framework=True)
     async def hangs(trial: Trial, _: object) -> None:
         await trial.open()
         raise ServerFault(Fault.HANG, "nothing in 1 s")

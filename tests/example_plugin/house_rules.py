@@ -2,13 +2,12 @@
 
 from fastapi import FastAPI
 
-from gym_conformance.api import SCORE, Level, Row, Trial, Violation, check, each_row, message, response
+from gym_conformance.api import SCORE, Row, Trial, Violation, check, each_row, message, response
 from gym_conformance.testing import Twin, assert_twins
 
 
 @check(
     "house-reward-steps",
-    Level.MUST,
     "A reward MUST be a multiple of 0.25",
     why="our curriculum sorts tasks by quarters, and drops every other reward.",
     url="https://example.com/house-rules#house-reward-steps",

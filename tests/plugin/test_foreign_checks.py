@@ -112,10 +112,6 @@ _BAD = {
         _EXAMPLE.read_text().replace('"house-reward-steps"', '"verify-scores-rows"'),
         "*'verify-scores-rows' has the id of a check of gym-conformance; choose another*",
     ),
-    "a wrong level": (
-        _EXAMPLE.read_text().replace("Level.MUST", '"ALWAYS"'),
-        "*'house-reward-steps' has the level 'ALWAYS'; give one of Level: MUST, SHOULD, *",
-    ),
     "an odd id": (_EXAMPLE.read_text().replace('"house-reward-steps"', '"house"'), "*'house' has no usable id*"),
     "no docstring": (
         _EXAMPLE.read_text().replace('    """Verifies', '    f"""Verifies'),

@@ -19,7 +19,7 @@ from gym_conformance.calibration.row_scores import (
     probe_tallies,
 )
 from gym_conformance.trials.calibrating import calibration_of, probes_of
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.trial import Trial
@@ -91,7 +91,6 @@ def reproduce(trial: Trial, hit: Hit) -> None:
 
 @check(
     "calibration-gold",
-    Level.SHOULD,
     "A row's own answer SHOULD earn the top reward",
     why="a right answer that is not paid teaches the policy to give another one; a low pass rate may be the verifier's.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -113,7 +112,6 @@ async def calibration_gold(trial: Trial, _: object) -> None:
 
 @check(
     "calibration-floor",
-    Level.SHOULD,
     "Nothing, a refusal and the echoed prompt SHOULD NOT earn the top reward",
     why="the policy learns the shortest way to a reward, which is to say nothing, to refuse, or to repeat the question.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -131,7 +129,6 @@ async def calibration_floor(trial: Trial, _: object) -> None:
 
 @check(
     "calibration-swap",
-    Level.SHOULD,
     "Another row's answer SHOULD NOT earn the top reward",
     why="a wrong answer that is paid like the right one cannot be unlearned: the policy gets the same for both.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -151,7 +148,6 @@ async def calibration_swap(trial: Trial, _: object) -> None:
 
 @check(
     "calibration-pressed",
-    Level.SHOULD,
     "What no reader takes for the right answer SHOULD NOT earn the top reward",
     why="a policy under pressure finds such outputs: all candidates at once, an answer taken back, one in its reasoning.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -180,7 +176,6 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
 
 @check(
     "calibration-strict",
-    Level.NOTE,
     "Right answers in another fair form are refused",
     why="the policy is trained on the form; tell it in the prompt, or let the verifier read both.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -205,7 +200,6 @@ async def calibration_strict(trial: Trial, _: object) -> None:
 
 @check(
     "calibration-deeds",
-    Level.NOTE,
     "Words without the right calls, or more or other calls than these, earn the top reward",
     why="saying is easier than doing, and doing everything easier than choosing, so the policy learns that.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -262,7 +256,6 @@ def _note(trial: Trial, tallies: Sequence[ProbeTally], found: Calibration, probe
 
 @check(
     "calibration-odd",
-    Level.NOTE,
     "A few rows are scored unlike the others",
     why="each may be a wrong answer in the dataset, or a case that the verifier does not know.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -284,7 +277,6 @@ async def calibration_odd(trial: Trial, _: object) -> None:
 
 @check(
     "calibration-separates",
-    Level.NOTE,
     "All rewards are equal",
     why="group-relative training learns nothing from equal rewards, and nobody can see whether the verifier works.",
     needs=[RESOURCES_SERVER, SCORE],

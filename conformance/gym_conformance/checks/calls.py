@@ -26,7 +26,6 @@ from gym_conformance.trajectories.first import known, known_disturbed, with_boun
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, masked, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, resolve, without_surrogates
-from gym_conformance.trials.check import Level
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_summed
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
@@ -59,7 +58,6 @@ def _never_taken(trial: Trial) -> str:
 
 @property_check(
     "calls-valid",
-    Level.MUST,
     "A call that its tool's definition allows MUST NOT crash the server or be refused as malformed",
     why="the policy does what the definition says and is punished for it; a 5xx also costs it the session.",
     needs=_NEEDS,
@@ -164,7 +162,6 @@ async def _is_taken_later(trial: Trial, row: Row, call: Call) -> bool:
 
 @property_check(
     "calls-invalid",
-    Level.MUST,
     "A call that its tool's definition forbids MUST be refused without a 5xx",
     why="policies write such calls in every batch; a 5xx costs the agent its cookie, and with it the session.",
     needs=_NEEDS,
@@ -207,7 +204,6 @@ async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
 
 @property_check(
     "calls-refused-harmless",
-    Level.MUST,
     "A refused call MUST NOT affect the rest of its session",
     why="the policy fixes its call and goes on; if the refused call left traces, the rollout is scored on the wrong state.",
     needs=[*_NEEDS, SCORE],

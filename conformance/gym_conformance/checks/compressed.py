@@ -10,7 +10,7 @@ from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import known, known_disturbed
 from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import knowledge_of
@@ -51,7 +51,6 @@ class _TakesCompressed(Channel):
 
 @check(
     "repeat-compressed",
-    Level.MUST,
     "Compressed replies MUST say the same",
     why="clients ask for compressed replies, and fail on one that is not what it says; the rollout is lost.",
     needs=[RESOURCES_SERVER, SCORE],

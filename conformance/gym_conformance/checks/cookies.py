@@ -29,7 +29,7 @@ from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import COOKIES, RECORDED_CALLS, RESOURCES_SERVER, SERVED_TOOLS
 from gym_conformance.trials.replay import replayed
@@ -57,7 +57,6 @@ def _good_call(gym: Gym) -> Call | None:
 
 @check(
     "cookie-sent-again",
-    Level.MUST,
     "The session cookie MUST be set again by every reply below 500",
     why="the default agent replaces its cookies with those of each reply; without one it loses the session, and verify scores an untouched one.",
     needs=[RESOURCES_SERVER, COOKIES],
@@ -86,7 +85,6 @@ async def cookie_sent_again(trial: Trial, _: object) -> None:
 
 @check(
     "cookie-replacing-client",
-    Level.MUST,
     "A session MUST survive a client that replaces its cookies with those of each reply",
     why="simple_agent, the default agent, does this: its rollouts would be scored on the wrong state.",
     needs=[RESOURCES_SERVER, COOKIES],
@@ -108,7 +106,6 @@ async def cookie_replacing_client(trial: Trial, _: object) -> None:
 
 @check(
     "cookie-keeping-client",
-    Level.MUST,
     "A session MUST survive a client that keeps the cookie of the seed",
     why="Verifiers' NeMo Gym taskset does this: its rollouts would be scored on the wrong state.",
     needs=[RESOURCES_SERVER, COOKIES],
@@ -190,7 +187,6 @@ _FORGERIES: dict[str, Callable[[str], str]] = {
 
 @check(
     "cookie-tampered",
-    Level.MUST,
     "A tampered cookie MUST NOT crash the server or open another session",
     why="one corrupted cookie ends a rollout, or lets it overwrite another's state.",
     needs=[RESOURCES_SERVER, COOKIES],
@@ -234,7 +230,6 @@ def _refuse_crash(reply: Reply) -> None:
 
 @check(
     "cookie-unsigned-id",
-    Level.SHOULD,
     "An id that the server did not sign SHOULD NOT be adopted as a session",
     why="any client could name any session, and two that pick the same name would share one.",
     needs=[RESOURCES_SERVER, COOKIES, SERVED_TOOLS],
@@ -262,7 +257,6 @@ async def cookie_unsigned_id(trial: Trial, _: object) -> None:
 
 @check(
     "cookie-signing-key",
-    Level.NOTE,
     "Session cookies are signed with a key that clients know",
     why="anyone who can reach the server can forge a cookie for any session; harmless on a private network.",
     needs=[RESOURCES_SERVER, COOKIES],
@@ -289,7 +283,6 @@ async def cookie_signing_key(trial: Trial, _: object) -> None:
 
 @check(
     "cookie-foreign",
-    Level.MUST,
     "Cookies of other servers MUST NOT disturb a session",
     why="httpx and requests send one server's cookies to every port of the same host.",
     needs=[RESOURCES_SERVER, COOKIES],
@@ -331,7 +324,6 @@ class _Beside(Channel):
 
 @check(
     "cookie-unknown-session",
-    Level.MUST,
     "A tool call without a session MUST NOT crash the server",
     why="after a lost cookie or a restart, every call arrives like this; a 5xx tells the policy nothing.",
     needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],

@@ -15,7 +15,7 @@ from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, said_at
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
@@ -96,7 +96,6 @@ def _is_large(value: Any) -> bool:
 
 @check(
     "drift-default",
-    Level.SHOULD,
     "A default SHOULD be what the definition names, and stand for what is left out alone",
     why="the policy counts on the default, or says zero and means it; the tool does something else, in every rollout.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],

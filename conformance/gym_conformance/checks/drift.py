@@ -23,7 +23,7 @@ from gym_conformance.probes.ignored import is_ignored
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused import is_refused
 from gym_conformance.probes.refused_values import refused_value
-from gym_conformance.trials.check import Level, Subjects, check
+from gym_conformance.trials.check import Subjects, check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Violation
 from gym_conformance.trials.needs import EXECUTED_TOOLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
@@ -88,7 +88,6 @@ def _is_told(gym: Gym, definition: Definition) -> bool:
 
 @check(
     "drift-argument-refused",
-    Level.MUST,
     "A call that the definition allows MUST NOT be refused for its arguments",
     why="the policy calls the tool as the definition says, and gets an error that it cannot fix.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
@@ -171,7 +170,6 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
 
 @check(
     "drift-argument-ignored",
-    Level.MUST,
     "An argument that the definition offers MUST NOT be ignored",
     why="the policy sets it to no effect, and what it learns from the reward is noise.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
@@ -202,7 +200,6 @@ def _declared_results(trial: Trial) -> Iterable[Any]:
 
 @check(
     "drift-result",
-    Level.SHOULD,
     "A tool's reply SHOULD be what the server's own schema declares",
     why="whatever relies on the schema, such as a trainer's parser or a mock, is misled.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
@@ -241,7 +238,6 @@ def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
 
 @check(
     "drift-rows-disagree",
-    Level.SHOULD,
     "All rows SHOULD declare a tool alike",
     why="the policy learns two interfaces for one tool, of which the server has at most one.",
     needs=[RESOURCES_SERVER, TOOLS, EXECUTED_TOOLS],
@@ -265,7 +261,6 @@ async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
 
 @check(
     "drift-definition-unsound",
-    Level.SHOULD,
     "A tool's definition SHOULD be sound JSON Schema",
     why="model servers refuse such a tool, or constrain the policy to something other than the rows mean.",
     needs=[RESOURCES_SERVER, TOOLS],
@@ -288,7 +283,6 @@ _OFFERS_MORE = (DriftKind.ARGUMENT_WIDENED, DriftKind.ARGUMENT_UNOFFERED, DriftK
 
 @check(
     "drift-server-takes-more",
-    Level.NOTE,
     "The server takes more than the definition allows",
     why="it is harmless, but the policy is not told everything that it could do.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
@@ -315,7 +309,6 @@ def _descriptions(trial: Trial) -> Iterable[Any]:
 
 @check(
     "drift-description",
-    Level.NOTE,
     "A tool's descriptions differ, or one is missing",
     why="the policy chooses its tools by their descriptions.",
     needs=[RESOURCES_SERVER, TOOLS],
@@ -344,7 +337,6 @@ def _outdated(trial: Trial) -> Iterable[Any]:
 
 @check(
     "drift-lock",
-    Level.MUST,
     "Rows and server MUST match the lock",
     why="one side has changed since the last review, and the other may not have followed.",
     needs=[],

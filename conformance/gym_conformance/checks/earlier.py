@@ -26,7 +26,7 @@ from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.outcome import varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.fresh_process import fresh_process
 from gym_conformance.trials.needs import FIRST_LOOK, RESOURCES_SERVER, SCORE
@@ -45,7 +45,6 @@ _SECONDS, _PATIENCE = 30.0, 3
 
 @check(
     "isolation-earlier",
-    Level.MUST,
     "A session MUST know nothing of earlier ones",
     why="rollouts build on what others left: the same actions earn another reward each time, and training goes on.",
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],

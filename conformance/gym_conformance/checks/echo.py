@@ -21,7 +21,7 @@ from gym_conformance.session.contracts import JSON_HEADERS
 from gym_conformance.session.exchange import Request, reply_of
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.session.unserved import NO_SUCH_TOOL
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.trial import (
@@ -41,7 +41,6 @@ _END: Final = 60
 
 @check(
     "verify-echoes",
-    Level.MUST,
     "verify MUST echo responses_create_params and response",
     why="trainers take the tokens to train on from this echo; what is lost here is never learned from.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -128,7 +127,6 @@ def _lost(sent: Any, echoed: Any, path: str) -> str:
 
 @check(
     "verify-echoes-tokens",
-    Level.MUST,
     "verify MUST echo the token fields unchanged",
     why="verl and NeMo RL train on the tokens in this echo; if they are lost or changed, training uses nothing or other text.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -161,7 +159,6 @@ async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
 
 @check(
     "verify-keeps-row-fields",
-    Level.NOTE,
     "verify drops row fields that it does not know",
     why="a row's own fields, such as its id or source, are missing from the rollouts that are written.",
     needs=[RESOURCES_SERVER, SCORE],

@@ -9,7 +9,7 @@ from gym_conformance.checks.readiness import READS, SECONDS, ReadLater, expect_e
 from gym_conformance.trajectories.first import first_calls, known
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.trajectory import Schedule
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable
 from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
@@ -21,7 +21,6 @@ _AFTER = 3
 
 @check(
     "calls-complete",
-    Level.SHOULD,
     "A call SHOULD have taken effect when it is answered",
     why="the policy looks at once and sees nothing of what it did, or does it again; a verify at once scores it too low.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],

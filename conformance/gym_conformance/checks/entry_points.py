@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Final
 
-from gym_conformance.trials.check import Check, Level, Need
+from gym_conformance.trials.check import Check, Need
 
 GROUP: Final = "gym_conformance.checks"
 
@@ -44,13 +44,11 @@ def foreign_checks(own: Iterable[Check]) -> tuple[Check, ...]:
 
 def unsound(check: Check, owners: Mapping[str, str]) -> Iterator[str]:
     """What is wrong with a check, and how to fix it. `owners` are the packages of the ids that are in use."""
-    name, levels = f"the check {check.id!r}", ", ".join(Level)
+    name = f"the check {check.id!r}"
     if not _ID.fullmatch(str(check.id)):
         yield f"{name} has no usable id; give a section and a name in kebab case, such as 'house-reward-steps'"
     if check.id in owners:
         yield f"{name} has the id of a check of {owners[check.id]}; choose another"
-    if check.level not in list(Level):
-        yield f"{name} has the level {str(check.level)!r}; give one of Level: {levels}"
     if not all(text and text.isprintable() for text in (check.title, check.why)):
         yield f"{name} has no title or no why; give one printable line for each"
     if not check.doc.strip():

@@ -15,7 +15,7 @@ from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import BadData, read
 from gym_conformance.documents import parse_json, read_lines
 from gym_conformance.trials.calibrating import Calibrating
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotExamined, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.scoring import Scoring
@@ -36,7 +36,6 @@ _SCHEMA: Final = "gym-conformance-rows/1"
 
 @check(
     "calibration-every-row",
-    Level.SHOULD,
     "Every row SHOULD pay its own answer alone",
     why="rows that pay something else teach it; they can be left out before training.",
     needs=[RESOURCES_SERVER, SCORE],

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from gym_conformance.contract.policy_output import DO_NOTHING, degenerate_outputs
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.trial import Trial
@@ -17,7 +17,6 @@ _NAME: Final = re.compile(r"([a-z][a-z0-9_]*:)?[a-z][a-z0-9_]*")
 
 @check(
     "verify-failure-kind",
-    Level.SHOULD,
     "The kind of a failure SHOULD be a name, by which failures can be grouped",
     why="a kind with details in it makes a metric for each rollout that failed, and nobody sees that all failed alike.",
     needs=[RESOURCES_SERVER, SCORE],

@@ -14,7 +14,7 @@ from gym_conformance.documents import parse_json, read_lines, read_text, read_ya
 from gym_conformance.launch.env import ENVIRONMENT, BadConfig, find_server
 from gym_conformance.launch.env_files import hold_to_task_data, missing_references
 from gym_conformance.launch.not_launched import NotLaunched
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.trial import Trial
 
@@ -32,7 +32,6 @@ def _folder(trial: Trial) -> Path:
 
 @check(
     "env-config",
-    Level.SHOULD,
     "An env's YAML SHOULD declare its server, with a domain and an existing entry point",
     why="`gym env start` and `gym eval run` refuse the config, or read no data from it.",
 )
@@ -94,7 +93,6 @@ def _expect_five(trial: Trial, name: str, count: Callable[[Path], int], hint: st
 
 @check(
     "env-examples",
-    Level.SHOULD,
     "An env SHOULD have five example rows",
     why="without them nobody can try out the env, and `gym env test` fails.",
 )
@@ -108,7 +106,6 @@ async def env_examples(trial: Trial, _: object) -> None:
 
 @check(
     "env-metrics",
-    Level.NOTE,
     "The env has no metrics of its five example rows",
     why="NeMo Gym accepts an env into its repo only with them.",
 )
@@ -129,7 +126,6 @@ async def env_metrics(trial: Trial, _: object) -> None:
 
 @check(
     "env-rollouts",
-    Level.NOTE,
     "Some of the env's five example rows have no recorded rollout",
     why="they show what the env is like, and tell the suite which calls are meaningful.",
 )
@@ -143,7 +139,6 @@ async def env_rollouts(trial: Trial, _: object) -> None:
 
 @check(
     "env-references",
-    Level.SHOULD,
     "Servers and example files that an env's YAML names SHOULD exist",
     why="`gym env start` refuses a dangling reference, and `gym dataset collate` a missing example file.",
 )
@@ -164,7 +159,6 @@ async def env_references(trial: Trial, _: object) -> None:
 
 @check(
     "env-task-data",
-    Level.SHOULD,
     "An env's example rows SHOULD match its task_data.py",
     why="`gym dataset collate` refuses them otherwise, and verify never sees a field that is in the wrong place.",
 )

@@ -25,7 +25,6 @@ from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.reading_back import ReadBack
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, asks_another
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import alone, property_check
@@ -181,7 +180,6 @@ async def _comes_again(trial: Trial, together: Callable[[Channel], Awaitable[obj
 
 @property_check(
     "isolation-interleaved",
-    Level.MUST,
     "Sessions MUST NOT see each other",
     why="rollouts of one batch overwrite each other's state; the rewards are noise, and nothing reports it.",
     needs=_NEEDS,
@@ -202,7 +200,6 @@ async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
 
 @property_check(
     "isolation-concurrent",
-    Level.MUST,
     "Sessions MUST NOT see each other when they run at the same time",
     why="training runs hundreds at once, and what goes wrong only then is never seen when trying by hand.",
     needs=_NEEDS,
@@ -221,7 +218,6 @@ async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
 
 @property_check(
     "isolation-crowded",
-    Level.MUST,
     "A session MUST survive idling while others come and go",
     why="a policy may think for minutes between two calls; an evicted session is scored on untouched state.",
     needs=_NEEDS,
@@ -242,7 +238,6 @@ async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
 
 @property_check(
     "isolation-two-clients",
-    Level.MUST,
     "A session MUST be the same for every client that has its cookie",
     why="the tools may be called by one program and the reward requested by another; they must see one state.",
     needs=_NEEDS,

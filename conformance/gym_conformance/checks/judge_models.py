@@ -14,7 +14,7 @@ from gym_conformance.contract.verify_reply import is_masked
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.server_fault import Fault, ServerFault
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_named_cause, expect_reported
 from gym_conformance.trials.launched import FakeModel, JudgeModels, Saying
@@ -27,7 +27,6 @@ _LONG: Final = response([message("word " * 50_000)])
 
 @check(
     "judge-answers",
-    Level.SHOULD,
     "verify SHOULD score or say what failed, whatever its judge model answers",
     why="judge models fail for minutes under load; each crash loses a rollout, and nothing points at the judge model.",
     needs=[RESOURCES_SERVER],
@@ -80,7 +79,6 @@ def _reward(reply: Reply) -> Any:
 
 @check(
     "judge-silent",
-    Level.NOTE,
     "verify waits longer for a silent judge model than its clients wait for verify",
     why="the rollout waits as long as verify does, and its client has given up long before.",
     needs=[RESOURCES_SERVER],

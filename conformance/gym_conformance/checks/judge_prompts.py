@@ -27,7 +27,7 @@ from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.launched import Saying
 from gym_conformance.trials.needs import RESOURCES_SERVER
@@ -102,7 +102,6 @@ def _tell(trial: Trial, judgement: Judgement) -> None:
 
 @check(
     "judge-prompt-role",
-    Level.SHOULD,
     "What the policy writes SHOULD NOT stand where its judge model's instructions stand",
     why="models follow a system or developer message; a policy learns to write its own instructions there.",
     needs=[RESOURCES_SERVER],
@@ -127,7 +126,6 @@ async def judge_prompt_role(trial: Trial, _: object) -> None:
 
 @check(
     "judge-prompt-delimiters",
-    Level.NOTE,
     "What the policy writes can leave its place in the judge model's prompt",
     why="what follows it there reads as the prompt's own words, such as a right answer or an instruction.",
     needs=[RESOURCES_SERVER],
@@ -179,7 +177,6 @@ async def _unless_unasked(trial: Trial, row: Row, said: str) -> Judgement | None
 
 @check(
     "judge-verdict-quoted",
-    Level.SHOULD,
     "A verdict that a judge model quotes SHOULD NOT count as its own",
     why="the policy writes the verdict that it wants, and the judge model repeats it while it argues against it.",
     needs=[RESOURCES_SERVER],
@@ -200,7 +197,6 @@ async def judge_verdict_quoted(trial: Trial, _: object) -> None:
 
 @check(
     "judge-verdict-first",
-    Level.NOTE,
     "The first verdict in a judge model's answer counts, also one that it quotes",
     why="a judge model that argues before it decides may quote the policy, whose words are then the verdict.",
     needs=[RESOURCES_SERVER],

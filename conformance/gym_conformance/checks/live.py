@@ -11,14 +11,13 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Request
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash
 
 
 @check(
     "live-root",
-    Level.MUST,
     "GET / MUST answer",
     why="Verifiers and `gym env status` wait for an answer there first; without one, training never starts.",
 )
@@ -38,7 +37,6 @@ def _endpoints(trial: Trial) -> tuple[str, ...]:
 
 @check(
     "live-endpoints",
-    Level.MUST,
     "The server MUST serve seed_session and verify",
     why="without them no rollout can begin or end.",
     subjects=_endpoints,

@@ -24,7 +24,7 @@ from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.in_flight import HERE, Drivers, Known, Load, known_alone
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import knowledge_of
@@ -63,7 +63,6 @@ _HINT: Final = (
 
 @check(
     "load-episode",
-    Level.MUST,
     "An episode MUST come to the same reward however many are in flight",
     why="training runs hundreds of rollouts at once; what the load does to their rewards looks like merit.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -105,7 +104,6 @@ async def load_episode(trial: Trial, _: object) -> None:
 
 @check(
     "load-answers",
-    Level.SHOULD,
     "Episodes in flight SHOULD all be answered in time",
     why="a rollout without an answer is lost, or scored as 0 by a client that takes its own time limit for a wrong answer.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -233,7 +231,6 @@ async def _is_of_the_load(trial: Trial, episodes: Sequence[Known], strayed: Stra
 
 @check(
     "load-abandoned",
-    Level.MUST,
     "A server MUST serve new episodes as before when others were abandoned",
     why="a trainer that is killed, or that stops a batch, leaves its sessions open; the rollouts after it fail one and all.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -270,7 +267,6 @@ async def load_abandoned(trial: Trial, _: object) -> None:
 
 @check(
     "load-pathological",
-    Level.SHOULD,
     "An answer that is hard to score SHOULD cost its own episode alone",
     why="one policy output in a batch of hundreds holds up all others, until their clients' time is over.",
     needs=[RESOURCES_SERVER, SCORE],

@@ -20,7 +20,7 @@ from gym_conformance.mcp.offer import as_function
 from gym_conformance.mcp.result import McpResult
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused_over_mcp import drifts_over_mcp, is_refused_over_mcp
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import TOOLS
 from gym_conformance.trials.over_mcp import MCP_BLOCK, MCP_CLIENT, MCP_TOOLS, over_mcp
@@ -29,7 +29,6 @@ from gym_conformance.trials.trial import Trial
 
 @check(
     "mcp-block",
-    Level.MUST,
     "The seed's mcp block MUST say everything that an agent needs to connect",
     why="the agent silently starts without the environment's tools, and every rollout earns nothing.",
     needs=MCP_BLOCK,
@@ -49,7 +48,6 @@ async def mcp_block(trial: Trial, _: object) -> None:
 
 @check(
     "mcp-lists-tools",
-    Level.MUST,
     "The MCP endpoint MUST complete the handshake and list its tools",
     why="otherwise the client gives up before the first call, and the policy never sees a tool.",
     needs=MCP_CLIENT,
@@ -76,7 +74,6 @@ async def mcp_lists_tools(trial: Trial, _: object) -> None:
 
 @check(
     "mcp-tool-names",
-    Level.MUST,
     "A tool's name over MCP MUST be legal and not reserved",
     why="clients refuse the tool, or its calls cannot be told apart from another's when the rollout is scored.",
     needs=MCP_TOOLS,
@@ -94,7 +91,6 @@ async def mcp_tool_names(trial: Trial, _: object) -> None:
 
 @check(
     "mcp-argument-refused",
-    Level.MUST,
     "A call that the definition allows MUST NOT be refused over MCP for its arguments",
     why="the policy calls the tool as the definition says, and gets an error that it cannot fix.",
     needs=MCP_TOOLS,
@@ -132,7 +128,6 @@ def _unserved(trial: Trial) -> Iterable[Tool]:
 
 @check(
     "mcp-tool-served",
-    Level.SHOULD,
     "A declared tool without a route SHOULD be served over MCP",
     why="the policy is offered a tool that always fails, and learns not to call it.",
     needs=[*MCP_TOOLS, TOOLS],
@@ -165,7 +160,6 @@ async def mcp_tool_served(trial: Trial, tool: Any) -> None:
 
 @check(
     "mcp-routes-listed",
-    Level.NOTE,
     "Some tool routes are not listed over MCP",
     why="an agent that calls over MCP does not know of it, so two agents see two different environments.",
     needs=MCP_TOOLS,

@@ -17,7 +17,7 @@ from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, volatile
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import ROLLOUTS, SCORE
 from gym_conformance.trials.over_mcp import MCP_TOOLS, known_calls, over_mcp, shown_to
@@ -77,7 +77,6 @@ async def _by_routes(trial: Trial, row: Row, calls: Sequence[Call]) -> Outcome:
 
 @check(
     "mcp-same-as-route",
-    Level.MUST,
     "A call over MCP MUST do the same as over HTTP",
     why="otherwise training uses a different environment from the one that was tested, and rollouts are ruined silently.",
     needs=[*MCP_TOOLS, SCORE],
@@ -116,7 +115,6 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
 
 @check(
     "mcp-recorded",
-    Level.SHOULD,
     "A recorded rollout SHOULD earn its recorded reward over MCP",
     why="otherwise what the tools do over MCP does not reach the session that is scored, and no rollout can earn anything.",
     needs=[*MCP_TOOLS, ROLLOUTS, SCORE],
@@ -151,7 +149,6 @@ async def mcp_recorded(trial: Trial, row: Any) -> None:
 
 @check(
     "mcp-unknown-tool",
-    Level.MUST,
     "An unknown tool over MCP MUST get an error that the policy can read",
     why="policies invent tools in every batch; if that breaks the connection, the rollout loses all its tools.",
     needs=MCP_TOOLS,
@@ -172,7 +169,6 @@ async def mcp_unknown_tool(trial: Trial, _: object) -> None:
 
 @check(
     "mcp-bad-arguments",
-    Level.MUST,
     "A call with wrong arguments over MCP MUST be answered",
     why="policies write wrong arguments in every batch; if that breaks the connection, the rollout loses all its tools.",
     needs=MCP_TOOLS,

@@ -17,7 +17,7 @@ from gym_conformance.mcp.result import McpResult
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, volatile
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import SCORE
 from gym_conformance.trials.over_mcp import (
@@ -54,7 +54,6 @@ def _nothing(_: Mapping[str, str]) -> Mapping[str, str]:
 
 @check(
     "mcp-token-missing",
-    Level.MUST,
     "A call over MCP without the session's token MUST NOT act on a session",
     why="an agent without the token would continue in a session that is never scored, or in one that all of them share.",
     needs=[*MCP_TOOLS, SCORE],
@@ -123,7 +122,6 @@ def _forged(opened: Opened, forgery: str) -> Headers:
 
 @check(
     "mcp-token-forged",
-    Level.MUST,
     "A forged token MUST be refused",
     why="any client could act in any session, and one corrupted token could ruin another's rollout.",
     needs=MCP_TOOLS,
@@ -154,7 +152,6 @@ async def mcp_token_forged(trial: Trial, forgery: str) -> None:
 
 @check(
     "mcp-sessions-apart",
-    Level.MUST,
     "Sessions over MCP MUST NOT see each other",
     why="rollouts of one batch overwrite each other's state; the rewards are noise, and nothing reports it.",
     needs=[*MCP_TOOLS, SCORE],
@@ -214,7 +211,6 @@ async def _three_at_once(trial: Trial, row: Row, calls: Sequence[Call]) -> list[
 
 @check(
     "mcp-restricted",
-    Level.MUST,
     "A session MUST NOT be able to call a tool that it is not shown over MCP",
     why="a policy that guesses the tool's name could do what its row forbids, and be rewarded for it.",
     needs=MCP_TOOLS,

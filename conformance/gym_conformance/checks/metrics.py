@@ -16,7 +16,7 @@ from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.unserved import NO_SUCH_TOOL
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.trial import Trial, expect_object, expect_success
@@ -43,7 +43,6 @@ async def _verdicts(trial: Trial) -> list[dict[str, Any]]:
 
 @check(
     "metrics-shape",
-    Level.MUST,
     "aggregate_metrics MUST reply with its three members",
     why="`gym eval run` fails at the very end, after all rollouts are done.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -67,7 +66,6 @@ async def metrics_shape(trial: Trial, _: object) -> None:
 
 @check(
     "metrics-empty",
-    Level.MUST,
     "aggregate_metrics MUST accept an empty list",
     why="a collection in which every rollout failed ends in a crash instead of a report.",
     needs=[RESOURCES_SERVER],
@@ -85,7 +83,6 @@ async def metrics_empty(trial: Trial, _: object) -> None:
 
 @check(
     "metrics-order",
-    Level.SHOULD,
     "aggregate_metrics SHOULD NOT depend on the order of the replies",
     why="rollouts finish in any order, so the same run would have different metrics each time.",
     needs=[RESOURCES_SERVER, SCORE],

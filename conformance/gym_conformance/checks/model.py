@@ -9,7 +9,7 @@ from gym_conformance.checks.run import EPISODE, episode_of, expect_answer, playe
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.session.playing import Played, play
 from gym_conformance.session.server_fault import Fault, ServerFault
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.launched import Saying
 from gym_conformance.trials.needs import ENVIRONMENT
@@ -21,7 +21,6 @@ _EPISODES = 4
 
 @check(
     "model-fails",
-    Level.MUST,
     "/run MUST give a well-formed answer whatever its model answers",
     why="models fail for minutes under load; a malformed answer ends the whole collection instead of one rollout.",
     needs=[ENVIRONMENT, EPISODE],
@@ -46,7 +45,6 @@ async def model_fails(trial: Trial, saying: Saying) -> None:
 
 @check(
     "model-unscored",
-    Level.SHOULD,
     "A rollout whose model failed SHOULD NOT be scored",
     why="an outage is mistaken for a bad answer, and the policy learns from a reward that it did not earn.",
     needs=[ENVIRONMENT, EPISODE],
@@ -66,7 +64,6 @@ async def model_unscored(trial: Trial, _: object) -> None:
 
 @check(
     "model-repeat",
-    Level.SHOULD,
     "A row SHOULD earn the same reward for the same policy",
     why="group-relative advantages compare rollouts of one row, so the environment's randomness is mistaken for merit.",
     needs=[ENVIRONMENT, EPISODE],

@@ -7,7 +7,7 @@ from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.trajectories.before_and_after import writing
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_named_cause, expect_reported
 from gym_conformance.trials.launched import FakeHosts, OtherHosts
@@ -27,7 +27,6 @@ OUTSIDE = need(
 
 @check(
     "outside-answers",
-    Level.SHOULD,
     "Tools and verify SHOULD answer in form whatever other hosts do",
     why="search engines and APIs fail for minutes under load; each crash loses a rollout, and nothing points at its cause.",
     needs=[RESOURCES_SERVER, OUTSIDE],
@@ -85,7 +84,6 @@ def _phrase(hosts: OtherHosts) -> str:
 
 @check(
     "outside-asked",
-    Level.NOTE,
     "The server asks other hosts, or for credentials",
     why="a rollout that asks the network is as slow and as unstable as the hosts that it asks, and its rewards are, too.",
     needs=[OUTSIDE],

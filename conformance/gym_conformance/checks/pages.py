@@ -15,7 +15,7 @@ from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
@@ -90,7 +90,6 @@ class _Walk:
 
 @check(
     "repeat-pages",
-    Level.SHOULD,
     "Pages of a list SHOULD add up to the same, whatever their size",
     why="what lies between two pages is never seen, and a policy that reads carefully is marked down for it.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],

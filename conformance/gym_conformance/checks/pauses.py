@@ -21,7 +21,7 @@ from gym_conformance.trajectories.outcome import Difference, Outcome, difference
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.waiting import TakenUp, Waiting
 from gym_conformance.trials.chance import waiting_beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import knowledge_of
@@ -34,7 +34,6 @@ _PAUSES: Final = (1.0, 3.0, 8.0, 20.0, 60.0)
 
 @check(
     "resources-session-kept",
-    Level.MUST,
     "A session MUST be kept while its policy thinks",
     why="the calls after a long thought are made in another session, or in none, and the rollout is scored on that.",
     needs=[RESOURCES_SERVER],
@@ -75,7 +74,6 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
 
 @check(
     "resources-reward-kept",
-    Level.SHOULD,
     "A reward SHOULD NOT depend on how long its policy thinks",
     why="the same deeds earn less where the trainer, or the model, is slower, and all rewards drift with its load.",
     needs=[RESOURCES_SERVER, SCORE],

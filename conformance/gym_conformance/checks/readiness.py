@@ -18,7 +18,7 @@ from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, masked, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 from gym_conformance.trials.chance import waiting_beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
@@ -46,7 +46,6 @@ _EACH: Final = 2
 
 @check(
     "seed-complete",
-    Level.SHOULD,
     "A session SHOULD be complete when /seed_session replies",
     why="the first call meets a world that is not there yet, or is, as the policy happens to think for longer or not.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],

@@ -25,7 +25,7 @@ from gym_conformance.trajectories.generate import trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, varying, volatile
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import (
     FIRST_LOOK,
@@ -57,7 +57,6 @@ _RANDOM = (
 
 @property_check(
     "repeat-deterministic",
-    Level.SHOULD,
     "A trajectory SHOULD earn the same reward on every fresh session",
     why="group-relative advantages compare rollouts of one row, so the environment's randomness is mistaken for merit.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -103,7 +102,6 @@ async def _rewards_of_one_world(trial: Trial, trajectory: Trajectory, outcomes: 
 
 @property_check(
     "repeat-replies",
-    Level.NOTE,
     "Replies differ from one fresh session to the next",
     why="what differs is noise to the policy; the suite leaves it out whenever it compares two runs.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
@@ -139,7 +137,6 @@ def _twice(trial: Trial, schedule: Schedule) -> Callable[[Channel], Awaitable[tu
 
 @property_check(
     "repeat-stateless",
-    Level.MUST,
     "A verify that is declared stateless MUST give the same reward for the same request",
     why="recorded rollouts are scored again on that promise, and the new reward replaces the old one.",
     needs=[RESOURCES_SERVER, STATELESS, SCORE],
@@ -168,7 +165,6 @@ async def repeat_stateless(trial: Trial, schedule: Schedule) -> None:
 
 @check(
     "repeat-declares-stateless",
-    Level.NOTE,
     "verify needs no session, but is not declared stateless",
     why="once declared, recorded rollouts can be scored again after the verifier is fixed, without new rollouts.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
@@ -209,7 +205,6 @@ async def _needs_its_session(trial: Trial, row: Row) -> bool:
 
 @property_check(
     "repeat-verify",
-    Level.MUST,
     "A repeated verify MUST give the same reward",
     why="clients resend a verify when its reply is lost; the second one then scores the rollout.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -250,7 +245,6 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
 
 @property_check(
     "repeat-verify-pure",
-    Level.SHOULD,
     "A verify SHOULD NOT change what the tools answer",
     why="an agent that asks for an interim score would change the very episode that is being scored.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS, SCORE],
@@ -289,7 +283,6 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
 
 @check(
     "repeat-recorded",
-    Level.SHOULD,
     "Recorded rollouts SHOULD still be reproducible",
     why="the examples that newcomers trust, and the rewards that baselines were measured with, no longer hold.",
     needs=[RESOURCES_SERVER, ROLLOUTS, FIRST_LOOK, SCORE],
@@ -312,7 +305,6 @@ async def repeat_recorded(trial: Trial, row: Row) -> None:
 
 @check(
     "repeat-tool-calls",
-    Level.NOTE,
     "Repeated tool calls act twice",
     why="clients resend a call when its reply is lost; a tool that is not idempotent then acts twice.",
     needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],

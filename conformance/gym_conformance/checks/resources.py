@@ -31,7 +31,7 @@ from gym_conformance.session.typed_sessions import TypedContract
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.trajectory import Trajectory
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TYPED
 from gym_conformance.trials.trial import Trial
@@ -60,7 +60,6 @@ async def _latency(trial: Trial) -> float:
 
 @check(
     "resources-loop-free",
-    Level.SHOULD,
     "A verify or tool call SHOULD NOT block requests of other sessions",
     why="one slow handler stalls every rollout on the server, so a batch takes as long as if they ran one by one.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -125,7 +124,6 @@ async def _expect_free(trial: Trial, idle: float, what: str, work: Coroutine[Any
 
 @check(
     "resources-kept",
-    Level.SHOULD,
     "Finished and abandoned sessions SHOULD NOT hold memory, processes or files forever",
     why="a training run opens a million sessions, and the server or the machine runs out overnight.",
     needs=[RESOURCES_SERVER],
@@ -151,7 +149,6 @@ async def resources_kept(trial: Trial, _: object) -> None:
 
 @check(
     "resources-closed",
-    Level.SHOULD,
     "Closed sessions SHOULD release memory, processes and files",
     why="a training run opens and closes a million sessions, and the server still runs out overnight.",
     needs=[RESOURCES_SERVER, TYPED],

@@ -22,7 +22,7 @@ from gym_conformance.trajectories.execute import TrajectoryRun, beside
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import knowledge_of
@@ -48,7 +48,6 @@ class _Interrupted:
 
 @check(
     "restart-session",
-    Level.SHOULD,
     "A restarted server SHOULD go on with its sessions, or refuse them",
     why="the rollouts that were under way are scored as if nothing had been done: zeros that no policy earned move the "
     "baseline of their group.",

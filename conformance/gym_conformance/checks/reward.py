@@ -27,7 +27,7 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, SERVED_TOOLS, each_row
 from gym_conformance.trials.replay import called
@@ -138,7 +138,6 @@ async def _verified(session: Session, output: list[Item]) -> Any:
 
 @check(
     "reward-form",
-    Level.SHOULD,
     "The reward SHOULD NOT depend on how the same output is written down",
     why="the policy is trained on accidents of its own formatting.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
@@ -177,7 +176,6 @@ _HINTS = {
 
 @check(
     "reward-extra-read",
-    Level.SHOULD,
     "An additional read SHOULD NOT change the reward",
     why="the policy is trained not to check its work.",
     needs=[RESOURCES_SERVER, SERVED_TOOLS, ROLLOUTS, SCORE],
@@ -232,7 +230,6 @@ _DUST = 1e-9
 
 @check(
     "reward-claim",
-    Level.SHOULD,
     "A bare claim of success SHOULD NOT raise the reward",
     why="claiming is easier than doing, so the policy learns to claim.",
     needs=[RESOURCES_SERVER, SCORE],

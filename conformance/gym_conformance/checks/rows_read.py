@@ -22,7 +22,7 @@ from gym_conformance.trajectories.outcome import Outcome, Place, compared, diffe
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
@@ -44,7 +44,6 @@ _TELLING = 4
 
 @check(
     "seed-reads-row",
-    Level.SHOULD,
     "The row that is seeded SHOULD matter",
     why="every rollout plays one and the same task, whatever its prompt says: most of the data trains nothing.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS, SCORE],

@@ -20,7 +20,7 @@ from gym_conformance.session.playing import Played, play
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, varying
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, Need, check
+from gym_conformance.trials.check import Need, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import ENVIRONMENT, each_row
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success
@@ -104,7 +104,6 @@ def _expect_failure(failure: Any) -> None:
 
 @check(
     "run-answers",
-    Level.MUST,
     "/run MUST answer every dataset row with a result or a handled failure",
     why="collection stops with an error at the first answer that is neither, and loses all other rollouts.",
     needs=[ENVIRONMENT],
@@ -126,7 +125,6 @@ async def run_answers(trial: Trial, row: Row) -> None:
 
 @check(
     "run-rewards",
-    Level.MUST,
     "An episode's reward MUST be a finite number",
     why="null counts as 0 and text ends the collection; either way, what the policy earned is lost.",
     needs=[ENVIRONMENT, EPISODE],
@@ -161,7 +159,6 @@ async def _result(trial: Trial, row: Row) -> dict[str, Any]:
 
 @check(
     "run-isolation",
-    Level.MUST,
     "Episodes that run at the same time MUST NOT be mixed up",
     why="a rollout is credited with what another earned; the rewards are noise, and nothing reports it.",
     needs=[ENVIRONMENT, EPISODE],
@@ -226,7 +223,6 @@ def _outcome(found: Played, *, whole: bool) -> Outcome:
 
 @check(
     "run-again",
-    Level.SHOULD,
     "A repeated episode request SHOULD be answered again",
     why="the client resends a request when its reply is lost; a refusal then loses the episode.",
     needs=[ENVIRONMENT, EPISODE],
@@ -256,7 +252,6 @@ _NO_REQUESTS: Final = {
 
 @check(
     "run-malformed",
-    Level.SHOULD,
     "/run SHOULD refuse a malformed request without a 5xx",
     why="a 500 is recorded as a rollout that ran and failed, while a 422 names the field.",
     needs=[ENVIRONMENT],
@@ -274,7 +269,6 @@ async def run_malformed(trial: Trial, what: str) -> None:
 
 @check(
     "run-aggregates",
-    Level.MUST,
     "/aggregate_metrics MUST accept the results of /run",
     why="collection fails at the very end, after all rollouts are done.",
     needs=[ENVIRONMENT, EPISODE],

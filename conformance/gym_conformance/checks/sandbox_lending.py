@@ -7,7 +7,7 @@ from gym_conformance.contract.endpoints import SANDBOX_ACCESS
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, need
 from gym_conformance.trials.trial import Trial, describe
@@ -24,7 +24,6 @@ _LENT = need(
 
 @check(
     "isolation-sandbox",
-    Level.SHOULD,
     "Each session SHOULD be lent a sandbox of its own",
     why="two rollouts in one sandbox overwrite each other's files, and both rewards are noise.",
     needs=[RESOURCES_SERVER, _LENT],

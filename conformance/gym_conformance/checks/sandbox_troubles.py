@@ -7,7 +7,7 @@ import asyncio
 
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.session.exchange import Reply
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_named_cause, expect_reported
 from gym_conformance.trials.launched import FakeSandboxes, SandboxTrouble
@@ -28,7 +28,6 @@ def _sandboxes(trial: Trial) -> FakeSandboxes:
 
 @check(
     "sandbox-answers",
-    Level.SHOULD,
     "verify SHOULD score or say what failed, whatever its sandbox does",
     why="sandboxes fail by the hundred under load; each crash loses a rollout, and nothing points at its cause.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -54,7 +53,6 @@ async def sandbox_answers(trial: Trial, trouble: SandboxTrouble) -> None:
 
 @check(
     "sandbox-closed",
-    Level.SHOULD,
     "Every sandbox that was made SHOULD be closed after verify, also after a failure",
     why="a sandbox that nobody closes runs, and is paid for, until its time to live is over.",
     needs=[RESOURCES_SERVER, SCORE],

@@ -15,7 +15,7 @@ from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, post
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import COOKIES, RESOURCES_SERVER, each_row
 from gym_conformance.trials.trial import (
@@ -35,7 +35,6 @@ _NO_OBJECT = "Return a dict, or a model, and let the framework write it: as UTF-
 
 @check(
     "seed-accepts-rows",
-    Level.MUST,
     "seed_session MUST accept every dataset row",
     why="the agent raises on any error, so the row's rollout is lost, and the whole batch with it.",
     needs=[RESOURCES_SERVER],
@@ -57,7 +56,6 @@ async def seed_accepts_rows(trial: Trial, row: Row) -> None:
 
 @check(
     "seed-accepts-rollout-keys",
-    Level.MUST,
     "seed_session and verify MUST accept the keys that rollout collection adds to a row",
     why="the environment works when tried by hand and fails in training, where these keys are always present.",
     needs=[RESOURCES_SERVER],
@@ -83,7 +81,6 @@ async def _statuses(trial: Trial, row: Row) -> list[int]:
 
 @check(
     "seed-replies-object",
-    Level.MUST,
     "seed_session MUST reply with a JSON object",
     why="Verifiers calls `.get('mcp')` on the reply: null or a list kills every rollout there.",
     needs=[RESOURCES_SERVER],
@@ -108,7 +105,6 @@ def _session_cookies(headers: tuple[str, ...]) -> list[SetCookie]:
 
 @check(
     "seed-sets-cookie",
-    Level.MUST,
     "seed_session MUST set a session cookie",
     why="without one, each tool call and the verify run in separate sessions, and the reward scores untouched state.",
     needs=[RESOURCES_SERVER, COOKIES],
@@ -130,7 +126,6 @@ async def seed_sets_cookie(trial: Trial, _: object) -> None:
 
 @check(
     "seed-cookie-usable",
-    Level.MUST,
     "The session cookie MUST be valid for every endpoint",
     why="clients that follow the cookie rules never send such a cookie back, so the session is lost.",
     needs=[RESOURCES_SERVER, COOKIES],
@@ -174,7 +169,6 @@ async def seed_cookie_usable(trial: Trial, _: object) -> None:
 
 @check(
     "seed-opens-own-session",
-    Level.MUST,
     "Two seeds without a cookie MUST open two sessions",
     why="rollouts of one batch overwrite each other's state, and their rewards are noise.",
     needs=[RESOURCES_SERVER, COOKIES],
@@ -204,7 +198,6 @@ async def seed_opens_own_session(trial: Trial, _: object) -> None:
 
 @check(
     "seed-repeat-harmless",
-    Level.MUST,
     "A repeated seed of a session MUST be harmless",
     why="clients resend a request when its reply is lost; that must not end the rollout or switch its session.",
     needs=[RESOURCES_SERVER, COOKIES],
@@ -239,7 +232,6 @@ async def seed_repeat_harmless(trial: Trial, _: object) -> None:
 
 @check(
     "seed-no-redirects",
-    Level.MUST,
     "seed_session, tools and verify MUST NOT redirect",
     why="clients do not follow redirects, or follow them with a GET that has no body.",
     needs=[RESOURCES_SERVER],
@@ -265,7 +257,6 @@ async def seed_no_redirects(trial: Trial, _: object) -> None:
 
 @check(
     "seed-survives-odd-rows",
-    Level.SHOULD,
     "seed_session SHOULD refuse a malformed row without a 5xx",
     why="a 5xx is retried and hides which row was wrong, while a 422 names the field.",
     needs=[RESOURCES_SERVER],

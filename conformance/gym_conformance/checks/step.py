@@ -21,7 +21,7 @@ from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.stepping import SteppingSession
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, volatile
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import GYMNASIUM, RESETS, each_degenerate_output, each_row
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash, expect_object, expect_success
@@ -97,7 +97,6 @@ async def _alone(trial: Trial) -> Outcome:
 
 @check(
     "step-resets",
-    Level.MUST,
     "/reset MUST accept every dataset row and set a session cookie",
     why="the row's rollouts are lost, or continue in a session that was never reset.",
     needs=[GYMNASIUM],
@@ -135,7 +134,6 @@ def _expect_step(reply: Reply) -> dict[str, Any]:
 
 @check(
     "step-answers",
-    Level.MUST,
     "/step MUST answer with finite rewards",
     why="a single NaN reward turns the whole batch's gradient into NaN.",
     needs=[GYMNASIUM, RESETS],
@@ -166,7 +164,6 @@ async def _step_with(trial: Trial, output: Degenerate) -> Reply:
 
 @check(
     "step-degenerate",
-    Level.MUST,
     "/step MUST survive degenerate policy outputs",
     why="early in training most outputs are degenerate; each crash loses a rollout and skews what the policy learns from.",
     needs=[GYMNASIUM, RESETS],
@@ -187,7 +184,6 @@ async def step_degenerate(trial: Trial, output: Degenerate) -> None:
 
 @check(
     "step-refuses-none",
-    Level.SHOULD,
     "/step SHOULD answer a bad action within the episode",
     why="a refused step ends the rollout without a reward, so the policy is never penalised for its mistake.",
     needs=[GYMNASIUM, RESETS],
@@ -207,7 +203,6 @@ async def step_refuses_none(trial: Trial, output: Degenerate) -> None:
 
 @check(
     "step-over",
-    Level.SHOULD,
     "A step after the end SHOULD NOT crash or restart the episode",
     why="a client that resends the last step because its reply was lost would lose the rollout, or play a dead episode.",
     needs=[GYMNASIUM, RESETS],
@@ -236,7 +231,6 @@ async def step_over(trial: Trial, _: object) -> None:
 
 @check(
     "step-reset-fresh",
-    Level.SHOULD,
     "A row SHOULD begin the same episode on every reset",
     why="group-relative advantages compare rollouts of one row, so a random start is mistaken for merit.",
     needs=[GYMNASIUM, RESETS],
@@ -266,7 +260,6 @@ async def step_reset_fresh(trial: Trial, row: Row) -> None:
 
 @check(
     "step-isolation",
-    Level.MUST,
     "Episodes MUST NOT see each other",
     why="rollouts of one batch play each other's episode; the rewards are noise, and nothing reports it.",
     needs=[GYMNASIUM, RESETS],

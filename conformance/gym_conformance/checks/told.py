@@ -15,7 +15,6 @@ from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.trajectories.execute import opened
 from gym_conformance.trajectories.markers import any_told_apart, markers, renewed, told_apart
 from gym_conformance.trajectories.trajectory import Schedule, asks_another
-from gym_conformance.trials.check import Level
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import property_check
@@ -33,7 +32,6 @@ _AROUND = 60
 
 @property_check(
     "isolation-told",
-    Level.MUST,
     "A session MUST NOT be told what only another one knows",
     why="rollouts write into each other's state: the rewards are noise, and training goes on silently.",
     needs=[RESOURCES_SERVER, SCORE],

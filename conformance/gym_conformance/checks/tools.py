@@ -23,7 +23,7 @@ from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trajectories.trajectory import Trajectory
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import (
     EXECUTED_TOOLS,
@@ -55,7 +55,6 @@ BAD_BODIES: dict[str, bytes | None] = {
 
 @check(
     "tool-routed",
-    Level.MUST,
     "Every tool that a row declares MUST be served",
     why="the policy is offered a tool that always fails, and learns not to call it.",
     needs=[RESOURCES_SERVER, TOOLS, EXECUTED_TOOLS],
@@ -119,7 +118,6 @@ def _each_handler(trial: Trial) -> Iterable[Tool]:
 
 @check(
     "tool-bad-body",
-    Level.MUST,
     "A malformed call body MUST be refused without a 5xx",
     why="a 5xx costs the agent its cookie, and with it the session: one malformed call ruins the rollout.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
@@ -158,7 +156,6 @@ def wrong_arguments(tool: Tool) -> dict[str, object]:
 
 @check(
     "tool-wrong-arguments",
-    Level.MUST,
     "A call with wrong arguments MUST be refused without a 5xx",
     why="policies write wrong arguments in every batch; a 5xx costs the agent its cookie, and with it the session.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
@@ -181,7 +178,6 @@ async def tool_wrong_arguments(trial: Trial, tool: Tool) -> None:
 
 @check(
     "tool-undeclared",
-    Level.MUST,
     "A call of an undeclared tool MUST NOT cause a 5xx",
     why="policies invent tools; a 5xx costs the agent its cookie, and with it the session.",
     needs=[RESOURCES_SERVER],
@@ -200,7 +196,6 @@ async def tool_undeclared(trial: Trial, _: object) -> None:
 
 @check(
     "tool-refused-call",
-    Level.MUST,
     "A refused call MUST leave the session as it was",
     why="the policy may fix its call and go on; if the refused call left traces, the rollout is scored on the wrong state.",
     needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],
@@ -261,7 +256,6 @@ async def _refused(trial: Trial, calls: Iterable[Call]) -> tuple[Call, ...]:
 
 @check(
     "tool-reply-text",
-    Level.MUST,
     "A tool's reply MUST be UTF-8 text",
     why="the agent decodes it; bytes that are not UTF-8 end the rollout with an exception.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
@@ -287,7 +281,6 @@ async def tool_reply_text(trial: Trial, tool: Tool) -> None:
 
 @check(
     "tool-name-legal",
-    Level.MUST,
     "A tool's name MUST be legal and not reserved",
     why="model servers refuse the whole request, or the call reaches one of the framework's endpoints instead of the tool.",
     needs=[TOOLS],
@@ -309,7 +302,6 @@ async def tool_name_legal(trial: Trial, tool: Tool) -> None:
 
 @check(
     "tool-served-declared",
-    Level.NOTE,
     "Some routes are declared as a tool by no row",
     why="a tool that no row offers is never called: it is dead code, or the dataset is out of date.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],

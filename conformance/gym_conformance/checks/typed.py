@@ -27,7 +27,7 @@ from gym_conformance.trajectories.first import known, side_by_side
 from gym_conformance.trajectories.generate import Knowledge, interleaved, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
-from gym_conformance.trials.check import Level, Need, check
+from gym_conformance.trials.check import Need, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TYPED, each_row
 from gym_conformance.trials.property import alone, knowledge_of, property_check
@@ -158,7 +158,6 @@ async def _left_behind(
 
 @check(
     "typed-seed",
-    Level.MUST,
     "A typed seed MUST return its session's id and a cookie",
     why="an environment server gives the episode up, and none of its rollouts comes back.",
     needs=[RESOURCES_SERVER, TYPED],
@@ -184,7 +183,6 @@ async def typed_seed(trial: Trial, row: Row) -> None:
 
 @check(
     "typed-seed-repeat",
-    Level.MUST,
     "A repeated typed seed MUST return the existing session unchanged",
     why="clients resend a seed when its reply is lost; what the policy has done by then must not be undone.",
     needs=_TYPED_SESSION,
@@ -222,7 +220,6 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
 
 @check(
     "typed-seed-foreign",
-    Level.SHOULD,
     "A session's id SHOULD NOT let another episode into the session",
     why="two rollouts would share one state, and both rewards would be noise.",
     needs=_TYPED_SESSION,
@@ -259,7 +256,6 @@ async def typed_seed_foreign(trial: Trial, _: object) -> None:
 
 @check(
     "typed-refusal-status",
-    Level.SHOULD,
     "A refused typed seed SHOULD have a 4xx status",
     why="clients take a 5xx for a passing fault and keep resending the seed.",
     needs=_TYPED_SESSION,
@@ -277,7 +273,6 @@ async def typed_refusal_status(trial: Trial, _: object) -> None:
 
 @check(
     "typed-seed-race",
-    Level.MUST,
     "Concurrent seeds of one id MUST NOT open it twice",
     why="a retry may overtake the original; the rollout would then have two sessions, or two rollouts would share one.",
     needs=_TYPED_SESSION,
@@ -303,7 +298,6 @@ async def typed_seed_race(trial: Trial, _: object) -> None:
 
 @check(
     "typed-seed-strict",
-    Level.SHOULD,
     "A typed seed with an unknown key SHOULD NOT open a typed session",
     why="a field that the server does not know would be dropped silently.",
     needs=_TYPED_SESSION,
@@ -326,7 +320,6 @@ async def typed_seed_strict(trial: Trial, _: object) -> None:
 
 @check(
     "typed-odd-ids",
-    Level.SHOULD,
     "A session's id SHOULD be accepted whatever text it is",
     why="the caller chooses the ids; a session whose id is changed, or crashes the server, can never be closed.",
     needs=_TYPED_SESSION,
@@ -377,7 +370,6 @@ async def _expect_attempts_apart(trial: Trial, knowledge: Knowledge) -> None:
 
 @property_check(
     "typed-isolation",
-    Level.MUST,
     "Typed sessions MUST NOT see each other",
     why="rollouts of one batch overwrite each other's state; the rewards are noise, and nothing reports it.",
     needs=[*_TYPED_SESSION, SCORE],
@@ -400,7 +392,6 @@ async def typed_isolation(trial: Trial, schedule: Schedule) -> None:
 
 @property_check(
     "typed-like-cookie",
-    Level.SHOULD,
     "A trajectory SHOULD have the same result in a typed session as in an untyped one",
     why="what was measured through an agent's /run would not hold for an environment server.",
     needs=[*_TYPED_SESSION, SCORE],
@@ -429,7 +420,6 @@ async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
 
 @check(
     "typed-close",
-    Level.MUST,
     "A close MUST succeed, even when repeated or for a session that was never seeded",
     why="an environment server closes whatever may be open; each refusal is an error at the end of a good rollout.",
     needs=_TYPED_SESSION,
@@ -448,7 +438,6 @@ async def typed_close(trial: Trial, _: object) -> None:
 
 @check(
     "typed-close-final",
-    Level.MUST,
     "A seed after the close MUST NOT recreate the session",
     why="a seed that arrives after its rollout was given up opens a session that nobody closes, and sandboxes pile up.",
     needs=_TYPED_SESSION,
@@ -532,7 +521,6 @@ async def _closed_before_verify(
 
 @check(
     "typed-close-foreign",
-    Level.SHOULD,
     "A close that names another episode SHOULD NOT end the session",
     why="a close that comes late, of an attempt that was given up, ends the attempt that took its place.",
     needs=[*_TYPED_SESSION, SCORE],
@@ -550,7 +538,6 @@ async def typed_close_foreign(trial: Trial, _: object) -> None:
 
 @check(
     "typed-close-lost",
-    Level.SHOULD,
     "A close without the session's cookie SHOULD end the session",
     why="a client whose seed reply was lost has no cookie; what it cannot close stays, and sandboxes pile up.",
     needs=_TYPED_SESSION,
@@ -576,7 +563,6 @@ async def typed_close_lost(trial: Trial, _: object) -> None:
 
 @check(
     "typed-verify-closed",
-    Level.SHOULD,
     "A verify after the close SHOULD NOT score what is no longer there",
     why="a verify that comes late scores an empty session: a zero that no policy earned moves the baseline of its group.",
     needs=[*_TYPED_SESSION, SCORE],
@@ -594,7 +580,6 @@ async def typed_verify_closed(trial: Trial, _: object) -> None:
 
 @check(
     "typed-close-busy",
-    Level.MUST,
     "A close MUST succeed while a tool call runs",
     why="rollouts are given up in the middle of a call; a close that hangs or fails leaks the session.",
     needs=_TYPED_SESSION,

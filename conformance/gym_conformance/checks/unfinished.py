@@ -15,7 +15,7 @@ from gym_conformance.trajectories.damage import cut_off
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.in_form import expect_number
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import knowledge_of
@@ -34,7 +34,6 @@ _READS_ON: Final = (
 
 @check(
     "verify-unfinished",
-    Level.MUST,
     "verify MUST score answers that stop in their midst",
     why="a long answer is cut off at the limit of tokens, wherever that is; each crash loses a rollout that was paid for.",
     needs=[RESOURCES_SERVER, SCORE],

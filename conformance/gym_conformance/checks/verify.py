@@ -39,7 +39,7 @@ from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.trajectory import Trajectory
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.in_form import expect_number, expect_summed
 from gym_conformance.trials.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_degenerate_output, each_row
@@ -57,7 +57,6 @@ from gym_conformance.trials.trial import (
 
 @check(
     "verify-scores-rows",
-    Level.MUST,
     "verify MUST score every row",
     why="the agent raises, and the row's rollout is lost after all its tokens have been paid for.",
     needs=[RESOURCES_SERVER],
@@ -106,7 +105,6 @@ async def _scored(trial: Trial, row: Row, output: dict[str, Any]) -> dict[str, A
 
 @check(
     "verify-degenerate",
-    Level.MUST,
     "verify MUST score degenerate policy outputs",
     why="early in training most outputs are degenerate; each crash loses a rollout and skews what the policy learns from.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -151,7 +149,6 @@ _TOO_LONG = (
 
 @check(
     "verify-malformed-calls",
-    Level.MUST,
     "verify MUST score malformed calls to every tool",
     why="the agent survives them and continues to verify, where the whole rollout is lost with all its tokens.",
     needs=[RESOURCES_SERVER, TOOLS, SCORE],
@@ -194,7 +191,6 @@ async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> 
 
 @check(
     "verify-framework-types",
-    Level.SHOULD,
     "verify SHOULD accept hosted tools' items, lists as tool output, and unknown items",
     why="every such rollout of a policy with hosted tools is lost with a 422.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -218,7 +214,6 @@ async def verify_framework_types(trial: Trial, output: Degenerate) -> None:
 
 @check(
     "verify-raw-surrogate",
-    Level.SHOULD,
     "verify SHOULD score text that contains a lone surrogate",
     why="models that write byte by byte produce them, and the rollout is lost with a 500.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -264,7 +259,6 @@ def _half_done(gym: Gym, row: Row) -> Iterator[Trajectory]:
 
 @check(
     "verify-reward-finite",
-    Level.MUST,
     "The reward MUST be a finite number",
     why="NaN and null poison the advantages of the whole batch; a string or a bool breaks the trainer's types.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -313,7 +307,6 @@ _ROWS, _KNOWN, _MANY = 8, 3, 24
 
 @check(
     "verify-reward-components",
-    Level.MUST,
     "reward_components MUST sum to the reward and keep their keys",
     why="multi-objective trainers normalise each component; a missing one or a wrong sum trains for another objective.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -373,7 +366,6 @@ def _summed(verdict: dict[str, Any]) -> dict[str, Any]:
 
 @check(
     "verify-without-session",
-    Level.MUST,
     "verify MUST NOT crash without a session",
     why="after a lost cookie or a restart, every verify arrives like this; a 5xx ends the whole collection.",
     needs=[RESOURCES_SERVER, SCORE],
@@ -393,7 +385,6 @@ async def verify_without_session(trial: Trial, subject: str) -> None:
 
 @check(
     "verify-floor",
-    Level.SHOULD,
     "Doing nothing SHOULD NOT earn what the best recorded rollout earns",
     why="the shortest way to that reward is to do nothing, which is what the policy will learn.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
@@ -476,7 +467,6 @@ async def _nothing_is_not_enough(trial: Trial, row: Row) -> bool:
 
 @check(
     "verify-malformed",
-    Level.SHOULD,
     "verify SHOULD refuse a malformed request without a 5xx",
     why="a 5xx is retried and hides what was wrong, while a 422 names the field.",
     needs=[RESOURCES_SERVER, SCORE],

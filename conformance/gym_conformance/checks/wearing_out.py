@@ -4,7 +4,7 @@ from gym_conformance.contract.statuses import is_success
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import NoMoreSessions
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER
 from gym_conformance.trials.trial import Trial, describe, refuse_made_up
@@ -18,7 +18,6 @@ _REFUSALS = 3
 
 @check(
     "resources-seeds",
-    Level.MUST,
     "/seed_session MUST go on opening sessions",
     why="a training run opens a million sessions: from this one on every rollout is lost.",
     needs=[RESOURCES_SERVER],

@@ -9,7 +9,7 @@ from gym_conformance.contract.endpoints import CLOSE, CLOSE_CAPABILITY, SEED_SES
 from gym_conformance.contract.statuses import is_refusal, is_success
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Exchange, reply_of
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, need
 from gym_conformance.trials.trial import Trial, describe, expect_status, expect_success, refuse_made_up
@@ -72,7 +72,6 @@ def _session_of(seeded: Exchange) -> object:
 
 @check(
     "web-seed",
-    Level.SHOULD,
     "A web session's id SHOULD name one session, of one row",
     why="a seed whose reply was lost is sent again: a second browser is paid for, and nobody closes the first.",
     needs=_WEB,
@@ -103,7 +102,6 @@ async def web_seed(trial: Trial, _: object) -> None:
 
 @check(
     "web-close",
-    Level.SHOULD,
     "A web session SHOULD be closed by its capability, once and for all",
     why="a close that fails leaves a browser running; one that anybody may send ends another rollout's session.",
     needs=_WEB,

@@ -13,7 +13,7 @@ from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trials.check import Level, Need, check
+from gym_conformance.trials.check import Need, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER
 from gym_conformance.trials.trial import Trial
@@ -36,7 +36,6 @@ WHOLE_GROUPS = Need("whole groups", _whole_groups)
 
 @check(
     "verify-in-groups",
-    Level.NOTE,
     "verify scores the rollouts of a prompt only together",
     why="a client that verifies one rollout at a time waits for ever, and so does a group that loses one of its members.",
     needs=[RESOURCES_SERVER, WHOLE_GROUPS],
@@ -61,7 +60,6 @@ async def verify_in_groups(trial: Trial, _: object) -> None:
 
 @check(
     "verify-group-again",
-    Level.SHOULD,
     "verify SHOULD answer a group that is sent again",
     why="one lost rollout holds up its prompt for ever: members of the old group are scored with those of the new one.",
     needs=[RESOURCES_SERVER, WHOLE_GROUPS],

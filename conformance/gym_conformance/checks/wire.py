@@ -18,7 +18,7 @@ from gym_conformance.trajectories.in_flight import Known, known_alone
 from gym_conformance.trajectories.outcome import Difference
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Level, check
+from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import knowledge_of
@@ -66,7 +66,6 @@ class _Disturbed:
 
 @check(
     "wire-hang-up",
-    Level.SHOULD,
     "A request whose client hangs up SHOULD act wholly or not at all",
     why="connections break in every long run; the client sends again, and the episode goes on from a state that no policy "
     "made.",
@@ -89,7 +88,6 @@ async def wire_hang_up(trial: Trial, _: object) -> None:
 
 @check(
     "wire-disturbed",
-    Level.SHOULD,
     "A request SHOULD come to the same over a line that is slow, was used before, or carries it twice",
     why="proxies and clients send again what took long, reuse connections, and read slowly under load; what that does to an "
     "episode looks like the policy's doing.",

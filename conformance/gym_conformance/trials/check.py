@@ -22,6 +22,11 @@ class Level(StrEnum):
     SHOULD = "SHOULD"
     NOTE = "NOTE"
 
+    @classmethod
+    def of(cls, title: str) -> "Level":
+        """What the rule itself says; a title that says neither tells a fact."""
+        return next((level for level in (cls.MUST, cls.SHOULD) if level in title.split()), cls.NOTE)
+
 
 @dataclass(frozen=True)
 class Need:
@@ -46,8 +51,7 @@ class Check:
 
     Attributes:
         id: permanent, in kebab case; its first word is the section of the contract.
-        level: how much it weighs.
-        title: the rule, in one line; of a note the fact.
+        title: the rule, in one line, with the MUST or SHOULD that it weighs; of a note the fact.
         why: what a violation does to training, or why the fact is worth knowing.
         doc: the documentation: how the rule is tested, and its source.
         needs: what it cannot do without.
@@ -60,7 +64,6 @@ class Check:
     """
 
     id: str
-    level: Level
     title: str
     why: str
     doc: str
@@ -71,6 +74,11 @@ class Check:
     framework: bool = False
     beside: bool = False
     url: str = ""
+
+    @property
+    def level(self) -> Level:
+        """How much it weighs."""
+        return Level.of(self.title)
 
     @property
     def section(self) -> str:
@@ -91,7 +99,6 @@ def the_server(_trial: Trial) -> Iterable[str]:
 
 def check(
     check_id: str,
-    level: Level,
     title: str,
     *,
     why: str,
@@ -109,7 +116,7 @@ def check(
     def declare(body: Body) -> Check:
         doc = inspect.getdoc(body) or ""
         return Check(
-            check_id, level, title, why, doc, tuple(needs), subjects, body, framework=framework, beside=beside, url=url
+            check_id, title, why, doc, tuple(needs), subjects, body, framework=framework, beside=beside, url=url
         )
 
     return declare

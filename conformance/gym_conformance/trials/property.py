@@ -16,7 +16,7 @@ from gym_conformance.trajectories.novelty import Novelty
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trajectories.waiting import left_waiting
 from gym_conformance.trials.attempts import Attempts, Broken
-from gym_conformance.trials.check import Attempt, Check, Level, Need, the_server
+from gym_conformance.trials.check import Attempt, Check, Need, the_server
 from gym_conformance.trials.trial import Trial
 
 #: How many schedules are tried at once if the property allows it, so that slow tools are waited for together.
@@ -41,7 +41,6 @@ async def knowledge_of(trial: Trial) -> Knowledge:
 
 def property_check(
     check_id: str,
-    level: Level,
     title: str,
     *,
     why: str,
@@ -85,7 +84,7 @@ def property_check(
             attempts.ensure_compared()
 
         return Check(
-            check_id, level, title, why, inspect.getdoc(attempt) or "", tuple(needs), the_server, body, attempt, url=url
+            check_id, title, why, inspect.getdoc(attempt) or "", tuple(needs), the_server, body, attempt, url=url
         )
 
     return declare
