@@ -22,6 +22,7 @@ from gym_conformance.reports.page.latency_plots import latency
 from gym_conformance.reports.page.load_plot import load
 from gym_conformance.reports.page.markup import Markup, element, join, text
 from gym_conformance.reports.page.memory_plot import memory
+from gym_conformance.reports.page.parts import table
 from gym_conformance.reports.page.reward_strips import rewards
 from gym_conformance.reports.report import Conclusion, Report
 from gym_conformance.reports.terminal_text import framework_line, not_examined_lines
@@ -103,14 +104,9 @@ def table_page(
         )
         for name, cells, class_ in servers
     ]
-    heads = ("server", *heads)
-    table = element(
-        "table",
-        element("thead", element("tr", *(element("th", head, scope="col") for head in heads))),
-        element("tbody", *rows),
-    )
+    shown = table(("server", *heads), rows, None)
     header = element("header", element("p", kicker, class_="kicker"), element("h1", f"{len(rows)} servers"))
-    return document(f"{len(rows)} servers", header, element("main", table))
+    return document(f"{len(rows)} servers", header, element("main", shown))
 
 
 def document(title: str, *content: Markup) -> str:

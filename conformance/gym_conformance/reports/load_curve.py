@@ -5,6 +5,7 @@ from itertools import takewhile
 from typing import Final
 
 from gym_conformance.findings import EndpointLoad, LoadLevel
+from gym_conformance.reports.shown_text import shown_time
 
 #: A level that reaches so much of the highest rate is as fast as it gets.
 _AS_FAST: Final = 0.9
@@ -50,7 +51,7 @@ def sentence(levels: Sequence[LoadLevel]) -> str:
     busy = _ONE_CORE[0] <= last.cores <= _ONE_CORE[1]
     why = ": the server keeps one core busy" if busy else ""
     path = now.endpoint.partition(" ")[2]
-    return f"{said}, where {path} queues ({_time(before.p50)}, then {_time(now.p50)}){why}."
+    return f"{said}, where {path} queues ({shown_time(before.p50)}, then {shown_time(now.p50)}){why}."
 
 
 def _failed(level: LoadLevel) -> str:
@@ -82,7 +83,7 @@ def text_lines(levels: Sequence[LoadLevel]) -> Iterator[str]:
     for level in levels:
         bar = "#" * round(_BAR * level.rate / fastest)
         slow = max(level.endpoints, key=lambda each: each.p50, default=None)
-        times = [_time(each) for each in (slow.p50, slow.p95, slow.p99)] if slow else ["-"] * 3
+        times = [shown_time(each) for each in (slow.p50, slow.p95, slow.p99)] if slow else ["-"] * 3
         memory = f"{level.memory / _MIB:,.0f} MiB" if level.memory else "-"
         yield (
             f"  {level.in_flight:>7,} {level.rate:>10,.1f}  {bar:{_BAR}} {times[0]:>11} {times[1]:>8} {times[2]:>8} "
@@ -102,7 +103,3 @@ def missing(levels: Sequence[LoadLevel]) -> Iterator[str]:
     """From which nodes nothing came, at which level."""
     for level in levels:
         yield from (f"With {level.in_flight:,}, nothing came from {node}" for node in level.missing)
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"

@@ -33,3 +33,8 @@ def named(names: Sequence[str]) -> list[str]:
     first = [shown(name, 120) for name in names[:NAMES]]
     more = len(names) - len(first)
     return [*first, f"and {more:,} more"] if more else first
+
+
+def shown_time(seconds: float) -> str:
+    """How long something takes."""
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"

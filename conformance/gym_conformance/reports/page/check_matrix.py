@@ -6,6 +6,7 @@ from typing import Final
 
 from gym_conformance.findings import Verdict
 from gym_conformance.reports.page.markup import Markup, element, join
+from gym_conformance.reports.page.parts import section, table, wide
 from gym_conformance.reports.report import Judged
 
 #: A sign for each state of a check, and its words.
@@ -56,13 +57,7 @@ def matrix(checks: tuple[Judged, ...]) -> Markup:
         )
         for section, group in groupby(checks, key=lambda check: check.check.partition("-")[0])
     ]
-    return element(
-        "section",
-        element("h2", "Checks", id="checks"),
-        element("table", *rows, class_="matrix"),
-        _all(checks),
-        aria_labelledby="checks",
-    )
+    return section("Checks", element("table", *rows, class_="matrix"), _all(checks))
 
 
 def _chip(check: Judged) -> Markup:
@@ -81,23 +76,9 @@ def _sign(name: str) -> Markup:
 
 def _all(checks: tuple[Judged, ...]) -> Markup:
     """Every check in words: where a chip without findings leads to."""
-    head = element(
-        "tr", *(element("th", name, scope="col") for name in ("Check", "Rule", "Level", "Conclusion", "Subjects"))
-    )
-    rows = [_row(check) for check in checks]
-    return element(
-        "details",
-        element("summary", f"All {len(checks)} checks in words"),
-        element(
-            "div",
-            element("table", element("thead", head), element("tbody", *rows)),
-            class_="wide",
-            tabindex="0",
-            role="region",
-            aria_label="All checks",
-        ),
-        class_="all",
-    )
+    heads = ("Check", "Rule", "Level", "Conclusion", "Subjects")
+    shown = wide("All checks", table(heads, map(_row, checks), None))
+    return element("details", element("summary", f"All {len(checks)} checks in words"), shown, class_="all")
 
 
 def _row(check: Judged) -> Markup:

@@ -5,25 +5,14 @@ from typing import Final
 
 from gym_conformance.reports.known_clients import Compatibility, Works
 from gym_conformance.reports.page.markup import Markup, element, join
+from gym_conformance.reports.page.parts import section, table, wide
 
 _CLASSES: Final = {Works.YES: "pass", Works.NO: "must"}
 
 
 def clients(compatibilities: Iterable[Compatibility]) -> Markup:
     """The section of the page."""
-    heads = ("Client", "", "Because of")
-    table = element(
-        "table",
-        element("thead", element("tr", *(element("th", head, scope="col") for head in heads))),
-        element("tbody", *map(_row, compatibilities)),
-        class_="latency",
-    )
-    return element(
-        "section",
-        element("h2", "Clients", id="clients"),
-        element("div", table, class_="wide", tabindex="0", role="region", aria_label="Clients"),
-        aria_labelledby="clients",
-    )
+    return section("Clients", wide("Clients", table(("Client", "", "Because of"), map(_row, compatibilities))))
 
 
 def _row(one: Compatibility) -> Markup:

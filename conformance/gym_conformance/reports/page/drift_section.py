@@ -9,6 +9,7 @@ from typing import Any, Final
 from gym_conformance.drift.tool_drift import Certainty
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.page.markup import Markup, element, text
+from gym_conformance.reports.page.parts import section, table, wide
 from gym_conformance.reports.shown_text import named, shown
 
 #: Lines of a schema that are shown and compared.
@@ -22,7 +23,7 @@ def drift(rows: Sequence[DriftRow]) -> Markup:
     """The section of the page."""
     items = [_row(row, schemas=number < _SCHEMAS) for number, row in enumerate(rows)]
     agree = element("p", "None: rows and server agree.")
-    return element("section", element("h2", "Drift", id="drift"), *(items or [agree]), aria_labelledby="drift")
+    return section("Drift", *(items or [agree]))
 
 
 def _row(row: DriftRow, *, schemas: bool) -> Markup:
@@ -61,16 +62,15 @@ def _both(row: DriftRow) -> Markup | None:
     if row.declared is None and row.served is None:
         return None
     one_sided = row.declared is None or row.served is None
-    head = [
-        element("th", name if schema is not None else f"{name}: nothing", scope="col")
+    heads = [
+        name if schema is not None else f"{name}: nothing"
         for name, schema in (("Rows declare", row.declared), ("Server takes", row.served))
     ]
     lines = [
         element("tr", _cell("del", left, marked=differ), _cell("ins", right, marked=differ))
         for left, right, differ in _aligned(_lines(row.declared), _lines(row.served), one_sided=one_sided)
     ]
-    table = element("table", element("thead", element("tr", *head)), element("tbody", *lines), class_="schemas")
-    return element("div", table, class_="wide", tabindex="0", role="region", aria_label=f"Both schemas of {row.tool}")
+    return wide(f"Both schemas of {row.tool}", table(heads, lines, "schemas"))
 
 
 def _cell(tag: str, line: str | None, *, marked: bool) -> Markup:

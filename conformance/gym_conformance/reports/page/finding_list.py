@@ -6,7 +6,8 @@ from typing import Final
 
 from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.reports.finding_groups import Group
-from gym_conformance.reports.page.markup import Markup, element, join, preformatted, text
+from gym_conformance.reports.page.markup import Markup, element, join, text
+from gym_conformance.reports.page.parts import commands, filters, section
 from gym_conformance.reports.report import Report
 from gym_conformance.reports.shown_text import named, script
 
@@ -20,9 +21,7 @@ def findings(report: Report) -> Markup:
     """The section of the page."""
     groups = (*report.groups, *report.notes)
     if not groups:
-        return element(
-            "section", element("h2", "Findings", id="findings"), element("p", "None."), aria_labelledby="findings"
-        )
+        return section("Findings", element("p", "None."))
     anchored: set[str] = set()
     items = []
     for number, group in enumerate(groups):
@@ -31,51 +30,13 @@ def findings(report: Report) -> Markup:
             _finding(group, report.causes, anchor=None if check in anchored else check, is_open=number < _OPEN)
         )
         anchored.add(check)
-    return element(
-        "section",
-        element("h2", "Findings", id="findings"),
-        _filter(groups),
+    counts = Counter(group.label for group in groups)
+    kinds = [(label, counts[label], label.lower()) for label in _LABELS if counts[label]]
+    return section(
+        "Findings",
+        filters("findings", kinds, len(groups), element("button", "Open all", type="button", id="open")),
         element("div", *items, id="list"),
         element("p", "No finding matches.", id="nothing", hidden=True),
-        aria_labelledby="findings",
-    )
-
-
-def _filter(groups: tuple[Group, ...]) -> Markup:
-    """Shown by the script, for without it there is nothing to filter with."""
-    counts = Counter(group.label for group in groups)
-    boxes = [
-        element(
-            "label",
-            element("input", type="checkbox", checked=True, value=label),
-            f"{label} ",
-            element("span", str(counts[label])),
-            class_=label.lower(),
-        )
-        for label in _LABELS
-        if counts[label]
-    ]
-    return element(
-        "form",
-        element(
-            "label",
-            element("span", "Search", class_="unseen"),
-            element(
-                "input",
-                type="search",
-                id="search",
-                placeholder="Search findings ( / )",
-                autocomplete="off",
-                spellcheck="false",
-            ),
-        ),
-        element("fieldset", element("legend", "Show", class_="unseen"), *boxes),
-        element("button", "Open all", type="button", id="open"),
-        element("output", f"{len(groups):,} findings", id="count", for_="search"),
-        id="filter",
-        role="search",
-        hidden=True,
-        data_noun="findings",
     )
 
 
@@ -127,8 +88,8 @@ def _cause(first: Finding, causes: Mapping[Cause, Sequence[str]]) -> Markup | No
 
 
 def _reproduction(first: Finding) -> list[Markup]:
-    commands = script(first.reproduce)
-    if not commands:
+    lines = script(first.reproduce)
+    if not lines:
         return []
     name = f"Reproduce {first.check} on {first.subject}"
     heading = element(
@@ -137,5 +98,4 @@ def _reproduction(first: Finding) -> list[Markup]:
         element("button", "Copy", type="button", class_="copy", hidden=True, aria_label=f"Copy: {name}"),
         class_="head",
     )
-    shown = element("pre", element("code", preformatted(commands)), tabindex="0", role="region", aria_label=name)
-    return [element("div", heading, shown, class_="reproduce")]
+    return [element("div", heading, commands(name, lines), class_="reproduce")]

@@ -9,6 +9,7 @@ from gym_conformance.reports.fleet_needs import FleetNeed, SharedViolation
 from gym_conformance.reports.fleet_table import FleetRow
 from gym_conformance.reports.page.check_matrix import SIGNS, WORDS, state
 from gym_conformance.reports.page.markup import Markup, element, join
+from gym_conformance.reports.page.parts import filters, section, wide
 from gym_conformance.reports.report import Conclusion, Judged, Report
 
 #: Class and word of each outcome, in the order of the bar.
@@ -110,7 +111,7 @@ def servers(rows: Sequence[FleetRow], folder: str) -> Markup:
         ("fix first", ""),
     ]
     lines = [_line(row, [(name, standing[row.name].get(name)) for name in applied], folder) for row in rows]
-    table = element(
+    shown = element(
         "table",
         element(
             "thead",
@@ -122,21 +123,19 @@ def servers(rows: Sequence[FleetRow], folder: str) -> Markup:
         element("tbody", *lines, id="list"),
         class_="fleet",
     )
-    return element(
-        "section",
-        element("h2", "Servers", id="servers"),
-        _filter(rows),
-        element("div", table, class_="wide", tabindex="0", role="region", aria_label="Servers by section"),
+    kinds = [(word, count, class_) for (class_, word), count in outcome_counts(rows).items()]
+    return section(
+        "Servers",
+        filters("servers", kinds, len(rows)),
+        wide("Servers by section", shown),
         element("p", "No server matches.", id="nothing", hidden=True),
-        aria_labelledby="servers",
     )
 
 
 def _section(anchor: str, title: str, items: Sequence[Markup]) -> Markup | None:
-    heading = element("h2", title, id=anchor)
     rest = items[_TOLD:]
     more = element("details", element("summary", f"And {len(rest):,} more"), *rest, class_="all") if rest else None
-    return element("section", heading, *items[:_TOLD], more, aria_labelledby=anchor) if items else None
+    return section(title, *items[:_TOLD], more, anchor=anchor) if items else None
 
 
 def _told(head: str, more: str, links: Sequence[Markup], class_: str = "untestable") -> Markup:
@@ -189,30 +188,3 @@ def _cell(server: str, section: str, check: Judged | None, folder: str) -> Marku
     named = element("span", f"{WORDS[how]}: {check.check}", class_="unseen") if how in _NAMED else None
     href = f"{folder}/{quote(server)}.html#{check.check}"
     return element("a", SIGNS[how], named, href=href, aria_label=None if named else said, title=said)
-
-
-def _filter(rows: Sequence[FleetRow]) -> Markup:
-    """Shown by the script, for without it there is nothing to filter with."""
-    boxes = [
-        element(
-            "label",
-            element("input", type="checkbox", checked=True, value=word),
-            f"{word} ",
-            element("span", f"{count:,}"),
-            class_=class_,
-        )
-        for (class_, word), count in outcome_counts(rows).items()
-    ]
-    search = element(
-        "input", type="search", id="search", placeholder="Search servers ( / )", autocomplete="off", spellcheck="false"
-    )
-    return element(
-        "form",
-        element("label", element("span", "Search", class_="unseen"), search),
-        element("fieldset", element("legend", "Show", class_="unseen"), *boxes),
-        element("output", f"{len(rows):,} servers", id="count", for_="search"),
-        id="filter",
-        role="search",
-        hidden=True,
-        data_noun="servers",
-    )

@@ -6,8 +6,9 @@ from typing import Final
 
 from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.page.markup import Markup, element
+from gym_conformance.reports.page.parts import WIDTH, numbers, plot, section, table, wide
+from gym_conformance.reports.shown_text import shown_time
 
-_WIDTH: Final = 720
 _HEIGHT: Final = 44
 _MARGIN: Final = 10
 
@@ -22,36 +23,17 @@ def latency(endpoints: Sequence[Latency]) -> Markup:
     shortest = min(one.seconds[0] for one in endpoints)
     longest = max(one.seconds[-1] for one in endpoints)
     low, high = floor(_power(shortest)), floor(_power(longest)) + 1
-    head = (
-        "Endpoint",
-        "Requests",
-        "Median",
-        "95 %",
-        "Slowest",
-        f"{_time(10.0**low)} to {_time(10.0**high)}, logarithmic",
-    )
-    rows = [_row(one, low, high) for one in endpoints]
-    table = element(
-        "table",
-        element("thead", element("tr", *(element("th", name, scope="col") for name in head))),
-        element("tbody", *rows),
-        class_="latency",
-    )
-    return element(
-        "section",
-        element("h2", "Latency", id="latency"),
-        element("div", table, class_="wide", tabindex="0", role="region", aria_label="Latency by endpoint"),
-        aria_labelledby="latency",
-    )
+    axis = f"{shown_time(10.0**low)} to {shown_time(10.0**high)}, logarithmic"
+    heads = ("Endpoint", "Requests", "Median", "95 %", "Slowest", axis)
+    return section("Latency", wide("Latency by endpoint", table(heads, [_row(one, low, high) for one in endpoints])))
 
 
 def _row(one: Latency, low: int, high: int) -> Markup:
-    times = [_time(one.quantile(part)) for part in (0.5, 0.95, 1)]
+    times = [shown_time(one.quantile(part)) for part in (0.5, 0.95, 1)]
     return element(
         "tr",
         element("th", element("code", one.endpoint), scope="row"),
-        element("td", f"{one.requests:,}", class_="number"),
-        *(element("td", time, class_="number") for time in times),
+        *numbers((f"{one.requests:,}", *times)),
         element("td", _plot(one, low, high)),
     )
 
@@ -59,7 +41,7 @@ def _row(one: Latency, low: int, high: int) -> Markup:
 def _plot(one: Latency, low: int, high: int) -> Markup:
     def at(seconds: float) -> float:
         part = (_power(seconds) - low) / (high - low)
-        return round(_MARGIN + part * (_WIDTH - 2 * _MARGIN), 1)
+        return round(_MARGIN + part * (WIDTH - 2 * _MARGIN), 1)
 
     middle = _HEIGHT / 2
     grid = [
@@ -76,12 +58,8 @@ def _plot(one: Latency, low: int, high: int) -> Markup:
         element("line", x1=median, x2=median, y1=4, y2=_HEIGHT - 4, class_="median"),
         element("line", x1=most, x2=most, y1=10, y2=_HEIGHT - 10, class_="most"),
     ]
-    label = f"Latency of {one.endpoint}: median {_time(one.quantile(0.5))}, 95 % within {_time(one.quantile(0.95))}"
-    return element("svg", *grid, *dots, *marks, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=label)
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+    label = f"Latency of {one.endpoint}: median {shown_time(one.quantile(0.5))}, 95 % within {shown_time(one.quantile(0.95))}"
+    return plot(label, _HEIGHT, *grid, *dots, *marks)
 
 
 def _power(seconds: float) -> float:

@@ -5,10 +5,7 @@ from typing import Final
 
 from gym_conformance.findings import ProcessReading
 from gym_conformance.reports.page.markup import Markup, element
-
-_WIDTH: Final = 720
-_HEIGHT: Final = 200
-_MARGIN: Final = 14
+from gym_conformance.reports.page.parts import curve, numbers, section, table, wide
 
 _MIB: Final = 2**20
 
@@ -16,23 +13,9 @@ _MIB: Final = 2**20
 def memory(readings: Sequence[ProcessReading]) -> Markup:
     """The section of the page: a plot, and its numbers as a table."""
     heads = ("Sessions", "Memory", "Child processes", "Open files")
-    rows = [
-        element("tr", *(element("td", cell, class_="number") for cell in _cells(reading, readings[0])))
-        for reading in readings
-    ]
-    table = element(
-        "table",
-        element("thead", element("tr", *(element("th", head, scope="col", class_="number") for head in heads))),
-        element("tbody", *rows),
-        class_="latency",
-    )
-    return element(
-        "section",
-        element("h2", "Memory", id="memory"),
-        element("p", _said(readings)),
-        element("div", _plot(readings), table, class_="wide", tabindex="0", role="region", aria_label="Memory"),
-        aria_labelledby="memory",
-    )
+    rows = [element("tr", *numbers(_cells(reading, readings[0]))) for reading in readings]
+    shown = wide("Memory", _plot(readings), table(heads, rows, numbers="number"))
+    return section("Memory", element("p", _said(readings)), shown)
 
 
 def _said(readings: Sequence[ProcessReading]) -> str:
@@ -53,17 +36,6 @@ def _plot(readings: Sequence[ProcessReading]) -> Markup:
     start, end = readings[0].sessions, readings[-1].sessions
     most = max(reading.memory for reading in readings)
 
-    def at(reading: ProcessReading) -> tuple[float, float]:
-        x = _MARGIN + (reading.sessions - start) / (end - start) * (_WIDTH - 2 * _MARGIN)
-        y = _HEIGHT - _MARGIN - reading.memory / most * (_HEIGHT - 2 * _MARGIN)
-        return round(x, 1), round(y, 1)
-
-    places = [at(reading) for reading in readings]
-    grid = [
-        element("line", x1=_MARGIN, x2=_WIDTH - _MARGIN, y1=y, y2=y, class_="grid")
-        for y in (_MARGIN, _HEIGHT / 2, _HEIGHT - _MARGIN)
-    ]
-    line = element("polyline", points=" ".join(f"{x},{y}" for x, y in places), class_="slope")
-    dots = [element("circle", cx=x, cy=y, r=4) for x, y in places]
+    places = [((one.sessions - start) / (end - start), one.memory / most) for one in readings]
     label = f"Memory over sessions: {readings[0].memory / _MIB:.1f} to {readings[-1].memory / _MIB:.1f} MiB"
-    return element("svg", *grid, line, *dots, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=label)
+    return curve(label, places, [4] * len(places))

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from gym_conformance.findings import RewardSpread, RowPay
-from gym_conformance.reports.page.markup import Markup, element, preformatted
+from gym_conformance.reports.page.markup import Markup, element
+from gym_conformance.reports.page.parts import WIDTH, commands, plot, section, table, wide
 from gym_conformance.reports.shown_text import script
 
-_WIDTH: Final = 720
 _HEIGHT: Final = 44
 _MARGIN: Final = 10
 
@@ -19,29 +19,15 @@ def rewards(spread: RewardSpread) -> Markup:
     """The section of the page."""
     many = sum(spread.verdicts.values())
     shown = "each row" if many == len(spread.rows) else f"the worst {len(spread.rows):,} of {many:,} rows"
-    return element(
-        "section",
-        element("h2", "Rewards", id="rewards"),
+    by_answer = table(("Handed in", "Scored", _axis(spread)), [_spread_row(spread, name) for name in spread.counts])
+    by_row = table(("Row", _axis(spread), "Own answer", "Most else"), [_row(spread, row) for row in spread.rows])
+    return section(
+        "Rewards",
         element("p", _sentence(spread)),
-        element(
-            "div",
-            _table(("Handed in", "Scored", _axis(spread)), [_spread_row(spread, name) for name in spread.counts]),
-            class_="wide",
-            tabindex="0",
-            role="region",
-            aria_label="How rewards spread",
-        ),
+        wide("How rewards spread", by_answer),
         element("p", f"Of {shown}, the worst first: the reward of its own answer is the full dot.", class_="more"),
-        element(
-            "div",
-            _table(("Row", _axis(spread), "Own answer", "Most else"), [_row(spread, row) for row in spread.rows]),
-            class_="wide",
-            tabindex="0",
-            role="region",
-            aria_label="Rewards of rows",
-        ),
+        wide("Rewards of rows", by_row),
         *(_reproduction(row) for row in spread.rows if row.reproduce),
-        aria_labelledby="rewards",
     )
 
 
@@ -57,11 +43,6 @@ def _axis(spread: RewardSpread) -> str:
     return f"Rewards from {spread.low:g} to {spread.high:g}"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Markup]) -> Markup:
-    head = element("tr", *(element("th", name, scope="col") for name in heads))
-    return element("table", element("thead", head), element("tbody", *rows), class_="latency")
-
-
 def _spread_row(spread: RewardSpread, name: str) -> Markup:
     counts = spread.counts[name]
     return element(
@@ -73,7 +54,7 @@ def _spread_row(spread: RewardSpread, name: str) -> Markup:
 
 
 def _histogram(counts: Sequence[int], label: str) -> Markup:
-    most, step = max(counts) or 1, (_WIDTH - 2 * _MARGIN) / len(counts)
+    most, step = max(counts) or 1, (WIDTH - 2 * _MARGIN) / len(counts)
     bars = [
         element(
             "rect",
@@ -86,8 +67,8 @@ def _histogram(counts: Sequence[int], label: str) -> Markup:
         for number, count in enumerate(counts)
         if count
     ]
-    base = element("line", x1=_MARGIN, x2=_WIDTH - _MARGIN, y1=_HEIGHT, y2=_HEIGHT, class_="grid")
-    viewed = f"0 0 {_WIDTH} {_HEIGHT}"
+    base = element("line", x1=_MARGIN, x2=WIDTH - _MARGIN, y1=_HEIGHT, y2=_HEIGHT, class_="grid")
+    viewed = f"0 0 {WIDTH} {_HEIGHT}"
     return element("svg", base, *bars, viewBox=viewed, preserveAspectRatio="none", role="img", aria_label=label)
 
 
@@ -107,22 +88,20 @@ def _strip(spread: RewardSpread, row: RowPay) -> Markup:
 
     def at(reward: float) -> float:
         part = (reward - spread.low) / (spread.high - spread.low)
-        return round(_MARGIN + min(max(part, 0.0), 1.0) * (_WIDTH - 2 * _MARGIN), 1)
+        return round(_MARGIN + min(max(part, 0.0), 1.0) * (WIDTH - 2 * _MARGIN), 1)
 
     middle = _HEIGHT / 2
-    line = element("line", x1=_MARGIN, x2=_WIDTH - _MARGIN, y1=middle, y2=middle, class_="grid")
+    line = element("line", x1=_MARGIN, x2=WIDTH - _MARGIN, y1=middle, y2=middle, class_="grid")
     marks = [
         element("line", x1=at(reward), x2=at(reward), y1=6, y2=_HEIGHT - 6, class_="most")
         for reward in sorted(set(row.others.values()))
     ]
     own = [] if row.own is None else [element("circle", cx=at(row.own), cy=middle, r=7, class_="own")]
     label = f"Rewards of {row.place}: {'none' if row.own is None else f'{row.own:g}'} for its own answer"
-    return element("svg", line, *marks, *own, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=label)
+    return plot(label, _HEIGHT, line, *marks, *own)
 
 
 def _reproduction(row: RowPay) -> Markup:
     name = f"Reproduce {row.place}"
-    shown = element(
-        "pre", element("code", preformatted(script(row.reproduce))), tabindex="0", role="region", aria_label=name
-    )
+    shown = commands(name, script(row.reproduce))
     return element("details", element("summary", f"{name}: {row.amiss}"), shown, class_="all")
