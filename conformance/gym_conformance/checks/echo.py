@@ -71,8 +71,7 @@ async def verify_echoes(trial: Trial, _: object) -> None:
 async def _expect_whole_reply(trial: Trial) -> None:
     """A reply whose length is counted in characters ends too early where one of them has several bytes."""
     trial.channel.exchanges.clear()
-    session = await trial.open()
-    reply = await trial.verify(session, response([message(_WORDS)]))
+    reply = await trial.verify_fresh(response([message(_WORDS)]))
     if is_success(reply.status) and not reply.is_json:
         raise Violation(
             f"a reply in JSON to a message with {_WORDS!r} in it, as to one in ASCII",

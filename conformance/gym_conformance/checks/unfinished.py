@@ -64,7 +64,7 @@ async def verify_unfinished(trial: Trial, _: object) -> None:
     scored = await beside([partial(is_scored, row, text) for row, text in tried])
     for row, text in (each for each, fine in zip(tried, scored, strict=True) if not fine):
         if await is_scored(row, whole.get(row, PLAIN_ANSWER)):  # see verify-scores-rows
-            reply = await trial.verify(await trial.open(row), response([message(text)]))
+            reply = await trial.verify_fresh(response([message(text)]), row)
             expect_success(reply, _READS_ON)
             expect_number(reply)
     trial.note = f"{len(tried) - patience.left_out} of {len(tried)} answers"

@@ -72,8 +72,7 @@ async def verify_scores_rows(trial: Trial, row: Row) -> None:
     hint = "verify's request model does not match the dataset, or the scorer fails on this row."
     recorded = [response(rollout.output) for rollout in trial.gym.recorded.get(row, ())[:1]]
     for output in (DO_NOTHING.response, *recorded):
-        session = await trial.open(row)
-        reply = await trial.verify(session, output)
+        reply = await trial.verify_fresh(output, row)
         if output in recorded and _refused_by_type(reply):
             continue  # recorded by an older version, with values that today's OpenAI types refuse
         if not _refused_by_type(reply):
@@ -119,13 +118,12 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     cannot read an output, a 422 passes here, and verify-framework-types reports it.
     Source: the output types in nemo_gym/openai_utils.py (0.4.0) admit them, and `SimpleAgent.run` raises on any error.
     """
-    session = await trial.open(output.row)
-    reply = await trial.verify(session, output.response)
+    reply = await trial.verify_fresh(output.response, output.row)
     if not output.stock and _refused_by_type(reply):
         raise NotApplicable("NeMo Gym's own types refuse it; see verify-framework-types")
     if output.row and not is_success(reply.status):
         said = message(trial.gym.recorded[output.row][0].last_text)
-        if not is_success((await trial.verify(await trial.open(output.row), response([said]))).status):
+        if not is_success((await trial.verify_fresh(response([said]), output.row)).status):
             raise NotApplicable("its own answer is not scored either; see verify-scores-rows")
         trial.channel.exchanges[-2:] = []
     long = output.name.startswith((LONG_NUMBER, OPEN_BRACKETS))
@@ -180,8 +178,7 @@ async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> 
     """The reply to such calls; None where they are scored, and then it leaves no trace."""
     calls = [function_call(name, arguments, f"call_{at}") for at, name in enumerate(names)]
     before = len(trial.channel.exchanges)
-    session = await trial.open(row)
-    reply = await trial.verify(session, response([*calls, message("Done.")]))
+    reply = await trial.verify_fresh(response([*calls, message("Done.")]), row)
     if not is_success(reply.status):
         return reply
     for exchange in trial.channel.exchanges[before:]:
@@ -203,8 +200,7 @@ async def verify_framework_types(trial: Trial, output: Degenerate) -> None:
 
     Source: `NeMoGymResponseOutputItem` in nemo_gym/openai_utils.py: in 0.4.0 every stock server refuses them.
     """
-    session = await trial.open()
-    if _refused_by_type(reply := await trial.verify(session, output.response)):
+    if _refused_by_type(reply := await trial.verify_fresh(output.response)):
         raise Violation(
             "status 200",
             describe(reply),
@@ -228,10 +224,9 @@ async def verify_raw_surrogate(trial: Trial, _: object) -> None:
     Source: in 0.4.0 every stock server answers 500: `BaseVerifyResponse` in nemo_gym/base_resources_server.py echoes the
     response, which cannot be encoded as UTF-8.
     """
-    session = await trial.open()
-    reply = await trial.verify(session, RAW_SURROGATE.response)
+    reply = await trial.verify_fresh(RAW_SURROGATE.response)
     if not is_success(reply.status) and not trial.met_framework:
-        replaced = await trial.verify(await trial.open(), REPLACED_SURROGATE.response)
+        replaced = await trial.verify_fresh(REPLACED_SURROGATE.response)
         if is_success(replaced.status):
             raise NotApplicable("the server's web framework cannot hold it; with U+FFFD in its place it is scored")
     expect_success(
@@ -275,8 +270,7 @@ async def verify_reward_finite(trial: Trial, row: Row) -> None:
     """
     plain = DO_NOTHING.response
     for output in (plain, response([]), *_wrong_answers(trial.gym, row)):
-        session = await trial.open(row)
-        reply = await trial.verify(session, output)
+        reply = await trial.verify_fresh(output, row)
         if not is_success(reply.status) and output is not plain:
             continue  # see verify-degenerate
         if not is_success(reply.status):

@@ -26,7 +26,7 @@ async def _whole_groups(trial: Trial) -> None:
     endpoint = trial.gym.endpoint
     if endpoint.groups.size == 1 and not endpoint.hangs[VERIFY]:
         with suppress(ServerFault, NotSent, Untestable):  # which other checks report
-            await trial.verify(await trial.open(), DO_NOTHING.response)
+            await trial.verify_fresh(DO_NOTHING.response)
     if endpoint.groups.size == 1:
         raise NotApplicable("its verify scores each rollout alone")
 
@@ -48,7 +48,7 @@ async def verify_in_groups(trial: Trial, _: object) -> None:
 
     Source: `num_rollouts_per_prompt` of genrm_compare.
     """
-    await trial.verify(await trial.open(), DO_NOTHING.response)
+    await trial.verify_fresh(DO_NOTHING.response)
     size = trial.gym.endpoint.groups.size
     raise Violation(
         "a score for one rollout",

@@ -30,7 +30,7 @@ class JudgeModelForm:
         self._probed = True
         trial = Trial(case.bench)
         try:
-            await trial.verify(await trial.open(), DO_NOTHING.response)
+            await trial.verify_fresh(DO_NOTHING.response)
         except (Untestable, NotSent, ServerFault):
             return None
         plain = Case(case.bench, trial.channel.exchanges[-1:])

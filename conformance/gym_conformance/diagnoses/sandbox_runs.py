@@ -30,7 +30,7 @@ class SandboxRuns:
         self._probed = True
         trial = Trial(case.bench)
         try:
-            await trial.verify(await trial.open(), DO_NOTHING.response)
+            await trial.verify_fresh(DO_NOTHING.response)
         except Untestable:
             return Missing(_NEEDS, lasts=True) if trial.asked_sandbox else None
         except (NotSent, ServerFault):

@@ -152,6 +152,10 @@ class Trial:
         """Have the response scored in the session."""
         return reply_of(await session.verify(response, **fields))
 
+    async def verify_fresh(self, response: Mapping[str, Any], row: Row | None = None) -> Reply:
+        """Have the response scored in a session of its own, in which nothing else is done."""
+        return await self.verify(await self.open(row), response)
+
     async def scored(self, session: Session, response: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
         """What verify answers, for checks that look closer at it.
 
