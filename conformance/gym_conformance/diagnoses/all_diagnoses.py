@@ -6,9 +6,8 @@ from gym_conformance.diagnoses.awaits_others import AwaitsOthers
 from gym_conformance.diagnoses.busy_machine import BusyMachine
 from gym_conformance.diagnoses.diagnosis import Case, Diagnosis, Missing, TryAgain
 from gym_conformance.diagnoses.hosts_down import HostsDown
-from gym_conformance.diagnoses.judge_model_form import JudgeModelForm
 from gym_conformance.diagnoses.missing_dependency import MissingDependency
-from gym_conformance.diagnoses.sandbox_runs import SandboxRuns
+from gym_conformance.diagnoses.mock_too_plain import judge_model, sandbox
 from gym_conformance.diagnoses.worn_out import WornOut
 
 
@@ -23,8 +22,8 @@ class Diagnoses:
             BusyMachine(),
             AwaitsOthers(),
             MissingDependency(),
-            JudgeModelForm(),
-            SandboxRuns(),
+            judge_model(),
+            sandbox(),
         )
         self._diagnoses = usual if diagnoses is None else diagnoses
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gym_conformance.diagnoses.diagnosis import Case
-from gym_conformance.diagnoses.judge_model_form import JudgeModelForm
+from gym_conformance.diagnoses.mock_too_plain import judge_model
 from gym_conformance.gym_under_test import recognise
 from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.exchange import Exchange, Reply, Request
@@ -54,7 +54,7 @@ class Asks(ReferenceServer):
 )
 def test_it_is_probed_once_with_a_plain_message(asks: bool, crashes: bool, missing: bool) -> None:
     model = Model()
-    diagnosis = JudgeModelForm()
+    diagnosis = judge_model()
 
     async def confirmed(url: str) -> bool:
         transport = Transport(httpx.URL(url), deadline=5.0)
