@@ -20,6 +20,7 @@ from gym_conformance.drift.lax import said
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
+from gym_conformance.session.refusals import places
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_spoilt
@@ -89,7 +90,9 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
             hint = "The tool raises on a value that its definition allows; handle the value, or narrow the definition."
             raise Violation(f"{step.name} answers below 500", f"status {step.status}, body {step.body}", hint)
         malformed = step.status == HTTPStatus.UNPROCESSABLE_ENTITY and _says_something(trajectory.row, call)
-        if malformed and (_lists_places(step.body) or await _is_said_of_wrong_ones(trial, trajectory.row, call, step)):
+        if malformed and (
+            (step.source and places(step.source)) or await _is_said_of_wrong_ones(trial, trajectory.row, call, step)
+        ):
             hint = "The definition in the rows and the server's request model have drifted apart."
             raise Violation(f"{step.name} takes what its definition allows", f"status 422, body {step.body}", hint)
     await _expect_scored(trial, trajectory, outcome)
@@ -120,12 +123,6 @@ def _says_something(row: Row, call: Call) -> bool:
     """Whether no text or list is empty in it for which the definition does not speak."""
     definition, arguments = row.parameters_of(call.name), resolve(call.arguments, [])
     return admits(said(upgrade(definition)), arguments) or not admits(definition, arguments)
-
-
-def _lists_places(body: Any) -> bool:
-    """Whether it is FastAPI's 422: `{"detail": [{"loc": ["body", "city"], ...}]}`."""
-    details = body.get("detail") if isinstance(body, dict) else None
-    return isinstance(details, list) and any(isinstance(detail, dict) and "loc" in detail for detail in details)
 
 
 async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepOutcome) -> bool:

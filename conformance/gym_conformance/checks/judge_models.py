@@ -49,13 +49,13 @@ async def judge_answers(trial: Trial, saying: Saying) -> None:
         "The scorer assumes what the judge model's answer looks like.",
     )
     expect_reported(reply, "verify does not report what its judge model did.")
-    if saying is Saying.FAILURE and is_success(reply.status) and not is_masked(reply.json() if reply.is_json else None):
-        await _expect_told_apart(trial, _reward(reply))
+    if saying is Saying.FAILURE and is_success(reply.status) and not is_masked(reply.said):
+        await _expect_told_apart(trial, reply.fields.get("reward"))
 
 
 async def _expect_told_apart(trial: Trial, failed: Any) -> None:
     """Raise if a failed judge model earns what its no earns, though it could be reported, or more."""
-    yes, no = [_reward(await _verified(trial, saying)) for saying in (Saying.YES, Saying.NO)]
+    yes, no = [(await _verified(trial, saying)).fields.get("reward") for saying in (Saying.YES, Saying.NO)]
     if not all(isinstance(reward, int | float) for reward in (failed, yes, no)):
         return
     if failed > no:
@@ -70,11 +70,6 @@ async def _expect_told_apart(trial: Trial, failed: Any) -> None:
             f"a reward of {failed}, as for a wrong answer",
             "The scorer catches the error and scores all the same: an outage of the judge model trains as failures.",
         )
-
-
-def _reward(reply: Reply) -> Any:
-    body = reply.json() if reply.is_json else None
-    return body.get("reward") if isinstance(body, dict) else None
 
 
 @check(

@@ -56,8 +56,7 @@ async def _judged(trial: Trial, row: Row, said: str, saying: Saying | str = Sayi
         reply = reply_of(await session.verify(response([message(said)])))
         parts = tuple(part for body in model.prompts for part in parts_of(body))
     await session.close()
-    body = reply.json() if is_success(reply.status) and reply.is_json else None
-    reward = body.get("reward") if isinstance(body, dict) else None
+    reward = reply.fields.get("reward") if is_success(reply.status) else None
     return Judgement(parts, reward if is_number(reward) else None, tuple(channel.exchanges))
 
 

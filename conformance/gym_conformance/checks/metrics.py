@@ -98,12 +98,12 @@ async def metrics_order(trial: Trial, _: object) -> None:
     replies = [await _aggregate(trial, order) for order in (verdicts, [verdicts[at] for at in (2, 0, 3, 1)])]
     if any(not is_success(reply.status) or not reply.is_json for reply in replies):
         raise NotApplicable("it does not aggregate them; see metrics-shape")
-    in_turn, mixed = (_numbers(reply.json()) for reply in replies)
+    in_turn, mixed = (_numbers(reply) for reply in replies)
     if in_turn != mixed:
         raise Violation(f"{in_turn} both ways", f"{mixed} mixed", "compute_metrics() relies on the order of its input.")
 
 
-def _numbers(body: Any) -> dict[str, Any]:
-    key_metrics = body.get("key_metrics") if isinstance(body, dict) else None
+def _numbers(reply: Reply) -> dict[str, Any]:
+    key_metrics = reply.fields.get("key_metrics")
     metrics = key_metrics if isinstance(key_metrics, dict) else {}
     return {key: round(value, 6) if isinstance(value, float) else value for key, value in metrics.items()}

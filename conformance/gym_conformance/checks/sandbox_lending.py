@@ -55,7 +55,7 @@ def _lent(reply: Reply) -> str:
     """
     if not is_success(reply.status):
         raise NotApplicable(f"no sandbox is lent: {describe(reply)}")
-    connection = reply.said.get("connection") if isinstance(reply.said, dict) else None
+    connection = reply.fields.get("connection")
     if not isinstance(connection, dict) or not isinstance(connection.get(_DESCRIPTOR), dict):
         raise Violation("a connection with a descriptor", describe(reply), "Answer with a SandboxAccess.")
     return json.dumps(connection[_DESCRIPTOR], sort_keys=True)

@@ -76,13 +76,7 @@ async def _opens(trial: Trial) -> None:
     session = _typed_session(trial)
     reply = reply_of(await session.seed())
     refuse_made_up(session.row, reply)
-    said = reply.said
-    if (
-        not is_success(reply.status)
-        or not isinstance(said, dict)
-        or said.get(SESSION_ID) != session.id
-        or not session.cookies
-    ):
+    if not is_success(reply.status) or reply.fields.get(SESSION_ID) != session.id or not session.cookies:
         raise Untestable(f"a typed session: /seed_session answered {describe(reply)}; see typed-seed")
 
 
@@ -313,8 +307,7 @@ async def typed_seed_strict(trial: Trial, _: object) -> None:
     reply = await trial.send(post(SEED_SESSION, body))
     hint = 'Let the request model forbid unknown fields: model_config = ConfigDict(extra="forbid").'
     expect_no_crash(reply, hint)
-    said = reply.said
-    if is_success(reply.status) and isinstance(said, dict) and said.get(SESSION_ID) == session.id:
+    if is_success(reply.status) and reply.fields.get(SESSION_ID) == session.id:
         raise Violation("status 422, or a reply without an id", describe(reply), hint)
 
 

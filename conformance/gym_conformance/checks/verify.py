@@ -33,6 +33,7 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import NotSent
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.refusals import places
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun, run
 from gym_conformance.trajectories.first import known
@@ -83,12 +84,8 @@ async def verify_scores_rows(trial: Trial, row: Row) -> None:
 
 def _refused_by_type(reply: Reply) -> bool:
     """Whether NeMo Gym's own response type refused the request: a 422 that points below `response`."""
-    if reply.status != HTTPStatus.UNPROCESSABLE_ENTITY or not reply.is_json:
-        return False
-    body = reply.json()
-    detail = body.get("detail") if isinstance(body, dict) else None
-    places = [entry.get("loc") for entry in detail if isinstance(entry, dict)] if isinstance(detail, list) else []
-    return bool(places) and all(isinstance(loc, list) and loc[:2] == ["body", "response"] for loc in places)
+    found = places(reply) if reply.status == HTTPStatus.UNPROCESSABLE_ENTITY else []
+    return bool(found) and all(place[:2] == ["body", "response"] for place in found)
 
 
 async def _scored(trial: Trial, row: Row, output: dict[str, Any]) -> dict[str, Any]:
@@ -335,16 +332,16 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
             rollout = TrajectoryRun(trial.gym, trial.channel, dear)
             await rollout.finish()
             reply = reply_of(rollout.exchanges[-1])
-            if is_success(reply.status) and reply.is_json and isinstance(reply.json(), dict):
+            if is_success(reply.status) and reply.fields:
                 with contextlib.suppress(Untestable):
-                    _summed(reply.json())
+                    _summed(reply.fields)
 
 
 async def _done_scored(trial: Trial, row: Row) -> list[dict[str, Any]]:
     """What verify answers to a recorded rollout of the row, and to parts of it."""
     played = await play(trial, row)
     replies = [*([played] if is_success(played.status) else []), *await _partly_scored(trial, row)]
-    return [reply.json() for reply in replies if reply.is_json and isinstance(reply.json(), dict)]
+    return [reply.fields for reply in replies if reply.fields]
 
 
 def _summed(verdict: dict[str, Any]) -> dict[str, Any]:

@@ -65,9 +65,7 @@ class _WebSession:
 
 def _session_of(seeded: Exchange) -> object:
     """Which session a seed has opened, as its reply names it or its cookie."""
-    said = reply_of(seeded).said
-    named = said.get("session_id") if isinstance(said, dict) else None
-    return named or seeded.received.session_id
+    return reply_of(seeded).fields.get("session_id") or seeded.received.session_id
 
 
 @check(

@@ -1,8 +1,7 @@
 """Is a call that the definition allows refused by the live server, where another that it allows is taken?"""
 
-from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.drift.tool_drift import Drift, Witness
@@ -12,6 +11,7 @@ from gym_conformance.probes.asking import ask, crashed, taken
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply
+from gym_conformance.session.refusals import places
 from gym_schemas import Acceptance, Schema, boundary_values
 
 #: Refusals that say nothing about the arguments: of the caller, the place, the method, or the pace.
@@ -90,12 +90,4 @@ def _of_the_server(gym: Gym, tool: str) -> Witness | None:
 def _names(refusal: Reply, path: str) -> bool:
     """Whether the refusal names the argument, as FastAPI's 422 does: `{"detail": [{"loc": ["body", "city"]}]}`."""
     first = path.removeprefix("/").split("/")[0].replace("~1", "/").replace("~0", "~")
-    return any(first in place for place in _places(refusal)) if first else any(_places(refusal))
-
-
-def _places(refusal: Reply) -> Iterator[list[Any]]:
-    body = refusal.json() if refusal.is_json else None
-    details = body.get("detail") if isinstance(body, dict) else None
-    for detail in details if isinstance(details, list) else ():
-        if isinstance(detail, dict) and isinstance(place := detail.get("loc"), list):
-            yield place
+    return any(first in place for place in places(refusal)) if first else any(places(refusal))

@@ -118,6 +118,11 @@ class Reply:
         except ValueError:
             return self.text
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The members of the JSON object that it is; none where it is none."""
+        return self.said if isinstance(self.said, dict) else {}
+
 
 @dataclass(frozen=True)
 class Exchange:

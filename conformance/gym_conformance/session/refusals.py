@@ -2,7 +2,7 @@
 
 import re
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from gym_conformance.contract.statuses import UNROUTED, is_refusal, is_success
 from gym_conformance.session.exchange import Reply
@@ -32,6 +32,13 @@ def says_no(reply: Reply) -> bool:
     if is_success(reply.status):
         return bool(_NO.search(reply.text))
     return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
+
+
+def places(reply: Reply) -> list[list[Any]]:
+    """Where in a request FastAPI's 422 finds something wrong: `{"detail": [{"loc": ["body", "city"], ...}]}`."""
+    details = reply.fields.get("detail")
+    found = (detail.get("loc") for detail in details if isinstance(detail, dict)) if isinstance(details, list) else ()
+    return [place for place in found if isinstance(place, list)]
 
 
 def says_error(reply: Reply) -> bool:

@@ -29,7 +29,7 @@ def _trait(exchange: Exchange) -> Any:
     if reply is None:
         return exchange.request.path, None
     body = reply.json() if reply.is_json else None
-    reward = repr(body["reward"]) if isinstance(body, dict) and "reward" in body else ""
+    reward = repr(reply.fields["reward"]) if "reward" in reply.fields else ""
     return exchange.request.path, reply.status, _form(body), reward
 
 

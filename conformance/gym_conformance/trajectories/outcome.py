@@ -48,8 +48,7 @@ class StepOutcome:
     @classmethod
     def of_verify(cls, reply: Reply) -> "StepOutcome":
         """What verify answered: of its body the reward alone, None where it gave none."""
-        verdict = reply.said if is_success(reply.status) else None
-        return cls(VERIFY, reply.status, verdict.get("reward") if isinstance(verdict, dict) else None)
+        return cls(VERIFY, reply.status, reply.fields.get("reward") if is_success(reply.status) else None)
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,7 @@ def expect_reported(reply: Reply, hint: str) -> None:
     Raises:
         Violation: it has neither `reward` nor `_ng_failure_class`.
     """
-    body = reply.json() if reply.is_json else None
-    reported = isinstance(body, dict) and ("reward" in body or "_ng_failure_class" in body)
+    reported = not {"reward", "_ng_failure_class"}.isdisjoint(reply.fields)
     if not is_error(reply.status) and not reported:
         raise Violation("a reward, or _ng_failure_class", describe(reply), hint)
 
@@ -72,8 +71,7 @@ def _names_no_cause(said: str) -> bool:
 
 def expect_number(reply: Reply) -> None:
     """Require a finite number for a reward."""
-    verdict = reply.json() if reply.is_json else {}
-    reward = verdict.get("reward") if isinstance(verdict, dict) else None
+    reward = reply.fields.get("reward")
     if not is_number(reward):
         raise Violation(
             "reward: a finite number",

@@ -85,7 +85,7 @@ async def _score(trial: Trial) -> None:
     """
     reply = await trial.verify_fresh(DO_NOTHING.response)
     refuse_made_up(trial.gym.row, reply)
-    if is_success(reply.status) and reply.is_json and isinstance(reply.json(), dict):
+    if is_success(reply.status) and isinstance(reply.said, dict):
         return
     for row in trial.gym.rows[:_SCORED]:
         if is_number((await run(trial.gym, trial.channel, writing(trial.gym, row))).reward):

@@ -11,7 +11,7 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.statuses import is_success
-from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.contract.verify_reply import is_masked, is_number
 from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.server_fault import ServerFault
@@ -32,9 +32,6 @@ _BOXED: Final = "its reward comes from a sandbox, which runs nothing here"
 MOCKED: Final = (_JUDGED, _BOXED)
 _VARIES: Final = "its reward is not the same each time"
 _TOO_SLOW: Final = "the verifier is too slow to try more by default"
-
-#: What says that a reward is none (nemo-gym 0.5.0 and 0.7.0 on).
-_MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind")
 
 
 class Scoring:
@@ -143,10 +140,9 @@ class Scoring:
 
 def _reward(reply: Reply) -> tuple[float | None, str]:
     """The reward of a reply that is to be trained on, or why there is none."""
-    body = reply.json() if is_success(reply.status) and reply.is_json else None
-    reward = body.get("reward") if isinstance(body, dict) else None
-    if not isinstance(body, dict) or not is_number(reward):
+    reward = reply.fields.get("reward") if is_success(reply.status) else None
+    if not is_number(reward):
         return None, f"/verify answers {reply.status} without a reward"
-    if any(body.get(mask) for mask in _MASKS):
+    if is_masked(reply.said):
         return None, "the server says that its reward is not to be trained on"
     return reward, ""

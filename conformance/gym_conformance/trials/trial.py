@@ -165,10 +165,9 @@ class Trial:
         reply = await self.verify(session, response, **fields)
         if not is_success(reply.status):
             raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows and verify-degenerate")
-        verdict = reply.json() if reply.is_json else None
-        if not isinstance(verdict, dict):
+        if not isinstance(reply.said, dict):
             raise Untestable("a score: /verify did not answer a JSON object; see verify-scores-rows")
-        return verdict
+        return reply.fields
 
     async def verify_bare(self, response: Mapping[str, Any], cookies: Cookies = NO_COOKIES) -> Reply:
         """Verify the gym's first row outside of any session of ours."""
@@ -221,10 +220,9 @@ def refuse_made_up(row: Row, reply: Reply) -> None:
 
 def expect_object(reply: Reply, hint: str) -> dict[str, Any]:
     """Require a JSON object as the reply's body."""
-    body = reply.json() if reply.is_json else None
-    if not isinstance(body, dict):
+    if not isinstance(reply.said, dict):
         raise Violation("a JSON object", describe(reply), hint)
-    return body
+    return reply.fields
 
 
 def describe(reply: Reply) -> str:
