@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from gym_conformance.launch.env import Env
 
@@ -129,6 +129,14 @@ def _nothing_printed() -> Callable[[], Sequence[str]]:
     return tuple
 
 
+class Asked(NamedTuple):
+    """How often each mock was asked that stands for something of which a reward may come."""
+
+    judge_model: int
+    sandbox: int
+    outside: int
+
+
 @dataclass(frozen=True)
 class Launched:
     """What is known of a server that the suite launched; nothing of one that was there before.
@@ -154,6 +162,15 @@ class Launched:
     outside: FakeHosts | None = None
     made_up: tuple[str, ...] = ()
     sandboxes: FakeSandboxes | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """How often the mocks were asked so far."""
+        return Asked(
+            self.judge_models.model.asked if self.judge_models else 0,
+            self.sandboxes.asked_sandboxes if self.sandboxes else 0,
+            sum(self.outside.requests.values()) if self.outside else 0,
+        )
 
     @property
     def has_log(self) -> bool:

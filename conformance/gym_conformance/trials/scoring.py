@@ -112,7 +112,7 @@ class Scoring:
     async def score(self, row: Row, answer: GivenAnswer) -> AnswerScore:
         """What verify gives for an answer, with its calls made first where the server makes them."""
         async with self._free:
-            asked = self._asked()
+            asked = self.trial.launched.asked
             channel = Channel(self.trial.gym.endpoint)
             try:
                 session = await self.trial.open(row, channel=channel)
@@ -125,17 +125,12 @@ class Scoring:
             except (Untestable, ServerFault, NotSent) as missing:
                 return AnswerScore(None, f"it is not scored: {missing}")
             reward, why = _reward(reply)
-            if mocked := next((why for why, times in self._asked().items() if times > asked[why]), why):
-                return AnswerScore(None, mocked)
+            now = self.trial.launched.asked
+            if self._judge and now.judge_model > asked.judge_model:
+                return AnswerScore(None, _JUDGED)
+            if why or now.sandbox > asked.sandbox:
+                return AnswerScore(None, _BOXED if now.sandbox > asked.sandbox else why)
             return AnswerScore(reward, exchanges=tuple(channel.exchanges))
-
-    def _asked(self) -> dict[str, int]:
-        """How often what stands in for a part of the server was asked, by why a reward then says nothing."""
-        sandboxes = self.trial.launched.sandboxes
-        return {
-            _JUDGED: self._judge.asked if self._judge else 0,
-            _BOXED: sandboxes.asked_sandboxes if sandboxes else 0,
-        }
 
 
 def _reward(reply: Reply) -> tuple[float | None, str]:

@@ -52,9 +52,7 @@ class Trial:
         self.readings: list[ProcessReading] = []
         self.load: list[LoadLevel] = []
         self.rewards: RewardCounts | None = None
-        self._asked = self._times_asked()
-        self._asked_sandboxes = self._times_asked_sandboxes()
-        self._asked_outside = self._times_asked_outside()
+        self._asked = self.launched.asked
         #: The last lines that a launched server printed since the trial began.
         self.log = self.launched.listen()
 
@@ -91,17 +89,17 @@ class Trial:
     @property
     def asked_judge_model(self) -> bool:
         """Whether our mock judge model was asked since the trial began, so that a reward may be its opinion."""
-        return self._times_asked() > self._asked
+        return self.launched.asked.judge_model > self._asked.judge_model
 
     @property
     def asked_sandbox(self) -> bool:
         """Whether our sandboxes, which run nothing, were asked since the trial began."""
-        return self._times_asked_sandboxes() > self._asked_sandboxes
+        return self.launched.asked.sandbox > self._asked.sandbox
 
     @property
     def asked_outside(self) -> bool:
         """Whether another host was asked since the trial began; none of them is there, and a mock answers at most."""
-        return self._times_asked_outside() > self._asked_outside
+        return self.launched.asked.outside > self._asked.outside
 
     @property
     def scored_by_mock(self) -> str:
@@ -109,16 +107,6 @@ class Trial:
         if self.asked_judge_model:
             return "a judge model, which is a mock here"
         return "a sandbox, which runs nothing here" if self.asked_sandbox else ""
-
-    def _times_asked_sandboxes(self) -> int:
-        return self.launched.sandboxes.asked_sandboxes if self.launched.sandboxes else 0
-
-    def _times_asked_outside(self) -> int:
-        return sum(self.launched.outside.requests.values()) if self.launched.outside else 0
-
-    def _times_asked(self) -> int:
-        models = self.launched.judge_models
-        return models.model.asked if models else 0
 
     def tell(self, drift: Drift, live: Live = NOTHING_TRIED) -> None:
         """Put the drift into the report, with what the live server said."""
