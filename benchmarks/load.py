@@ -35,7 +35,7 @@ from gym_conformance.session.exchange import Request
 from gym_conformance.session.process import allow_open_files
 from gym_conformance.session.request_bytes import RequestBytes
 from gym_conformance.trajectories.first import known
-from gym_conformance.trajectories.in_flight import Driver, Known, known_alone
+from gym_conformance.trajectories.in_flight import Driver, Known, measured_alone
 from gym_conformance.trajectories.learn import learn
 from gym_mocks.reference import DATA
 
@@ -175,7 +175,7 @@ async def compare(url: str, levels: Sequence[int]) -> None:
     data = load([DATA])
     gym = await recognise(make_endpoint(url, Options(url=url)), data.rows, data.rollouts, "auto")
     knowledge = await learn(gym)
-    episode = await known_alone(gym, known(knowledge)[0])
+    episode = await measured_alone(gym, known(knowledge)[0])
     if episode is None:
         raise SystemExit("the episode is not the same twice")
     requests = [one.request for one in episode.exchanges]

@@ -196,11 +196,9 @@ class Judge:
             self.bench,
             tuple(trial.channel.exchanges),
             fault,
-            trial.asked_judge_model,
+            trial.asked if outside else trial.asked._replace(outside=0),
             repeated,
             trial.log,
-            trial.asked_sandbox,
-            outside and trial.asked_outside,
         )
 
     async def _afterwards(self, check: Check) -> list[Finding]:

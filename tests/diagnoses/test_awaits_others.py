@@ -1,7 +1,6 @@
 """A verify that waits for rollouts of other rows says so in its log, and is then no verify that hangs."""
 
 import asyncio
-from dataclasses import replace
 
 import httpx
 import pytest
@@ -15,18 +14,19 @@ from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import Transport
 from gym_conformance.trials.bench import Bench
+from gym_conformance.trials.launched import Asked
 
 BUFFERED = "WARNING:__main__:CritPt verify #1: batch 0 at 1/70 submissions buffered (problem_id=Challenge_1_main)"
 
 
-def _explained(lines: list[str], path: str = "/verify", *, asked_outside: bool = False) -> Missing | None:
+def _explained(lines: list[str], path: str = "/verify", *, outside: int = 0) -> Missing | None:
     async def explained() -> Missing | None:
         endpoint = Endpoint("http://127.0.0.1", Transport(httpx.URL("http://127.0.0.1"), deadline=1.0), 1.0)
         asked = Exchange(1, Request("POST", path))
         fault = ServerFault(Fault.HANG, "nothing")
         fault.exchange = asked
-        case = Case(Bench(Gym(endpoint, Api(), ServerKind.OTHER, "")), [asked], fault, log=lambda: lines)
-        case = replace(case, asked_outside=asked_outside)
+        bench = Bench(Gym(endpoint, Api(), ServerKind.OTHER, ""))
+        case = Case(bench, [asked], fault, Asked(outside=outside), log=lambda: lines)
         diagnosis = AwaitsOthers()
         return await diagnosis.confirm(case) if diagnosis.suspects(case) else None
 
@@ -49,4 +49,4 @@ def test_other_lines_say_nothing_of_it(line: str) -> None:
 
 def test_nor_do_other_requests_that_hang() -> None:
     assert _explained([BUFFERED], "/search") is None
-    assert _explained([BUFFERED], asked_outside=True) is None
+    assert _explained([BUFFERED], outside=1) is None

@@ -11,7 +11,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
-from gym_conformance.checks.moves import counted
+from gym_conformance.checks.moves import expect_uncounted
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.statuses import is_crash, is_error, is_success
@@ -232,8 +232,8 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     in_words = any(not is_error(step.status) for step in disturbing.refusals)
     if in_words and not await _undone(trial, noisy, difference):
         raise NotApplicable("the call was refused in words alone, and may be a move like any other")
-    if not in_words and await counted(trial, noisy):
-        raise NotApplicable("refused calls are counted, as a game counts wrong moves")
+    if not in_words:
+        await expect_uncounted(trial, noisy)
     raise Violation(
         f"{difference.step} answers {difference.expected!r}, as without the refused call",
         f"{difference.actual!r}",

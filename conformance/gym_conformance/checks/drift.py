@@ -139,7 +139,7 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
         if unknown
         else await refused_value(trial.gym, trial.channel, definition, known, told=told, records_hold=hold)
     )
-    if (refused or unknown) and trial.asked_outside:
+    if (refused or unknown) and trial.asked.outside:
         raise NotExamined(
             f"other hosts are asked, which are not there (--gym-network): {definition.name} may refuse no more than that"
         )

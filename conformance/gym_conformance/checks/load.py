@@ -21,7 +21,7 @@ from gym_conformance.trajectories.before_and_after import RUNS, lasting, run_tim
 from gym_conformance.trajectories.driven import Strayed
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import known
-from gym_conformance.trajectories.in_flight import HERE, Drivers, Known, Load, known_alone
+from gym_conformance.trajectories.in_flight import HERE, Drivers, Known, Load, measured_alone
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
@@ -142,10 +142,10 @@ async def _episodes(trial: Trial) -> list[Known]:
     """Episodes that are known alone, and for each row one that does nothing and earns something else."""
     found = list[Known]()
     for trajectory in known(await knowledge_of(trial))[: 2 * _EPISODES]:
-        if len(found) >= _EPISODES or not (episode := await known_alone(trial.gym, trajectory)):
+        if len(found) >= _EPISODES or not (episode := await measured_alone(trial.gym, trajectory)):
             continue
         found.append(episode)
-        idle = await known_alone(trial.gym, Trajectory(trajectory.row)) if trajectory.calls else None
+        idle = await measured_alone(trial.gym, Trajectory(trajectory.row)) if trajectory.calls else None
         if idle and idle.alone.reward != episode.alone.reward:
             found.append(idle)
     if not found:

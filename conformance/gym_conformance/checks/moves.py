@@ -14,6 +14,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import TrajectoryRun, run_each
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences, said_at, varying
 from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trials.ending import NotApplicable
 from gym_conformance.trials.trial import Trial
 from gym_schemas import properties_of
 
@@ -21,7 +22,13 @@ from gym_schemas import properties_of
 _PLAIN = 8
 
 
-async def counted(trial: Trial, noisy: Trajectory) -> bool:
+async def expect_uncounted(trial: Trial, noisy: Trajectory) -> None:
+    """Raise NotApplicable where refused calls are counted."""
+    if await _counted(trial, noisy):
+        raise NotApplicable("refused calls are counted, as a game counts wrong moves")
+
+
+async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     """Whether what differs after the refused calls of a trajectory is no more than that they were counted.
 
     That is so where the reward alone falls, and falls further with twice as many; where numbers alone move on, by as much for

@@ -159,8 +159,7 @@ def _with_one(value: Any, way: Way) -> Any:
 async def _shared_rewards(trial: Trial, rows: Sequence[Row]) -> list[str] | None:
     """The different rewards of what is tried; None if an output earns more on one row than on another."""
     rewards = await _rewards(trial, rows)
-    if mock := trial.scored_by_mock:
-        raise NotApplicable(f"its rewards come from {mock}")
+    trial.expect_own_score()
     if any(reward != several[0] for several in rewards for reward in several):
         return None
     return list(dict.fromkeys(repr(several[0]) for several in rewards))

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from http import HTTPStatus
 
-from gym_conformance.checks.moves import counted
+from gym_conformance.checks.moves import expect_uncounted
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import RESERVED, TOOL_NAME
 from gym_conformance.contract.openapi import ServerKind
@@ -221,8 +221,7 @@ async def tool_refused_call(trial: Trial, _: object) -> None:
         return await run(trial.gym, channel, noisy, habit=habit)
 
     if found := await Solo(trial, plain, habit).beyond_chance(disturbed):
-        if await counted(trial, noisy):
-            raise NotApplicable("refused calls are counted, as a game counts wrong moves")
+        await expect_uncounted(trial, noisy)
         raise Violation(
             f"{found.step} answers {found.expected!r}, as without the refused calls",
             f"{found.actual!r}",

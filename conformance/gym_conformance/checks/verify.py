@@ -426,8 +426,7 @@ async def _beside_its_group(trial: Trial, row: Row, rollout: Rollout, recorded: 
         NotApplicable: no more than these, or a mock of ours scored it.
     """
     best = (await _scored(trial, row, response(rollout.output))).get("reward", recorded)
-    if mock := trial.scored_by_mock:
-        raise NotApplicable(f"its reward comes from {mock}")
+    trial.expect_own_score()
     if not is_number(best) or best <= 0:
         raise NotApplicable("its best recorded rollout earns no more than the others of its group")
     return float(best)

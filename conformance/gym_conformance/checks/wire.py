@@ -14,7 +14,7 @@ from gym_conformance.session.wire_faults import DISTURBANCES, HANG_UPS, StruckCh
 from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import known
-from gym_conformance.trajectories.in_flight import Known, known_alone
+from gym_conformance.trajectories.in_flight import Known, measured_alone
 from gym_conformance.trajectories.outcome import Difference
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.chance import beyond_chance
@@ -120,7 +120,7 @@ async def _try(trial: Trial, faults: Sequence[WireFault], hint: str) -> int:
         raise NotApplicable("the faults are those of plain HTTP")
     tried = 0
     for trajectory in known(await knowledge_of(trial))[:_TRAJECTORIES]:
-        once = await known_alone(trial.gym, trajectory)
+        once = await measured_alone(trial.gym, trajectory)
         if once is None:
             continue
         async for disturbed in _disturbed(trial, once, faults):
@@ -174,7 +174,7 @@ async def _sent_again(trial: Trial, once: Known, number: int, faults: Sequence[W
     twice = None
     if any(fault.twice for fault in faults):
         # its first reply is lost, and so no part of what comes
-        twice = await known_alone(trial.gym, trajectory.with_noise(number, trajectory.calls[number]))
+        twice = await measured_alone(trial.gym, trajectory.with_noise(number, trajectory.calls[number]))
     harmless = [_Disturbed((once,), number + 1, fault) for fault in faults if not fault.twice]
     acting = [_Disturbed((once, twice), number + 1, fault) for fault in faults if twice and fault.twice]
     return [*harmless, *acting]
@@ -188,7 +188,7 @@ async def _lost(trial: Trial, once: Known, number: int, faults: Sequence[WireFau
     if not lost or _refers(without):
         return []
     unanswered = replace(trajectory, noise=trajectory.noise | {number})
-    ways = [way for each in (unanswered, without) if (way := await known_alone(trial.gym, each)) is not None]
+    ways = [way for each in (unanswered, without) if (way := await measured_alone(trial.gym, each)) is not None]
     return [_Disturbed(ways, number + 1, fault) for fault in lost] if len(ways) == 2 else []  # noqa: PLR2004 - both
 
 

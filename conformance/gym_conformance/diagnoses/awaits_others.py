@@ -23,7 +23,7 @@ class AwaitsOthers:
 
     def suspects(self, case: Case) -> bool:
         """Whether a verify got no answer in time, and no other host was asked for one."""
-        return case.hung is not None and case.hung.path == VERIFY and not case.asked_outside
+        return case.hung is not None and case.hung.path == VERIFY and not case.asked.outside
 
     async def confirm(self, case: Case) -> Missing | None:
         """Read what it printed meanwhile."""

@@ -9,6 +9,7 @@ from gym_conformance.contract.statuses import is_crash
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trials.bench import Bench
+from gym_conformance.trials.launched import NONE_ASKED, Asked
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,7 @@ class Case:
         bench: the gym, and what is known of it.
         exchanges: the trial's record.
         fault: what ended the trial, where no whole reply came.
-        asked_sandbox: whether the server asked our sandboxes, which run nothing, meanwhile.
-        asked_outside: whether the server asked another host meanwhile, which is not there; False where the check is about that.
-        asked_judge_model: whether the server asked our mock judge model meanwhile.
+        asked: how often the server asked our mocks meanwhile; of other hosts none where the check is about that.
         repeated: whether the trial is already a second try of the same.
         log: the last lines that a launched server printed since the trial began: older ones say nothing of it.
     """
@@ -29,11 +28,9 @@ class Case:
     bench: Bench
     exchanges: Sequence[Exchange]
     fault: ServerFault | None = None
-    asked_judge_model: bool = False
+    asked: Asked = NONE_ASKED
     repeated: bool = False
     log: Callable[[], Sequence[str]] = tuple
-    asked_sandbox: bool = False
-    asked_outside: bool = False
 
     @property
     def verified(self) -> bool:

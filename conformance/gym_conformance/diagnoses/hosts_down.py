@@ -21,7 +21,7 @@ class HostsDown:
     def suspects(self, case: Case) -> bool:
         """Whether a reply is of 500 or above, or did not come, and another host was asked. It is probed once for a gym."""
         failed = case.crashed or case.hung is not None
-        return failed and case.asked_outside and case.bench.launched.outside is not None and not self._probed
+        return failed and case.asked.outside > 0 and case.bench.launched.outside is not None and not self._probed
 
     async def confirm(self, case: Case) -> TryAgain | None:
         """Send the request once more."""

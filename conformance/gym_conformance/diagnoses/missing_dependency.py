@@ -57,7 +57,7 @@ class MissingDependency:
 
     def suspects(self, case: Case) -> bool:
         """Whether any reply was of 400 or above, or none came from a server that asked another host."""
-        return any(map(_is_error, case.exchanges)) or (case.asked_outside and case.hung is not None)
+        return any(map(_is_error, case.exchanges)) or (case.asked.outside > 0 and case.hung is not None)
 
     async def confirm(self, case: Case) -> Missing | None:
         """Read replies and log; where a traceback may not be printed yet, once more after a moment."""
@@ -86,7 +86,7 @@ def missing(exchanges: Sequence[Exchange], log: Log) -> Missing | None:
 
 def _closed(case: Case) -> Missing | None:
     """Another host that was asked, and is down here, where the server does not say so itself."""
-    if not case.asked_outside or not (case.crashed or case.hung):
+    if not case.asked.outside or not (case.crashed or case.hung):
         return None
     last = next((each for each in reversed(case.exchanges) if each.reply is None or is_crash(each.reply.status)), None)
     if last is None:

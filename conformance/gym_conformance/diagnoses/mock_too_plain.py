@@ -11,6 +11,7 @@ from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.session.channel import NotSent
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trials.ending import Untestable
+from gym_conformance.trials.launched import Asked
 from gym_conformance.trials.trial import Trial
 
 
@@ -19,19 +20,19 @@ class MockTooPlain:
     """A server that asks a mock of ours, and crashes on the plainest of outputs too, can score nothing with it.
 
     Attributes:
-        asked: what of a case, and of a trial, says that the mock was asked.
+        mock: which one.
         needs: what it needs instead.
         to_open: whether it may ask to open a session, and then opens none.
     """
 
-    asked: Literal["asked_judge_model", "asked_sandbox"]
+    mock: Literal["judge_model", "sandbox"]
     needs: str
     to_open: bool = False
     _probed: bool = False
 
     def suspects(self, case: Case) -> bool:
         """Whether a reply is of 500 or above, and the mock was asked. It is probed once for a gym."""
-        return getattr(case, self.asked) and case.crashed and not self._probed
+        return self._asks(case.asked) and case.crashed and not self._probed
 
     async def confirm(self, case: Case) -> Missing | None:
         """Have a plain message scored."""
@@ -44,13 +45,16 @@ class MockTooPlain:
             fails = self.to_open
         except (NotSent, ServerFault):
             fails = False
-        return Missing(self.needs, lasts=True) if fails and getattr(trial, self.asked) else None
+        return Missing(self.needs, lasts=True) if fails and self._asks(trial.asked) else None
+
+    def _asks(self, asked: Asked) -> bool:
+        return bool(getattr(asked, self.mock))
 
 
 def judge_model() -> MockTooPlain:
     """Of a judge model, a form that our mock's answers have not."""
     return MockTooPlain(
-        "asked_judge_model",
+        "judge_model",
         "a judge model that answers in the form it asks for: it can score nothing with our mock's answers",
     )
 
@@ -58,7 +62,7 @@ def judge_model() -> MockTooPlain:
 def sandbox() -> MockTooPlain:
     """Of a sandbox, that it runs its commands."""
     return MockTooPlain(
-        "asked_sandbox",
+        "sandbox",
         "a sandbox that runs its commands: it can score nothing with one that runs none; --gym-sandbox local runs them on "
         "this machine, and --gym-env-set names another",
         to_open=True,

@@ -63,7 +63,7 @@ class Load:
     unanswered: str = ""
 
 
-async def known_alone(gym: Gym, trajectory: Trajectory) -> Known | None:
+async def measured_alone(gym: Gym, trajectory: Trajectory) -> Known | None:
     """An episode as it is alone; None where it does not end well, or its reward is not the same twice."""
     channel = Channel(gym.endpoint)
     first = await run(gym, channel, trajectory)

@@ -19,7 +19,8 @@ from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.oracle import items_of
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trials.ending import Untestable
-from gym_conformance.trials.scoring import MOCKED, Scoring
+from gym_conformance.trials.launched import MOCKED
+from gym_conformance.trials.scoring import Scoring
 from gym_conformance.trials.trial import Trial
 
 #: Of the default choice: rows, and seconds after which no further row is begun: generous, for a verdict must not depend

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import sub
 from typing import Any, Final, NamedTuple, Protocol
 
 from gym_conformance.launch.env import Env
@@ -129,12 +130,30 @@ def _nothing_printed() -> Callable[[], Sequence[str]]:
     return tuple
 
 
+MOCKED: Final = (
+    "its reward is the opinion of a judge model, which is a mock here",
+    "its reward comes from a sandbox, which runs nothing here",
+)
+
+
 class Asked(NamedTuple):
     """How often each mock was asked that stands for something of which a reward may come."""
 
-    judge_model: int
-    sandbox: int
-    outside: int
+    judge_model: int = 0
+    sandbox: int = 0
+    outside: int = 0
+
+    def since(self, before: "Asked") -> "Asked":
+        """How often since then."""
+        return Asked(*map(sub, self, before))
+
+    @property
+    def mocked(self) -> str:
+        """Why a reward that came meanwhile may be none of the server's own, one of `MOCKED`; '' where it is."""
+        return next((why for why, times in zip(MOCKED, self, strict=False) if times), "")
+
+
+NONE_ASKED: Final = Asked()
 
 
 @dataclass(frozen=True)

@@ -64,9 +64,8 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
     now, again = await _run(trial, row, rollout), await _run(trial, row, rollout)
     if not is_success(now.steps[-1].status):
         raise NotApplicable(f"/verify answers {now.steps[-1].status} to it; an older version recorded it")
-    if mock := trial.scored_by_mock:
-        raise NotApplicable(f"its reward comes from {mock}")
-    if trial.asked_outside:
+    trial.expect_own_score()
+    if trial.asked.outside:
         raise NotApplicable("it asks other hosts, which answer nothing of what they did when it was recorded")
     if trial.gym.endpoint.groups.size > 1:
         raise NotApplicable("its reward was relative to the others of its group, which are not recorded with it")

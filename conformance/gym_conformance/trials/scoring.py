@@ -27,9 +27,6 @@ _AT_ONCE: Final = 8
 #: like a rule, unless time is up before the last round; others the first.
 _AGAIN, _FEW = (2, 6, 16), 3
 
-_JUDGED: Final = "its reward is the opinion of a judge model, which is a mock here"
-_BOXED: Final = "its reward comes from a sandbox, which runs nothing here"
-MOCKED: Final = (_JUDGED, _BOXED)
 _VARIES: Final = "its reward is not the same each time"
 _TOO_SLOW: Final = "the verifier is too slow to try more by default"
 
@@ -45,14 +42,14 @@ class Scoring:
         self.trial = trial
         self.executes = trial.gym.kind is not ServerKind.SINGLE_TURN
         models = trial.launched.judge_models
-        self._judge = models.model if models and models.names else None
+        judged = models is not None and bool(models.names)
         self.end = time.monotonic() + seconds
         self.noisy = noisy
         self._suspicions = 0
         # one suspicion after the other, so that noise that one of them shows is known to all that come later
         self._suspecting = asyncio.Lock()
         # one at a time where a judge model is asked, to know for which output
-        self._free = asyncio.Semaphore(1 if self._judge else at_once)
+        self._free = asyncio.Semaphore(1 if judged else at_once)
 
     @property
     def is_over(self) -> bool:
@@ -125,11 +122,8 @@ class Scoring:
             except (Untestable, ServerFault, NotSent) as missing:
                 return AnswerScore(None, f"it is not scored: {missing}")
             reward, why = _reward(reply)
-            now = self.trial.launched.asked
-            if self._judge and now.judge_model > asked.judge_model:
-                return AnswerScore(None, _JUDGED)
-            if why or now.sandbox > asked.sandbox:
-                return AnswerScore(None, _BOXED if now.sandbox > asked.sandbox else why)
+            if why := self.trial.launched.asked.since(asked).mocked or why:
+                return AnswerScore(None, why)
             return AnswerScore(reward, exchanges=tuple(channel.exchanges))
 
 

@@ -20,8 +20,8 @@ from gym_conformance.session.contracts import CookieHabit, Session, post
 from gym_conformance.session.exchange import Reply, Request, reply_of
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials.bench import Bench, Learned, Settings, Tried
-from gym_conformance.trials.ending import Untestable, Violation
-from gym_conformance.trials.launched import Launched
+from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
+from gym_conformance.trials.launched import Asked, Launched
 
 
 class Trial:
@@ -87,26 +87,14 @@ class Trial:
         return self.bench.tried
 
     @property
-    def asked_judge_model(self) -> bool:
-        """Whether our mock judge model was asked since the trial began, so that a reward may be its opinion."""
-        return self.launched.asked.judge_model > self._asked.judge_model
+    def asked(self) -> Asked:
+        """How often our mocks were asked since the trial began."""
+        return self.launched.asked.since(self._asked)
 
-    @property
-    def asked_sandbox(self) -> bool:
-        """Whether our sandboxes, which run nothing, were asked since the trial began."""
-        return self.launched.asked.sandbox > self._asked.sandbox
-
-    @property
-    def asked_outside(self) -> bool:
-        """Whether another host was asked since the trial began; none of them is there, and a mock answers at most."""
-        return self.launched.asked.outside > self._asked.outside
-
-    @property
-    def scored_by_mock(self) -> str:
-        """What of ours a reward may come from since the trial began, in a phrase; '' where it is the server's own."""
-        if self.asked_judge_model:
-            return "a judge model, which is a mock here"
-        return "a sandbox, which runs nothing here" if self.asked_sandbox else ""
+    def expect_own_score(self) -> None:
+        """Raise NotApplicable where a mock of ours was asked since the trial began: a reward may come from it."""
+        if mocked := self.asked.mocked:
+            raise NotApplicable(mocked)
 
     def tell(self, drift: Drift, live: Live = NOTHING_TRIED) -> None:
         """Put the drift into the report, with what the live server said."""
