@@ -43,20 +43,18 @@ _FIRST: Final = 3
 
 def html_report(report: Report) -> str:
     """The report as one HTML document."""
-    parts = [_navigation(report), matrix(report.checks), findings(report)]
-    parts.append(clients(report.clients))
-    if report.drift is not None:
-        parts.append(drift(report.drift))
-    if report.latency:
-        parts.append(latency(report.latency))
-    if report.readings:
-        parts.append(memory(report.readings))
-    if report.load:
-        parts.append(load(report.load))
-    if report.rewards:
-        parts.append(rewards(report.rewards))
+    parts = {
+        "Checks": matrix(report.checks),
+        "Findings": findings(report),
+        "Clients": clients(report.clients),
+        "Drift": None if report.drift is None else drift(report.drift),
+        "Latency": latency(report.latency) if report.latency else None,
+        "Memory": memory(report.readings) if report.readings else None,
+        "Load": load(report.load) if report.load else None,
+        "Rewards": rewards(report.rewards) if report.rewards else None,
+    }
     skip = element("a", "Skip to the findings", href="#findings", class_="skip")
-    return document(f"{report.conclusion}: {report.target['url']}", skip, _verdict(report), element("main", *parts))
+    return document(f"{report.conclusion}: {report.target['url']}", skip, _verdict(report), _main(parts))
 
 
 def html_reports(reports: Mapping[str, Report], folder: str) -> str:
@@ -71,7 +69,6 @@ def html_reports(reports: Mapping[str, Report], folder: str) -> str:
         "Shared": shared(shared_violations(rows), folder),
         "Servers": servers(rows, folder),
     }
-    links = [element("a", name, href=f"#{name.lower()}") for name, part in parts.items() if part]
     header = element(
         "header",
         element("p", "gym conformance", class_="kicker"),
@@ -81,8 +78,13 @@ def html_reports(reports: Mapping[str, Report], folder: str) -> str:
         class_="fit" if fit == len(rows) else "neutral",
     )
     skip = element("a", "Skip to the servers", href="#servers", class_="skip")
-    navigation = element("nav", join(links), aria_label="Parts of the report")
-    return document(title, skip, header, element("main", navigation, *parts.values()))
+    return document(title, skip, header, _main(parts))
+
+
+def _main(parts: Mapping[str, Markup | None]) -> Markup:
+    """The parts that there are, after links to them."""
+    links = [element("a", name, href=f"#{name.lower()}") for name, part in parts.items() if part]
+    return element("main", element("nav", join(links), aria_label="Parts of the report"), *parts.values())
 
 
 def _own_of_all(reports: Mapping[str, Report]) -> Markup | None:
@@ -205,18 +207,3 @@ def _stale(report: Report) -> Markup | None:
     items = [element("li", text(stale)) for stale in report.stale]
     heading = element("h2", "The baseline is stale")
     return element("div", heading, element("ul", *items), class_="first") if items else None
-
-
-def _navigation(report: Report) -> Markup:
-    there = {
-        "Checks": True,
-        "Findings": True,
-        "Clients": True,
-        "Drift": report.drift is not None,
-        "Latency": bool(report.latency),
-        "Memory": bool(report.readings),
-        "Load": bool(report.load),
-        "Rewards": report.rewards is not None,
-    }
-    links = [element("a", name, href=f"#{name.lower()}") for name, present in there.items() if present]
-    return element("nav", join(links), aria_label="Parts of the report")
