@@ -119,7 +119,7 @@ def test_rewards_are_compared_where_sessions_are_told_the_same(
 
     def verify(row: Cave, state: list[list[str]]) -> float:
         del row
-        return float(len(state) > 1 and (random.random() < 0.5 if by_chance else state[0][0] == "gold"))  # noqa: S311
+        return float(len(state) > 1 and (random.random() < 0.5 if by_chance else state[0][0] == "gold"))
 
     server = ResourcesServer(
         "doors", tools=[look, first], verify=verify, state=lambda: [random.sample(["gold", "sand"], 2)]
