@@ -52,6 +52,10 @@ class NotSent(Exception):
     """A request was not sent; the message says what it would have needed."""
 
 
+class NoRoom(NotSent):
+    """What is held of large requests and replies leaves no room for more: with less beside it, it may be sent."""
+
+
 class PathHangs(NotSent):
     """A path that hung before was to be asked again."""
 
@@ -147,10 +151,10 @@ class Endpoint:
         """Go on only while what is held of large requests and replies leaves room for more.
 
         Raises:
-            NotSent: it does not.
+            NoRoom: it does not.
         """
         if held := self.held.over():
-            raise NotSent(f"smaller rows and replies: {held} would be held at once")
+            raise NoRoom(f"smaller rows and replies: {held} would be held at once")
 
     def written(self, request: Request) -> bytes:
         """A request as it is sent.
@@ -192,7 +196,7 @@ class Endpoint:
             if not self._under_way:
                 self.seconds += time.monotonic() - self._since
         self._largest = max(self._largest, len(reply.body))
-        self.held.add(reply)
+        reply = self.held.shared(reply)
         self.ensure_room()  # where many were asked before any was known to be large, some are let go
         return reply
 
@@ -294,6 +298,7 @@ class Channel:
     async def _send(self, request: Request) -> Exchange:
         endpoint = self.endpoint
         endpoint.ensure_time()
+        endpoint.held.add(request)
         endpoint.ensure_room()
         if (hung := endpoint.hangs.get(request.path, 0)) >= endpoint.most_hangs:
             raise PathHangs(f"{request.method} {request.path} hung {hung} times before in this run")
@@ -302,7 +307,6 @@ class Channel:
                 f"a session: {SEED_SESSION} has opened {endpoint.seeds.taken}, and answers {refusal.status} after "
                 f"{refusal.elapsed:.0f} s to a row that it took before; see resources-seeds"
             )
-        endpoint.held.add(request)
         self.sent += 1
         number = self.sent
         groups = endpoint.groups
@@ -331,7 +335,7 @@ class Channel:
     def record(self, request: Request, reply: Reply) -> Exchange:
         """Record a request that was not sent over this channel, and its reply."""
         self.sent += 1
-        self.endpoint.held.add(reply)
+        reply = self.endpoint.held.shared(reply)
         return self._record(Exchange(self.sent, request, reply), reply)
 
     def _record(self, exchange: Exchange, reply: Reply) -> Exchange:

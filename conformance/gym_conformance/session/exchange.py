@@ -39,12 +39,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back. `elapsed` is in seconds, from before the connection to the last byte."""
+    """What came back. `elapsed` is in seconds, from before the connection to the last byte.
+
+    `twin` is another one with the same large body, which makes text and value of it for both.
+    """
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
     elapsed: float
+    twin: "Reply | None" = field(default=None, compare=False, repr=False)
 
     def header(self, name: str) -> str | None:
         """The first header of that (lower-case) name."""
@@ -55,29 +59,42 @@ class Reply:
         """The raw `Set-Cookie` headers, in order."""
         return tuple([value for key, value in self.headers if key == "set-cookie"])
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The body for showing and comparing; bytes that are not UTF-8 become U+FFFD."""
-        return self.body.decode(errors="replace")
+        return self.twin.text if self.twin else self.body.decode(errors="replace")
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes with what was made of it: its text, and its value once that was asked for."""
-        return self._text_weight if "_parsed" not in self.__dict__ else self.most_weight
+        """About how many bytes it takes with what was made of it by now: its text, and its value."""
+        if self.twin:
+            return 0
+        made = self.__dict__
+        text = self._text_weight if "text" in made else 0
+        value = self._value_weight if "_parsed" in made and self.is_json else 0
+        return len(self.body) + text + value
 
     @property
     def most_weight(self) -> int:
         """About how many bytes it may come to."""
-        return self._text_weight + parsed_bytes(self.body)
+        return 0 if self.twin else len(self.body) + self._text_weight + self._value_weight
 
-    @property
+    @cached_property
     def _text_weight(self) -> int:
-        # one character beyond the BMP makes all of a text four bytes wide
-        return len(self.body) * (2 if self.body.isascii() else 5)
+        return len(self.body) * _width(
+            ascii_only=self.body.isascii(), beyond_bmp=any(lead in self.body for lead in range(0xF0, 0xF5))
+        )
+
+    @cached_property
+    def _value_weight(self) -> int:
+        escaped = len(self.body) * _width(
+            ascii_only=b"\\u" not in self.body, beyond_bmp=b"\\ud" in self.body or b"\\uD" in self.body
+        )
+        return max(self._text_weight, escaped) + parsed_bytes(self.body)
 
     def beginning(self, most: int) -> "Reply":
         """The same with no more than so many bytes of its body, and nothing made of them yet."""
-        return replace(self, body=self.body[:most])
+        return replace(self, body=self.body[:most], twin=None)
 
     @property
     def is_json(self) -> bool:
@@ -99,6 +116,8 @@ class Reply:
     @cached_property
     def _parsed(self) -> tuple[Any, str]:
         """The value, or why there is none; each body is parsed only once."""
+        if self.twin:
+            return self.twin._parsed  # noqa: SLF001 - of this class
         if too_much := bulk(self.body):
             return None, too_much
         try:
@@ -157,6 +176,11 @@ def reply_of(exchange: Exchange) -> Reply:
     if exchange.reply is None:
         raise AssertionError(f"no reply in {exchange}")
     return exchange.reply
+
+
+def _width(*, ascii_only: bool, beyond_bmp: bool) -> int:
+    """Bytes of each character of a text: the widest one makes all of it as wide."""
+    return 1 if ascii_only else 4 if beyond_bmp else 2
 
 
 def _integer(digits: str) -> int | float:

@@ -1,7 +1,8 @@
 """How much of a target's large requests and replies anybody still holds: records, outcomes, rollouts under way."""
 
 import gc
-from weakref import ref
+from dataclasses import replace
+from weakref import WeakValueDictionary, ref
 
 from gym_conformance.session.exchange import Reply, Request
 
@@ -16,10 +17,11 @@ _SMALL = 512
 
 
 class Held:
-    """Counts requests and replies for as long as they live."""
+    """Counts requests and replies for as long as they live, and has large replies with one body share it."""
 
     def __init__(self) -> None:
         self._large: list[ref[Request | Reply]] = []
+        self._by_body: WeakValueDictionary[bytes, Reply] = WeakValueDictionary()
         self._at_most = 0
 
     def add(self, message: Request | Reply) -> None:
@@ -29,6 +31,19 @@ class Held:
         if (weight := message.most_weight) >= _LIGHT:
             self._large.append(ref(message))
             self._at_most += weight
+
+    def shared(self, reply: Reply) -> Reply:
+        """The reply, counted; where one that lives has the same large body, its twin.
+
+        Most of what is large is the same again, such as what a tool says of the rules in each session.
+        """
+        if reply.twin or len(reply.body) < _SMALL or reply.most_weight < _LIGHT:
+            return reply
+        first = self._by_body.setdefault(reply.body, reply)
+        if first is not reply:
+            return replace(reply, body=first.body, twin=first)
+        self.add(reply)
+        return reply
 
     def over(self) -> str:
         """Why there is no room for another; '' where there is."""
