@@ -62,16 +62,20 @@ def _unfit(function: Callable[..., Any]) -> str:
 
 
 def _of_file(path: Path) -> Oracle:
-    references: list[Rollout] = []
+    references: dict[
+        tuple[str, ...], list[Rollout]
+    ] = {}  # by their input: a file may have as many as a dataset has rows
     try:
         for number, line in enumerate(read_lines(path), 1):
             if not line.isspace():
-                references.append(_reference(line, Source(path, number)))
+                one = _reference(line, Source(path, number))
+                references.setdefault(one.input_texts(one.data), []).append(one)
     except OSError as error:
         raise BadOracle(f"{path}: {error.strerror}; give a JSONL file that can be read") from None
 
     def answer(row: Row) -> Any:
-        return next((one.response["output"] for one in references if one.belongs_to(row)), None)
+        same = references.get(Rollout.input_texts(row.data), ())
+        return next((one.response["output"] for one in same if one.belongs_to(row)), None)
 
     return answer
 
@@ -82,8 +86,13 @@ def _reference(line: bytes, source: Source) -> Rollout:
     except (ValueError, RecursionError):
         data = None
     response = data.get("response") if isinstance(data, dict) else None
-    output = response.get("output") if isinstance(response, dict) else data.get("output") if data else None
-    if not isinstance(data, dict) or not isinstance(data.get("responses_create_params"), dict) or output is None:
+    output = (
+        response.get("output") if isinstance(response, dict) else data.get("output") if isinstance(data, dict) else None
+    )
+    params = data.get("responses_create_params") if isinstance(data, dict) else None
+    asked = params.get("input") or [] if isinstance(params, dict) else None
+    sound = isinstance(asked, str) or (isinstance(asked, list) and all(isinstance(each, dict) for each in asked))
+    if not isinstance(data, dict) or not sound or output is None:
         what = "give an object with a row's responses_create_params and its output"
         raise BadOracle(f"{source.path}, line {source.line}: no reference output; {what}")
     own = {key: value for key, value in data.items() if key != "output"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gym_conformance.contract.dataset_rows import Row, Source
+from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.oracle import BadOracle, load_oracle
 
 pytest_plugins = ["pytester"]
@@ -27,6 +27,21 @@ def test_a_reference_is_found_by_the_row_s_input(tmp_path: Path, given: dict[str
     file.write_text(json.dumps({"responses_create_params": {"input": "What is 2 + 3?"}, **given}) + "\n")
     oracle = load_oracle(str(file))
     assert (oracle(ROW), oracle(OTHER)) == ("5", None)
+
+
+def test_a_row_is_compared_with_those_of_its_input_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [{"responses_create_params": {"input": f"What is {number}?"}} for number in range(1000)]
+    file = tmp_path / "references.jsonl"
+    file.write_text("".join(json.dumps({**row, "output": f"{at}"}) + "\n" for at, row in enumerate(asked)))
+    oracle, compared, belongs_to = load_oracle(str(file)), list[Rollout](), Rollout.belongs_to
+
+    def counted(one: Rollout, row: Row) -> bool:
+        compared.append(one)
+        return belongs_to(one, row)
+
+    monkeypatch.setattr(Rollout, "belongs_to", counted)
+    assert [oracle(Row(row, Source(file, 1))) for row in asked] == [str(at) for at in range(1000)]
+    assert len(compared) == 1000
 
 
 @pytest.mark.parametrize(
@@ -53,9 +68,19 @@ def test_a_module_that_ends_its_process_does_not_end_ours(tmp_path: Path, monkey
         load_oracle("script_as_oracle:right")
 
 
-def test_a_line_that_is_no_reference_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"responses_create_params": {}}',
+        '{"responses_create_params": {"input": 5}, "output": "5"}',
+        '{"responses_create_params": {"input": [[5]]}, "output": "5"}',
+        "[]",
+        "{",
+    ],
+)
+def test_a_line_that_is_no_reference_is_named(tmp_path: Path, line: str) -> None:
     file = tmp_path / "references.jsonl"
-    file.write_text('{"responses_create_params": {}}\n')
+    file.write_text(line + "\n")
     with pytest.raises(BadOracle, match="line 1: no reference output"):
         load_oracle(str(file))
 

@@ -166,16 +166,16 @@ class Rollout:
         Two rows may ask the same of two pictures: what else a version keeps must not contradict. Where a server's own
         model has read it, there may be nulls more in it.
         """
-        return self._input(self.data) == self._input(row.data) and all(
+        return self.input_texts(self.data) == self.input_texts(row.data) and all(
             _without_nulls(self.data[key]) == _without_nulls(row.data[key])
             for key in row.data.keys() & self.data.keys() - _RECORDED_ANEW
         )
 
     @staticmethod
-    def _input(data: Mapping[str, Any]) -> list[str]:
+    def input_texts(data: Mapping[str, Any]) -> tuple[str, ...]:
         """The texts of the input; versions differ in how they spell the messages around them."""
         given = data["responses_create_params"].get("input")
-        return [given] if isinstance(given, str) else [_text(message) for message in given or []]
+        return (given,) if isinstance(given, str) else tuple(_text(message) for message in given or ())
 
 
 def _without_nulls(value: Any) -> Any:
