@@ -16,7 +16,6 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.identity import SESSION_ID
 from gym_conformance.contract.statuses import is_error, is_success
-from gym_conformance.contract.verify_reply import is_masked
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session, post
@@ -43,13 +42,13 @@ from gym_conformance.trials.trial import (
 )
 
 #: The episode that comes for another's session.
-_ANOTHER: Final = "another"
+ANOTHER: Final = "another"
 
 #: Trajectories that are a second attempt.
 _ATTEMPTED = 2
 
 #: A race that is lost once is lost again in so many tries, or not at all.
-_TRIES = 8
+TRIES = 8
 
 _ODD_IDS: Final[dict[str, str]] = {
     "white space around": " \t",
@@ -61,19 +60,17 @@ _ODD_IDS: Final[dict[str, str]] = {
     "3,000 characters": "x" * 3000,
 }
 
-_BOUND = "State is looked up by the id alone; keep the episode beside the id, and refuse another episode."
-
-_CLOSED = "Remember the ids that were closed and refuse them."
+BOUND = "State is looked up by the id alone; keep the episode beside the id, and refuse another episode."
 
 
-def _typed_session(trial: Trial, row: Row | None = None, channel: Channel | None = None) -> TypedSession:
+def typed_session(trial: Trial, row: Row | None = None, channel: Channel | None = None) -> TypedSession:
     """A typed session that is not seeded yet; over the trial's own channel, unless another is given."""
     return (trial.gym.typed or TypedContract()).session(channel or trial.channel, row or trial.gym.row)
 
 
 async def _opens(trial: Trial) -> None:
     """A server that opens no typed session has one finding, of typed-seed, and not one for every check."""
-    session = _typed_session(trial)
+    session = typed_session(trial)
     reply = reply_of(await session.seed())
     refuse_made_up(session.row, reply)
     if not is_success(reply.status) or reply.fields.get(SESSION_ID) != session.id or not session.cookies:
@@ -81,28 +78,28 @@ async def _opens(trial: Trial) -> None:
 
 
 #: What every check of a typed session but the first cannot do without.
-_TYPED_SESSION = [RESOURCES_SERVER, TYPED, Need("a typed session", _opens)]
+TYPED_SESSION = [RESOURCES_SERVER, TYPED, Need("a typed session", _opens)]
 
 
-async def _opened(trial: Trial) -> TypedSession:
+async def opened(trial: Trial) -> TypedSession:
     """A typed session that is seeded.
 
     Raises:
         Violation: this seed is refused, though others were not.
     """
-    session = _typed_session(trial)
+    session = typed_session(trial)
     expect_success(reply_of(await session.seed()), "The typed seed is not taken each time.")
     return session
 
 
-def _under_typed(trial: Trial) -> Trial:
+def under_typed(trial: Trial) -> Trial:
     """The same trial, its sessions typed, on the same channel."""
     other = Trial(replace(trial.bench, gym=replace(trial.gym, contract=trial.gym.typed or TypedContract())))
     other.channel, other.volatile = trial.channel, trial.volatile
     return other
 
 
-def _expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
+def expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
     """Hold a reply to status 200 and the session's own id."""
     expect_success(reply, hint)
     answered = expect_object(reply, hint).get(SESSION_ID)
@@ -110,28 +107,28 @@ def _expect_id(reply: Reply, session: TypedSession, hint: str) -> None:
         raise Violation(f"{SESSION_ID} {session.id!r}, as it was sent", f"{answered!r}", hint)
 
 
-async def _played(trial: Trial, channel: Channel) -> TypedSession:
+async def played(trial: Trial, channel: Channel) -> TypedSession:
     """A typed session in which the recorded calls were made, and verified."""
     trajectory = recorded_trajectory(trial)
-    session = _typed_session(trial, trajectory.row, channel)
+    session = typed_session(trial, trajectory.row, channel)
     await TrajectoryRun(trial.gym, channel, trajectory, session=session).finish()
     return session
 
 
 async def _other_episode(session: TypedSession) -> tuple[TypedSession, Reply]:
     """A client of another episode that seeds the same id, and what it is told."""
-    intruder = session.again(rollout_id=_ANOTHER)
+    intruder = session.again(rollout_id=ANOTHER)
     return intruder, reply_of(await intruder.seed())
 
 
-async def _refuses_others(trial: Trial) -> bool:
+async def refuses_others(trial: Trial) -> bool:
     """Whether an id is bound to its episode: such a server keeps something by it."""
     aside = Trial(trial.bench)
-    _, reply = await _other_episode(await _opened(aside))
+    _, reply = await _other_episode(await opened(aside))
     return is_error(reply.status)
 
 
-async def _left_behind(
+async def left_behind(
     trial: Trial, session: Session, again: Callable[[Channel], Awaitable[Session]]
 ) -> Difference | None:
     """Where the recorded calls, made in a session that is seeded, come to something else than in a fresh one.
@@ -162,10 +159,10 @@ async def typed_seed(trial: Trial, row: Row) -> None:
 
     Source: `run` in environment_servers/single_agent_turn/app.py (0.7.0) raises if one of them is missing.
     """
-    session = _typed_session(trial, row)
+    session = typed_session(trial, row)
     reply = reply_of(await session.seed())
     refuse_made_up(row, reply)
-    _expect_id(
+    expect_id(
         reply,
         session,
         "seed_session does not answer a ResourcesSeedSessionRequest with a ResourcesSeedSessionResponse.",
@@ -179,7 +176,7 @@ async def typed_seed(trial: Trial, row: Row) -> None:
     "typed-seed-repeat",
     "A repeated typed seed MUST return the existing session unchanged",
     why="clients resend a seed when its reply is lost; what the policy has done by then must not be undone.",
-    needs=_TYPED_SESSION,
+    needs=TYPED_SESSION,
 )
 async def typed_seed_repeat(trial: Trial, _: object) -> None:
     """Seeds twice before recorded calls, the second time without a cookie, and once more after each of them.
@@ -190,20 +187,20 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
 
     Source: "Repeating the same identifier and episode must return the existing session" (0.7.0).
     """
-    typed = _under_typed(trial)
+    typed = under_typed(trial)
     trajectory = recorded_trajectory(trial)
     if not trajectory.calls:
         trajectory = next(iter(known(await knowledge_of(trial))), trajectory)
     hint = "seed_session creates the state again, or refuses a session that it knows; return the existing one."
 
     async def seeded_again(channel: Channel) -> Outcome:
-        lost = _typed_session(trial, trajectory.row, channel)
+        lost = typed_session(trial, trajectory.row, channel)
         await lost.seed()
         again = lost.again()
         rollout = TrajectoryRun(typed.gym, channel, trajectory, session=again)
         await rollout.step()
         for _step in range(trajectory.steps - 1):
-            _expect_id(reply_of(await again.seed()), again, hint)
+            expect_id(reply_of(await again.seed()), again, hint)
             await rollout.step()
         return rollout.outcome
 
@@ -216,7 +213,7 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
     "typed-seed-foreign",
     "A session's id SHOULD NOT let another episode into the session",
     why="two rollouts would share one state, and both rewards would be noise.",
-    needs=_TYPED_SESSION,
+    needs=TYPED_SESSION,
 )
 async def typed_seed_foreign(trial: Trial, _: object) -> None:
     """Makes the recorded calls, then seeds the same id for another episode.
@@ -226,10 +223,10 @@ async def typed_seed_foreign(trial: Trial, _: object) -> None:
     Our inference: the servers of 0.7.0 that keep something by the id refuse it (resources_servers/example_single_tool_call/app.py),
     but neither `SimpleResourcesServer` nor `check_resources_session_contract` asks for it. By default a server keeps nothing by id.
     """
-    typed = _under_typed(trial)
+    typed = under_typed(trial)
 
     async def intrude(channel: Channel) -> tuple[TypedSession, Reply]:
-        return await _other_episode(await _played(trial, channel))
+        return await _other_episode(await played(trial, channel))
 
     async def intruder_over(channel: Channel) -> Session:
         return (await intrude(channel))[0]
@@ -238,12 +235,12 @@ async def typed_seed_foreign(trial: Trial, _: object) -> None:
     if is_error(reply.status):
         trial.note = f"refused with status {reply.status}"
         return
-    if difference := await _left_behind(typed, intruder, intruder_over):
+    if difference := await left_behind(typed, intruder, intruder_over):
         raise Violation(
             "status 409, or a session of its own",
             f"status {reply.status}, and {difference.step} answers {difference.actual!r}, "
             f"not {difference.expected!r} as in a fresh session",
-            _BOUND,
+            BOUND,
         )
     trial.note = "accepted: nothing is kept by the id, as far as its tools show"
 
@@ -252,14 +249,14 @@ async def typed_seed_foreign(trial: Trial, _: object) -> None:
     "typed-refusal-status",
     "A refused typed seed SHOULD have a 4xx status",
     why="clients take a 5xx for a passing fault and keep resending the seed.",
-    needs=_TYPED_SESSION,
+    needs=TYPED_SESSION,
 )
 async def typed_refusal_status(trial: Trial, _: object) -> None:
     """Seeds an id that belongs to another episode, if that is refused at all.
 
     Source: `_is_retryable_dependency_error` in environment_servers/single_agent_turn/app.py (0.7.0).
     """
-    _, reply = await _other_episode(await _opened(trial))
+    _, reply = await _other_episode(await opened(trial))
     if not is_error(reply.status):
         raise NotApplicable("it does not refuse another episode; nothing is kept by the id")
     expect_no_crash(reply, "raise HTTPException(409) instead of ValueError.", "another episode's seed")
@@ -269,22 +266,22 @@ async def typed_refusal_status(trial: Trial, _: object) -> None:
     "typed-seed-race",
     "Concurrent seeds of one id MUST NOT open it twice",
     why="a retry may overtake the original; the rollout would then have two sessions, or two rollouts would share one.",
-    needs=_TYPED_SESSION,
+    needs=TYPED_SESSION,
 )
 async def typed_seed_race(trial: Trial, _: object) -> None:
     """Sends two concurrent seeds of one id: both must succeed for one episode, and only one for two, if ids are bound.
 
     Source: "Idempotently initialize resources state under a caller-assigned identifier" (0.7.0).
     """
-    binds = await _refuses_others(trial)
+    binds = await refuses_others(trial)
     hint = "The handler awaits between looking for the session and creating it; hold a lock, or create it first."
-    for _try in range(_TRIES):
+    for _try in range(TRIES):
         trial.channel.exchanges.clear()
-        one = _typed_session(trial)
+        one = typed_session(trial)
         for exchange in await asyncio.gather(one.seed(), one.again().seed()):
-            _expect_id(reply_of(exchange), one, hint)
-        mine = _typed_session(trial)
-        both = await asyncio.gather(mine.seed(), mine.again(rollout_id=_ANOTHER).seed())
+            expect_id(reply_of(exchange), one, hint)
+        mine = typed_session(trial)
+        both = await asyncio.gather(mine.seed(), mine.again(rollout_id=ANOTHER).seed())
         taken = sum(is_success(reply_of(exchange).status) for exchange in both)
         if binds and taken != 1:
             raise Violation("one of two episodes' seeds taken", f"{taken} of them", hint)
@@ -294,7 +291,7 @@ async def typed_seed_race(trial: Trial, _: object) -> None:
     "typed-seed-strict",
     "A typed seed with an unknown key SHOULD NOT open a typed session",
     why="a field that the server does not know would be dropped silently.",
-    needs=_TYPED_SESSION,
+    needs=TYPED_SESSION,
 )
 async def typed_seed_strict(trial: Trial, _: object) -> None:
     """Sends a typed seed with one extra key; it must be refused, or treated as an untyped seed, which has no id.
@@ -302,7 +299,7 @@ async def typed_seed_strict(trial: Trial, _: object) -> None:
     Source: `extra="forbid"` of `ResourcesSeedSessionRequest` (0.7.0). In a union with the untyped request, nemo-gym's
     own servers treat such a body as that.
     """
-    session = _typed_session(trial)
+    session = typed_session(trial)
     body = session.identity.seed(session.row.data) | {"conformance_unknown": 1}
     reply = await trial.send(post(SEED_SESSION, body))
     hint = 'Let the request model forbid unknown fields: model_config = ConfigDict(extra="forbid").'
@@ -315,7 +312,7 @@ async def typed_seed_strict(trial: Trial, _: object) -> None:
     "typed-odd-ids",
     "A session's id SHOULD be accepted whatever text it is",
     why="the caller chooses the ids; a session whose id is changed, or crashes the server, can never be closed.",
-    needs=_TYPED_SESSION,
+    needs=TYPED_SESSION,
     subjects=lambda _: _ODD_IDS,
 )
 async def typed_odd_ids(trial: Trial, odd: str) -> None:
@@ -323,11 +320,11 @@ async def typed_odd_ids(trial: Trial, odd: str) -> None:
 
     Source: `resources_session_id: str = Field(min_length=1)` in nemo_gym/base_resources_server.py (0.7.0).
     """
-    session = _typed_session(trial).again(session_id=_ODD_IDS[odd] + _typed_session(trial).identity.session_id)
+    session = typed_session(trial).again(session_id=_ODD_IDS[odd] + typed_session(trial).identity.session_id)
     for reply in (reply_of(await session.seed()), reply_of(await session.close())):
         expect_no_crash(reply, "The id is used as a path, a key or a header without validation.", f"an id with {odd}")
         if not is_error(reply.status):
-            _expect_id(reply, session, "The id is changed along the way: trimmed, cut, or decoded.")
+            expect_id(reply, session, "The id is changed along the way: trimmed, cut, or decoded.")
 
 
 async def _expect_attempts_apart(trial: Trial, knowledge: Knowledge) -> None:
@@ -335,10 +332,10 @@ async def _expect_attempts_apart(trial: Trial, knowledge: Knowledge) -> None:
 
     Where it comes to the same beside another rollout, the search finds a shorter example.
     """
-    typed = _under_typed(trial)
+    typed = under_typed(trial)
 
     async def second(channel: Channel, trajectory: Trajectory, *, same: bool = True) -> Outcome:
-        sessions = [_typed_session(trial, trajectory.row, channel) for _ in range(2)]
+        sessions = [typed_session(trial, trajectory.row, channel) for _ in range(2)]
         if same:
             sessions[1].identity = replace(sessions[1].identity, rollout_id=sessions[0].identity.rollout_id, attempt=1)
         _, came = [
@@ -365,7 +362,7 @@ async def _expect_attempts_apart(trial: Trial, knowledge: Knowledge) -> None:
     "typed-isolation",
     "Typed sessions MUST NOT see each other",
     why="rollouts of one batch overwrite each other's state; the rewards are noise, and nothing reports it.",
-    needs=[*_TYPED_SESSION, SCORE],
+    needs=[*TYPED_SESSION, SCORE],
     examples=interleaved,
     first=side_by_side,
     before=_expect_attempts_apart,
@@ -380,14 +377,14 @@ async def typed_isolation(trial: Trial, schedule: Schedule) -> None:
     Source: `resources_session_id` names one session (nemo_gym/base_resources_server.py, 0.7.0); `EpisodeId` is one
     physical attempt of a rollout (nemo_gym/episode_types.py, 0.7.0).
     """
-    await expect_isolated(_under_typed(trial), schedule)
+    await expect_isolated(under_typed(trial), schedule)
 
 
 @property_check(
     "typed-like-cookie",
     "A trajectory SHOULD have the same result in a typed session as in an untyped one",
     why="what was measured through an agent's /run would not hold for an environment server.",
-    needs=[*_TYPED_SESSION, SCORE],
+    needs=[*TYPED_SESSION, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
@@ -398,7 +395,7 @@ async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
     if trial.gym.contract.name == TypedContract.name:
         raise NotApplicable("the server accepts only typed seeds")
     trajectory = schedule.trajectories[0]
-    gym = _under_typed(trial).gym
+    gym = under_typed(trial).gym
 
     async def typed(channel: Channel) -> Outcome:
         return await run(gym, channel, trajectory)
@@ -409,188 +406,3 @@ async def typed_like_cookie(trial: Trial, schedule: Schedule) -> None:
             f"{difference.actual!r}",
             "The typed seed skips something that the untyped one does with the row; both should build the same state.",
         )
-
-
-@check(
-    "typed-close",
-    "A close MUST succeed, even when repeated or for a session that was never seeded",
-    why="an environment server closes whatever may be open; each refusal is an error at the end of a good rollout.",
-    needs=_TYPED_SESSION,
-)
-async def typed_close(trial: Trial, _: object) -> None:
-    """Closes a session twice, and one that was never seeded, and expects status 200 and the id each time.
-
-    Source: "succeed when the session is already closed or was never seeded" (0.7.0).
-    """
-    session = await _opened(trial)
-    for _again in range(2):
-        _expect_id(reply_of(await session.close()), session, "close_session raises when there is nothing to release.")
-    never = _typed_session(trial)
-    _expect_id(reply_of(await never.close()), never, "close_session looks up a session that does not exist.")
-
-
-@check(
-    "typed-close-final",
-    "A seed after the close MUST NOT recreate the session",
-    why="a seed that arrives after its rollout was given up opens a session that nobody closes, and sandboxes pile up.",
-    needs=_TYPED_SESSION,
-)
-async def typed_close_final(trial: Trial, _: object) -> None:
-    """Seeds a session that was closed, and one that was closed before it was ever seeded.
-
-    Servers that bind an id to its episode, or find by the id alone what a session has done, must refuse; of others it
-    is only asked that what the session held is gone.
-
-    Source: "keep a seed that arrives after the close from creating the session again"; `keeps_state` in
-    nemo_gym/testing/session_conformance.py (0.7.0).
-    """
-    typed = _under_typed(trial)
-    keeps = await _refuses_others(trial)
-    never = _typed_session(trial)
-    for session in (await _played(trial, trial.channel), never):
-        if not is_success(reply_of(await session.close()).status):
-            continue  # for typed-close to find
-        late = session.again()  # a retry whose first reply was lost has no cookie
-        reply = reply_of(await late.seed())
-        if is_error(reply.status):
-            continue
-        if keeps or await _finds_by_id(typed):
-            raise Violation("a refusal, such as status 409", describe(reply), _CLOSED)
-        closed = partial(_late, typed, closes=True)
-        if session is not never and (difference := await _left_behind(typed, late, closed)):
-            raise Violation(
-                f"{difference.step} answers {difference.expected!r}, as in a fresh session, or a refused seed",
-                f"{difference.actual!r}",
-                "close_session releases nothing.",
-            )
-    trial.note = "" if keeps else "accepted again: nothing is kept by the id"
-
-
-async def _finds_by_id(typed: Trial) -> bool:
-    """Whether a client without a cookie, which seeds an open session's id again, finds what was done there."""
-    aside = Trial(typed.bench)
-    again = partial(_late, aside, closes=False)
-    return await _left_behind(aside, await again(aside.channel), again) is not None
-
-
-async def _late(typed: Trial, channel: Channel, *, closes: bool) -> Session:
-    """A session that is seeded again after the recorded calls, and after a close where it `closes`."""
-    session = await _played(typed, channel)
-    if closes:
-        await session.close()
-    late = session.again()
-    await late.seed()
-    return late
-
-
-async def _closed_before_verify(
-    trial: Trial, closes: Callable[[TypedSession], TypedSession], hint: str, *, refusable: bool
-) -> None:
-    """Play the recorded trajectory, and have a client close the session just before the verify.
-
-    Raises:
-        Violation: what comes is not as without that close; where it may be refused or masked, it is not that either.
-    """
-    typed, trajectory = _under_typed(trial), recorded_trajectory(trial)
-
-    async def tried(channel: Channel) -> Outcome:
-        session = _typed_session(trial, trajectory.row, channel)
-        rollout = TrajectoryRun(typed.gym, channel, trajectory, session=session)
-        for _step in range(trajectory.steps - 1):
-            await rollout.step()
-        await closes(session).close()
-        return await rollout.finish()
-
-    found = await tried(trial.channel)
-    verified = reply_of(trial.channel.exchanges[-1])
-    if refusable and (is_error(verified.status) or is_masked(verified.said)):
-        return
-    if difference := await Solo(typed, trajectory).beyond_chance(tried, found):
-        expected = f"{difference.step} answers {difference.expected!r}, as without that close"
-        raise Violation(
-            expected + (", or a refusal, or a masked sample" if refusable else ""), f"{difference.actual!r}", hint
-        )
-
-
-@check(
-    "typed-close-foreign",
-    "A close that names another episode SHOULD NOT end the session",
-    why="a close that comes late, of an attempt that was given up, ends the attempt that took its place.",
-    needs=[*_TYPED_SESSION, SCORE],
-)
-async def typed_close_foreign(trial: Trial, _: object) -> None:
-    """Closes the session in another episode's name before the verify, which must then score as without that close.
-
-    Whether the close is refused is not looked at.
-
-    Our inference, from a list in the documentation of NeMo Gym's main, not released
-    (`nemo_gym.server_runtime.testing.session_conformance`): "a close that names another episode".
-    """
-    await _closed_before_verify(trial, lambda session: session.again(rollout_id=_ANOTHER), _BOUND, refusable=False)
-
-
-@check(
-    "typed-close-lost",
-    "A close without the session's cookie SHOULD end the session",
-    why="a client whose seed reply was lost has no cookie; what it cannot close stays, and sandboxes pile up.",
-    needs=_TYPED_SESSION,
-)
-async def typed_close_lost(trial: Trial, _: object) -> None:
-    """Seeds, closes without the cookie, and seeds again: refused, as it is after a close with the cookie.
-
-    Our inference, from a list in the documentation of NeMo Gym's main, not released
-    (`nemo_gym.server_runtime.testing.session_conformance`): "a close without the session cookie after a seed whose reply was
-    lost".
-    """
-    known = await _opened(trial)
-    await known.close()
-    if not is_error(reply_of(await known.again().seed()).status):
-        raise NotApplicable("a seed after a close is taken: nothing tells whether a session has ended")
-    lost = await _opened(trial)
-    hint = "close_session looks up the session of the cookie; it is the one that the body names."
-    _expect_id(reply_of(await lost.again().close()), lost, hint)
-    late = reply_of(await lost.again().seed())
-    if not is_error(late.status):
-        raise Violation("a refused seed, as after a close with the cookie", describe(late), hint)
-
-
-@check(
-    "typed-verify-closed",
-    "A verify after the close SHOULD NOT score what is no longer there",
-    why="a verify that comes late scores an empty session: a zero that no policy earned moves the baseline of its group.",
-    needs=[*_TYPED_SESSION, SCORE],
-)
-async def typed_verify_closed(trial: Trial, _: object) -> None:
-    """Closes the session before the verify, which must be refused, mask its sample, or score as before the close.
-
-    Our inference, from a list in the documentation of NeMo Gym's main, not released
-    (`nemo_gym.server_runtime.testing.session_conformance`): "a verify after close"; `mask_sample` in
-    nemo_gym/base_resources_server.py (0.7.0) is for a lost session.
-    """
-    hint = "Refuse the closed session, or set mask_sample in the verify reply; setdefault or get(id, {}) scores an empty one."
-    await _closed_before_verify(trial, lambda session: session, hint, refusable=True)
-
-
-@check(
-    "typed-close-busy",
-    "A close MUST succeed while a tool call runs",
-    why="rollouts are given up in the middle of a call; a close that hangs or fails leaks the session.",
-    needs=_TYPED_SESSION,
-)
-async def typed_close_busy(trial: Trial, _: object) -> None:
-    """Makes the first recorded call and closes at the same time; both must be answered, the close with 200.
-
-    Source: `close_resources` is registered before the seed, and runs however the episode ends
-    (environment_servers/single_agent_turn/app.py, 0.7.0).
-    """
-    trajectory = recorded_trajectory(trial)
-    if not trajectory.calls:
-        raise NotApplicable("no tool call is recorded (example_rollouts.jsonl beside the data)")
-    hint = "close_session waits for the call in progress, or fails because of it."
-    for _try in range(_TRIES):
-        trial.channel.exchanges.clear()
-        session = _typed_session(trial, trajectory.row)
-        await session.seed()
-        _, closed = await asyncio.gather(session.call(trajectory.calls[0]), session.close())
-        if closed is not None:
-            _expect_id(reply_of(closed), session, hint)
