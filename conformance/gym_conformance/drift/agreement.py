@@ -23,18 +23,13 @@ def disagreement(definitions: Sequence[Definition]) -> Drift | None:
                 continue
             named = ", ".join(str(change) for change in found[:_NAMED])
             more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-            return Drift(
+            sources = dict.fromkeys(one.sources[0] for one in (first, other, *others) if one.sources)
+            return first.drift(
                 kind,
-                first.name,
-                f"{first.name}: rows declare it in {len(definitions)} ways; between the first two that differ, {named}{more}",
+                f"rows declare it in {len(definitions)} ways; between the first two that differ, {named}{more}",
                 path=found[0].path,
-                weight=kind.weight,
-                sources=tuple(dict.fromkeys(one.sources[0] for one in (first, other, *others) if one.sources))[
-                    :SOURCES
-                ],
+                sources=tuple(sources)[:SOURCES],
                 count=sum(one.count for one in definitions),
-                definition=first.parameters,
-                served=None,
                 counterpart=Witness(other.parameters),
             )
     return None

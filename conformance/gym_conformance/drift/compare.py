@@ -274,12 +274,8 @@ def _no_body(definition: Definition, served: ServedTool) -> Iterator[Drift]:
 
 
 def _drift(declared: Definition, kind: DriftKind, message: str, **more: Any) -> Drift:
-    return Drift(
-        kind,
-        declared.name,
-        f"{declared.name}: {message}",
-        **{"weight": kind.weight, "sources": declared.sources, "count": declared.count, **more},
-    )
+    """A drift of a part, whose schema is given where there is one."""
+    return declared.drift(kind, message, **{"definition": None} | more)
 
 
 def _too_large(declared: Definition, message: str) -> Drift:

@@ -45,15 +45,8 @@ class Definition:
     def drift(self, kind: DriftKind, what: str, **more: Any) -> Drift:
         """A drift of it as a whole, or of what `more` names."""
         message = f"{self.name or 'a tool without a name'}: {what}"
-        return Drift(
-            kind,
-            self.name,
-            message,
-            sources=self.sources,
-            count=self.count,
-            definition=self.parameters,
-            **more,
-        )
+        of_it = {"sources": self.sources, "count": self.count, "definition": self.parameters, "weight": kind.weight}
+        return Drift(kind, self.name, message, **of_it | more)
 
 
 class Definitions:

@@ -96,14 +96,10 @@ def _server(
                 yield from compare(one, served[name], go_on)
         elif executed:
             one = several[0]
-            yield Drift(
+            yield one.drift(
                 DriftKind.TOOL_MISSING,
-                name,
-                f"{name}: rows declare it, but the server has no such tool; it serves {names}",
-                weight=DriftKind.TOOL_MISSING.weight,
-                sources=one.sources,
+                f"rows declare it, but the server has no such tool; it serves {names}",
                 count=sum(each.count for each in several),
-                definition=one.parameters,
                 witness=None if not_json_schema(one) else first_call(one),
             )
     for name in sorted(served.keys() - by_name.keys()):
