@@ -40,8 +40,7 @@ def add_simple_agent(
         "model_server": {"type": "responses_api_models", "name": model},
     }
     steps = {} if max_steps is None else {"max_steps": max_steps}
-    config = SimpleAgentConfig(host="127.0.0.1", port=1, name=name, entrypoint="app.py", **refs, **steps)
-    server = SimpleAgent(config=config, server_client=_client(gym))
+    server = _configured(gym, SimpleAgent, SimpleAgentConfig, name, **refs, **steps)
     url = gym.add_agent(name, resources=resources, model=model, app=asgi_app(server))
     server.server_client = _client(gym)  # now with the agent's own address in it
     return url
@@ -54,17 +53,16 @@ def add_environment_server(gym: MockGym, name: str, *, agent: str, resources: st
         SingleAgentTurnLegacyEnvironmentServer,
     )
 
-    config = SingleAgentTurnEnvironmentServerConfig(
-        host="127.0.0.1",
-        port=1,
-        name=name,
-        entrypoint="app.py",
+    server = _configured(
+        gym,
+        SingleAgentTurnLegacyEnvironmentServer,
+        SingleAgentTurnEnvironmentServerConfig,
+        name,
         resources_server={"type": "resources_servers", "name": resources},
         agent_server={"type": "responses_api_agents", "name": agent},
         resources_tool_transports=["direct_http"],
         cleanup_timeout_seconds=60,
     )
-    server = SingleAgentTurnLegacyEnvironmentServer(config=config, server_client=_client(gym))
     return gym.add_environment_server(name, asgi_app(server), agent=agent, resources=resources)
 
 
@@ -75,34 +73,32 @@ def add_openai_model(gym: MockGym, name: str, upstream: str) -> str:
         SimpleModelServerConfig,
     )
 
-    config = SimpleModelServerConfig(
-        host="127.0.0.1",
-        port=1,
-        name=name,
-        entrypoint="app.py",
-        openai_base_url=upstream,
-        openai_api_key="none",
-        openai_model="policy",
-    )
-    return gym.add_model(name, asgi_app(SimpleModelServer(config=config, server_client=_client(gym))))
+    openai = {"openai_base_url": upstream, "openai_api_key": "none", "openai_model": "policy"}
+    return gym.add_model(name, asgi_app(_configured(gym, SimpleModelServer, SimpleModelServerConfig, name, **openai)))
 
 
 def add_vllm_model(gym: MockGym, name: str, upstream: str) -> str:
     """Serve nemo-gym's `vllm_model` server as trainers run it, with token ids; its base URL."""
     from responses_api_models.vllm_model.app import VLLMModel, VLLMModelConfig  # noqa: PLC0415
 
-    config = VLLMModelConfig(
-        host="127.0.0.1",
-        port=1,
-        name=name,
-        entrypoint="app.py",
+    server = _configured(
+        gym,
+        VLLMModel,
+        VLLMModelConfig,
+        name,
         base_url=upstream,
         api_key="none",
         model="policy",
         return_token_id_information=True,
         uses_reasoning_parser=False,
     )
-    return gym.add_model(name, asgi_app(VLLMModel(config=config, server_client=_client(gym))))
+    return gym.add_model(name, asgi_app(server))
+
+
+def _configured(gym: MockGym, kind: Any, config: Any, name: str, **fields: Any) -> Any:
+    """A server of nemo-gym's with such a config."""
+    fields |= {"host": "127.0.0.1", "port": 1, "name": name, "entrypoint": "app.py"}
+    return kind(config=config(**fields), server_client=_client(gym))
 
 
 @contextmanager
