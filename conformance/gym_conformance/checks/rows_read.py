@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -27,7 +27,7 @@ from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
-from gym_schemas import Way
+from gym_schemas import Way, mapped, scalars
 
 #: Rows that are compared, last words of each that are tried, and numbers that are 0.
 _ROWS, _ANSWERS, _ZEROS = 4, 3, 4
@@ -97,7 +97,7 @@ async def _expect_zeros_read(trial: Trial) -> None:
     Raises:
         Violation: there are some, chance excluded.
     """
-    with_zeros = [(row, ways) for row in trial.gym.rows if (ways := list(_zeros(own(row))))]
+    with_zeros = [(row, ways) for row in trial.gym.rows if (ways := _zeros(row))]
     for row, ways in with_zeros[:_ROWS]:
         played = writing(trial.gym, row)
         varying = await _varying(trial, played, Channel(trial.gym.endpoint))
@@ -142,18 +142,14 @@ def _as_good(one: Outcome, two: Outcome, place: Place) -> bool:
     return len({(step.status, step.source is not None and says_no(step.source)) for step in steps}) == 1
 
 
-def _zeros(value: Any, way: Way = ()) -> Iterator[Way]:
-    """Where a 0 stands."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _zeros(inner, (*way, key))
-    elif type(value) is int and value == 0:
-        yield way
+def _zeros(row: Row) -> list[Way]:
+    """Where a 0 stands, but in a list."""
+    zeros = [way for value, way in scalars(own(row)) if type(value) is int and value == 0]
+    return [way for way in zeros if all(isinstance(step, str) for step in way)]
 
 
 def _with_one(value: Any, way: Way) -> Any:
-    key, *rest = way
-    return {**value, key: _with_one(value[key], tuple(rest)) if rest else 1}
+    return mapped(value, lambda here, place: 1 if place == way else here)
 
 
 async def _shared_rewards(trial: Trial, rows: Sequence[Row]) -> list[str] | None:
