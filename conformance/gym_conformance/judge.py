@@ -24,7 +24,7 @@ from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable
 from gym_conformance.trials.trial import Trial
 
 _HINTS = {
-    Fault.HANG: "The handler never returns: a lock that is never released, a blocking call on the event loop, or a judge model that does not answer.",
+    Fault.HANG: "The handler never returns: a lock, or a place in a pool, that a request before it did not give back, a blocking call on the event loop, or a judge model that does not answer.",
     Fault.BROKEN: "The server closed the connection in the middle of its reply: it crashed or was killed.",
     Fault.UNREACHABLE: "The server process is gone: it crashed, ran out of memory, or was stopped.",
     Fault.OVERSIZED: "The reply is too long: state that grows with each call, or an endless stream.",
@@ -46,12 +46,17 @@ def _passes(finding: Finding) -> bool:
 
 @dataclass
 class Judge:
-    """Runs checks on one gym. `silent` says since when the server no longer answers, '' while it does."""
+    """Runs checks on one gym.
+
+    `silent` says since when the server no longer answers, '' while it does; `told` are paths of which a finding says that
+    they hang.
+    """
 
     bench: Bench
     diagnoses: Diagnoses = field(default_factory=Diagnoses)
     silent: str = ""
     asked: dict[str, tuple[Verdict, str, bool] | None] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
 
     @property
     def gym(self) -> Gym:
@@ -160,6 +165,10 @@ class Judge:
             found = self._finding(check, subject, Verdict.NOT_APPLICABLE, str(reason))
             return replace(found, not_examined=isinstance(reason, NotExamined))
         except (Untestable, NoSession, NotSent) as missing:
+            untold = self._untold(missing) if check.level is Level.MUST and not repeated else None
+            if untold and untold.exchange:
+                trial.channel.adopt(untold.exchange)
+                return await self._explained(check, subject, untold, trial)
             hangs = isinstance(missing, PathHangs) and self.diagnoses.needs
             return self._finding(check, subject, Verdict.UNTESTABLE, hangs or str(missing))
         except ServerFault as fault:
@@ -170,6 +179,11 @@ class Judge:
             return await self._explained(check, subject, fault, trial, repeated=repeated)
         passed = self._finding(check, subject, Verdict.PASS, trial.note)
         return replace(passed, caution=self._show(trial.caution))
+
+    def _untold(self, missing: Exception) -> ServerFault | None:
+        """How a path hung, where no finding tells that: each check left it to the others, or met it before it could judge."""
+        last = missing.last if isinstance(missing, PathHangs) else None
+        return last if last and last.exchange and last.exchange.request.path not in self.told else None
 
     async def _explained(
         self, check: Check, subject: object, cause: Violation | ServerFault, trial: Trial, *, repeated: bool = False
@@ -240,6 +254,8 @@ class Judge:
             unanswered = isinstance(cause, ServerFault)
             verdict = Verdict.UNTESTABLE if unanswered else Verdict.NOTE
             reason = f"a server that answers: {cause}" if unanswered else ""
+        if verdict is Verdict.FAIL:
+            self.told |= {each.request.path for each in trial.channel.exchanges if each.hung}
         endpoint, schedule = self.gym.endpoint, trial.schedule
         return replace(
             self._finding(check, subject, verdict, reason),

@@ -57,7 +57,6 @@ UNSEEN = {
             "a component left out where it is 0",
             "components left out where all are 0",
             "a body that is decoded piece by piece",
-            "a length in characters",
         ),
     },
     "what else the server answers: it asks for verify alone": {

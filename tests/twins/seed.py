@@ -200,6 +200,7 @@ TWINS: tuple[Twin, ...] = (
         "seed-cookie-usable",
         lambda: ReferenceServer(cookie=SignedCookie("c" * 4_000)),
     ),
+    twin("cookie that lasts for a minute", "seed-cookie-usable", cookie(attributes="path=/; max-age=60")),
     twin("cookie for another domain", "seed-cookie-usable", cookie(attributes="path=/; domain=gym.example")),
     twin("ids that each process draws alike", "seed-opens-own-session", AlikeIds),
     twin("session keyed by row", "seed-opens-own-session", SessionByRow, untestable="cookie-tampered"),

@@ -97,6 +97,25 @@ def test_a_lock_that_a_refused_call_leaves_held_is_told() -> None:
     assert "lock" in finding.hint
 
 
+class KeepsAPlace(KeepsTheLock):
+    """The same of all sessions: a few places, one of which each such call takes for good."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places = asyncio.Semaphore(4)
+        self.locks = defaultdict[str, Any](lambda: self.places)
+
+
+def test_a_call_that_hangs_in_all_sessions_is_told_whoever_meets_it() -> None:
+    """Where it hangs for each check, as each expects of others what it does, one of them says so."""
+    with serve(KeepsAPlace()) as url:
+        found = judging.judge(url, dataset(), timeout=1.0, checks=["calls-refused-harmless", "isolation-interleaved"])
+    told = [each for findings in found.values() for each in findings if each.verdict is Verdict.FAIL]
+    assert any("no complete answer came in time" in each.actual and "place in a pool" in each.hint for each in told), (
+        found
+    )
+
+
 @pytest.mark.parametrize("places", [50, 100])
 def test_a_fixed_number_of_places_is_told_with_the_number(places: int) -> None:
     finding = judge(places)

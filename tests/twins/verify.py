@@ -48,6 +48,10 @@ def numbers(output: Items) -> object:
     return [int(each) for each in re.findall(r"\d+", said(output))]
 
 
+def code_as_ascii(output: Items) -> object:
+    return [code.encode("ascii") for code in re.findall(r"```python\n(.*?)```", said(output), re.DOTALL)]
+
+
 def answer_as_json(output: Items) -> object:
     try:
         return json.loads(said(output))
@@ -245,6 +249,7 @@ TWINS: tuple[Twin, ...] = (
     twin("an empty output crashes verify", "verify-degenerate", scorer(lambda output: output[-1])),
     twin("no message crashes verify", "verify-degenerate", scorer(last_message), untestable="verify-echoes-tokens"),
     twin("no text crashes verify", "verify-degenerate", scorer(first_part_is_text)),
+    twin("code is written as ASCII", "verify-degenerate", scorer(code_as_ascii)),
     twin("a number of 5,000 digits crashes verify", "verify-degenerate", scorer(numbers)),
     twin("brackets that are never closed crash verify", "verify-degenerate", scorer(answer_as_json)),
     twin("an answer of which two words are left crashes verify", "verify-unfinished", scorer(third_word)),

@@ -84,6 +84,16 @@ class HangsOnLongText(ReferenceServer):
         return await super().score(session_id, row, response)
 
 
+class TriesAllWays(ReferenceServer):
+    """Code that is never closed is sought by a pattern that repeats what repeats: for hours, from some length on."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        said = str(response["output"])
+        if said.count("```") == 1 and len(said.partition("```")[2]) > 1_000:
+            await asyncio.sleep(3600)
+        return await super().score(session_id, row, response)
+
+
 def deep(_: HttpRequest, reply: HttpReply) -> HttpReply:
     return HttpReply(reply.status, b"[" * 100_000 + b"]" * 100_000, reply.headers)
 
@@ -104,6 +114,7 @@ TWINS: tuple[Twin, ...] = (
             repeat-compressed reward-form reward-extra-read verify-unfinished resources-loop-free drift-result cookie-foreign""",
         timeout=1.5,
     ),
+    twin("tries all ways to find the end of code", "verify-unfinished", TriesAllWays, timeout=1.5),
     twin("closes in the middle of a body", "metrics-empty", odd(lambda: stream(half(), ("content-length", "900")))),
     twin("a body without end", "metrics-empty", odd(lambda: stream(endless()))),
     twin("a body that drips", "metrics-empty", odd(lambda: stream(dripping())), timeout=1.5),

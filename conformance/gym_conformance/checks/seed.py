@@ -30,6 +30,9 @@ from gym_conformance.trials.trial import (
 #: Bytes of a cookie's name and value that clients must take (RFC 6265, section 6.1), and that aiohttp takes.
 _COOKIE = 4096
 
+#: For how long a session's cookie must last, at the very least: one long answer of a policy.
+_SECONDS = 300
+
 _NO_OBJECT = "Return a dict, or a model, and let the framework write it: as UTF-8, without a byte order mark."
 
 
@@ -131,9 +134,9 @@ async def seed_sets_cookie(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_cookie_usable(trial: Trial, _: object) -> None:
-    """Checks the cookie's attributes and size: `Path` covers every endpoint, no `Secure` over http, no foreign `Domain`, at most 4,096 bytes.
+    """Checks the cookie's attributes and size: `Path` covers every endpoint, no `Secure` over http, no foreign `Domain`, at most 4,096 bytes, no `Max-Age` below five minutes.
 
-    Source: RFC 6265, sections 5.4 and 6.1. aiohttp, which nemo-gym's agents ask with, drops a longer one without a word (aiohttp/_cookie_helpers.py, 3.14.5). Stock servers set `path=/; httponly; samesite=lax` (nemo_gym/server_utils.py, 0.4.0).
+    Source: RFC 6265, sections 5.3, 5.4 and 6.1. aiohttp, which nemo-gym's agents ask with, drops a longer one without a word (aiohttp/_cookie_helpers.py, 3.14.5). Stock servers set `path=/; httponly; samesite=lax` (nemo_gym/server_utils.py, 0.4.0).
     """
     session = trial.session()
     reply = reply_of(await session.seed())
@@ -146,6 +149,12 @@ async def seed_cookie_usable(trial: Trial, _: object) -> None:
                 f"at most {_COOKIE:,} bytes of name and value",
                 f"{size:,} bytes",
                 "The cookie carries the session's state: keep it on the server, and its id in the cookie.",
+            )
+        if named and cookie.seconds < _SECONDS:
+            raise Violation(
+                f"a Max-Age of {_SECONDS} seconds or more, or none",
+                f"Max-Age={cookie.attributes['max-age']}",
+                "The session is lost while the policy thinks: let the cookie last for as long as a rollout may take.",
             )
         path = cookie.attributes.get("path", "/")
         if not f"{url.path.rstrip('/')}/".startswith(path.rstrip("/") + "/"):

@@ -150,6 +150,9 @@ HUGE_POWERS: Final = ("1e2999999", "10^{2999999}", "10**2999999")
 #: How answers are given that scorers look for.
 _ANSWER_FORMS: Final = ("\\boxed{{{}}}\n", "<answer>{}</answer>\n", "#### {}\n", "The answer is {}")
 
+#: Letters of two, three and four bytes in UTF-8.
+_FOREIGN: Final = "\u00e9 \u6f22\u5b57 \U0001f642"
+
 #: Numbers at the end of an answer that are made longer.
 _LAST: Final = 3
 
@@ -184,6 +187,9 @@ def degenerate_outputs(tool: str) -> tuple[Degenerate, ...]:
         Degenerate("call without a final message", (function_call(tool, "{}"), function_call_output("{}"))),
         Degenerate("call of an unknown tool", (function_call("no_such_tool", "{}"), message("Done."))),
         Degenerate("text with an escaped lone surrogate", (message(r'{"answer": "\ud800"}'),)),
+        Degenerate(
+            "text that is not ASCII", (message(f"{answered_in_every_form(_FOREIGN)}\n```python\n# {_FOREIGN}\n```"),)
+        ),
         Degenerate("text with NUL", (message("before\x00after"),)),
         Degenerate("text that only opens a box", (message(r"The answer is \boxed{"),)),
         Degenerate("refusal", (_REFUSAL,)),
@@ -238,6 +244,17 @@ UNFINISHED: Final = (
     ),
     *("[]", "[", "{}", "{", "null", "nan", "-", "0", "<think>", "</think>", "<tool_call>", '<tool_call>{"name": '),
 )
+
+#: Answers that begin and go on for long, as of a policy in a loop: what is sought by a pattern that repeats what repeats
+#: is tried in more ways than can be counted, where the end does not come.
+ENDLESS: Final = {
+    "a block of code that is never closed": "```python\n" + "x = value + 1\n" * 200,
+    "a tag that is never closed": "<answer>" + "first word, " * 200,
+    "braces that are never closed": "\\boxed{" + "{a} " * 200,
+    "white space without end": "The answer is" + " \n\t" * 1_000 + "x",
+    "one word without end": "Answer: " + "a" * 3_000 + "!",
+    "digits and commas without end": "#### " + "1,234," * 500 + "x",
+}
 
 #: Arguments as models write them when they slip, by what is wrong with them. All are legal strings.
 SLIPS: Final = {

@@ -7,6 +7,7 @@ Source of the rules: Starlette's SessionMiddleware, which every nemo-gym server 
 import base64
 import binascii
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,12 @@ class SetCookie:
     def expires_at_once(self) -> bool:
         """Whether the header deletes the cookie instead of setting it."""
         return _PAST.fullmatch(self.attributes.get("max-age", "")) is not None
+
+    @property
+    def seconds(self) -> float:
+        """For how long clients keep it by its `Max-Age`; infinity where it says none."""
+        said = self.attributes.get("max-age", "")
+        return float(said) if said.isascii() and said.isdigit() else math.inf
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,11 @@ class NoRoom(NotSent):
 
 
 class PathHangs(NotSent):
-    """A path that hung before was to be asked again."""
+    """A path that hung before was to be asked again; `last` is how it hung."""
+
+    def __init__(self, message: str, last: ServerFault | None = None) -> None:
+        super().__init__(message)
+        self.last = last
 
 
 class NoMoreSessions(NotSent):
@@ -111,6 +115,7 @@ class Endpoint:
         self._secrets: Secrets | None = None
         self.answered: Exchange | None = None  # the last
         self.unanswered: list[Exchange] = []  # since then, the first few
+        self.hung: dict[str, ServerFault] = {}  # by path, the last time
         self.held = Held()
         self.groups = Groups()
         self._under_way = 0
@@ -301,7 +306,8 @@ class Channel:
         endpoint.held.add(request)
         endpoint.ensure_room()
         if (hung := endpoint.hangs.get(request.path, 0)) >= endpoint.most_hangs:
-            raise PathHangs(f"{request.method} {request.path} hung {hung} times before in this run")
+            message = f"{request.method} {request.path} hung {hung} times before in this run"
+            raise PathHangs(message, endpoint.hung.get(request.path))
         if refusal := endpoint.seeds.wait(request):
             raise NoMoreSessions(
                 f"a session: {SEED_SESSION} has opened {endpoint.seeds.taken}, and answers {refusal.status} after "
@@ -321,7 +327,9 @@ class Channel:
         except ServerFault as fault:
             if fault.fault is Fault.OVERSIZED and (size := len(request.body or b"")) > _ECHOED:
                 raise NotSent(f"smaller rows: a request has {size >> 20} MB, and {fault.detail}") from fault
-            endpoint.hangs[request.path] += fault.fault is Fault.HANG
+            if fault.fault is Fault.HANG:
+                endpoint.hangs[request.path] += 1
+                endpoint.hung[request.path] = fault
             fault.exchange = Exchange(number, request, fault=f"{fault.fault}: {fault.detail}", group=others)
             if fault.fault in (Fault.BROKEN, Fault.UNREACHABLE):
                 endpoint.unanswered += [fault.exchange][: _UNANSWERED - len(endpoint.unanswered)]

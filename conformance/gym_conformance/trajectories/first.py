@@ -26,6 +26,9 @@ from gym_schemas import NoValue, admits, boundary_values, minimal, properties_of
 #: Trajectories that are known to mean something, for the properties of one session.
 _KNOWN = 4
 
+#: Rows on which nothing is done.
+_UNTOUCHED = 8
+
 #: The same where each row may show something of its own.
 _WHOLE = 16
 
@@ -89,11 +92,12 @@ def known_alone(knowledge: Knowledge) -> list[Schedule]:
 
 
 def known_in_part(knowledge: Knowledge) -> list[Schedule]:
-    """The same, and their last words where nothing was done of what they say, or the first half of it."""
+    """The same, their last words where nothing was done of what they say, or the first half of it, and nothing on other rows."""
     found = known(knowledge)[:_KNOWN]
     undone = [one.without(range(len(one.calls))) for one in found if one.calls]
     half = [one.without(range(len(one.calls) // 2, len(one.calls))) for one in found if len(one.calls) > 1]
-    return [Schedule((one,)) for one in (*found, *undone, *half[: _KNOWN // 2])]
+    nothing = [Trajectory(row) for row in knowledge.rows[:_UNTOUCHED]]
+    return [Schedule((one,)) for one in (*found, *undone, *half[: _KNOWN // 2], *nothing)]
 
 
 def with_bounds(knowledge: Knowledge) -> list[Schedule]:
