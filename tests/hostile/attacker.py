@@ -40,6 +40,49 @@ def document(paths: int, schema: object) -> bytes:
     return framed(json.dumps({"openapi": "3.1.0", "paths": routes, "components": {"schemas": {}}}).encode())
 
 
+#: What becomes of a path, a shell's word, a file's name, an option, a tag or a command, where it is taken for one.
+NAMES = (
+    *(
+        "../../../x",
+        "$(touch pwned)",
+        "`touch pwned`",
+        "a'b\"c;touch pwned",
+        "--help",
+        "-opwned",
+        "..",
+        "a\nb",
+        "a\x00b",
+    ),
+    *(
+        "<img src=x onerror=alert(1)>",
+        "::error::x",
+        "\u202egnp",
+        "a?b#c",
+        "@127.0.0.1:9",
+        "/evil/x",
+        "%2e%2e",
+        "x" * 5_000,
+    ),
+)
+
+
+def named() -> bytes:
+    """An OpenAPI document of tools of such names."""
+    schema = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
+    body = {"content": {"application/json": {"schema": schema}}}
+    routes = {f"/{name}": {"post": {"requestBody": body}} for name in (*NAMES, "seed_session", "verify")}
+    return framed(json.dumps({"openapi": "3.1.0", "paths": routes}).encode(), COOKIE)
+
+
+def cookies(path: bytes, head: bytes, body: bytes) -> bytes:
+    """Hundreds of cookies, of other names each time."""
+    del path, head, body
+    number = next(_NUMBERS)
+    return framed(
+        b'{"reward": 1}', b"".join(b"Set-Cookie: c%d-%d=%s\r\n" % (number, at, b"v" * 40) for at in range(900))
+    )
+
+
 def echo(path: bytes, head: bytes, body: bytes) -> bytes:
     """All that was asked, secrets included, as JSON and beside it."""
     said = {"path": path.decode(), "head": head.decode("latin-1"), HOSTILE: HOSTILE, "reward": 1.0}
@@ -84,6 +127,8 @@ MODES: dict[str, Callable[[bytes, bytes, bytes], bytes]] = {
     "null": lambda *_: framed(b"null"),
     "echo": echo,
     "anew": anew,
+    "names": always(named),
+    "cookies": cookies,
     "interim": lambda *_: b"HTTP/1.1 103 E\r\n\r\n" * 10_000,
     "headers": lambda *_: b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000,
     "garbage": lambda *_: bytes(range(256)) * 100,
@@ -117,6 +162,10 @@ async def pieces(mode: str, path: bytes, head: bytes, body: bytes) -> AsyncItera
     elif mode == "slow":
         await asyncio.sleep(1.8)
         yield framed(b'{"reward": 1}')
+    elif mode == "trailers":
+        yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+        while True:
+            yield b"X: %s\r\n" % (b"y" * 1_000)
     elif mode == "endless verify" and path != b"/verify":
         yield framed(b"{}", COOKIE)
     elif mode in {"endless", "endless verify"}:
