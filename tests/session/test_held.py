@@ -56,7 +56,7 @@ def test_what_nobody_holds_is_not_counted() -> None:
     held = Held()
     for _ in range(12):
         held.shared(Reply(200, (), bytes(8 * MB), 0.0))
-        held.add(Request("POST", "/", bytes(8 * MB)))
+        held.shared(Request("POST", "/", bytes(8 * MB)))
         assert not held.over()
 
 
@@ -122,6 +122,9 @@ def test_the_same_large_body_is_held_once(body: str) -> None:
     assert not held.over()
     assert said == [(body, Reply(200, (), body.encode(), 0.0).said)] * 60
     assert kept[-1].beginning(9).text == body.encode()[:9].decode(errors="replace")
+    asked = [held.shared(Request("POST", "/verify", body.encode())) for _ in range(60)]
+    assert len({id(each.body) for each in asked}) == 1
+    assert not held.over()
     others = different(40, body.encode() * (4 * MB // len(body) + 1))
     assert not room_after(others)
 
@@ -132,7 +135,7 @@ def test_a_body_that_nobody_holds_any_more_is_counted_anew() -> None:
         kept = [held.shared(Reply(200, (), bytes(20 * MB), 0.0)) for _ in range(8)]
         assert not held.over()
         assert all(reply.text for reply in kept)
-    held.add(Request("POST", "/", bytes(60 * MB)))  # which nobody holds
+    held.shared(Request("POST", "/", bytes(60 * MB)))  # which nobody holds
     assert not held.over()
     kept += [held.shared(Reply(200, (), bytes(20 * MB) + b"x", 0.0)) for _ in range(8)]
     assert all(reply.text for reply in kept)

@@ -1,6 +1,7 @@
 """A server that has so many places and no more is told with their number; one that has enough is not."""
 
 import asyncio
+import itertools
 import json
 import math
 import time
@@ -21,6 +22,7 @@ from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.session import seeds
 from gym_conformance.session.channel import NotSent
+from gym_conformance.session.held import Held
 from gym_conformance.trajectories.waiting import Waiting
 from gym_conformance.trials import needs, recorded
 from gym_conformance.trials.check import Check
@@ -320,3 +322,21 @@ def test_a_first_look_that_cannot_be_held_leaves_the_rest_to_be_judged(monkeypat
         found = judging.judge(url, dataset(), checks=["verify-degenerate", "repeat-recorded"])
     assert worst(found["verify-degenerate"]) is Verdict.PASS
     assert {each.reason for each in found["repeat-recorded"]} == {"smaller rows and replies"}
+
+
+@pytest.mark.parametrize("each", [100, 150])
+def test_what_finds_no_room_beside_the_rest_is_left_out_and_told(monkeypatch: pytest.MonkeyPatch, each: int) -> None:
+    asked = itertools.count(1)
+    monkeypatch.setattr(Held, "over", lambda _: "too much" if next(asked) % each == 0 else "")
+    checks = ["isolation-earlier", "isolation-two-clients", "repeat-deterministic", "repeat-verify-pure"]
+    with serve(ReferenceServer()) as url:
+        found = judging.judge(url, dataset(), checks=checks)
+    assert {check: worst(found[check]) for check in checks} == dict.fromkeys(checks, Verdict.PASS), found
+    assert any("smaller rows and replies: too much" in one.caution for check in checks for one in found[check])
+
+
+def test_where_nothing_finds_room_nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Held, "over", lambda _: "too much")
+    with serve(ReferenceServer()) as url:
+        found = judging.judge(url, dataset(), checks=["isolation-earlier", "repeat-deterministic"])
+    assert {worst(each) for each in found.values()} == {Verdict.UNTESTABLE}

@@ -114,8 +114,11 @@ async def _loses(trial: Trial, trajectory: Trajectory, begun: int, alone: Sequen
     if begun:
         forgotten = await run_times(trial.gym, trajectory.without(range(begun)), RUNS)
     else:
-        unseeded = (TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), trajectory) for _ in range(RUNS))
-        forgotten = await beside(rollout.walk_on for rollout in unseeded)
+
+        async def unseeded() -> Outcome:
+            return await TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), trajectory).walk_on()
+
+        forgotten = await beside([unseeded] * RUNS)
     rest = [_tail(one, begun) for one in alone]
     return next(lasting(rest, [_tail(one, 0) for one in forgotten]), None) is not None
 

@@ -303,7 +303,7 @@ class Channel:
     async def _send(self, request: Request) -> Exchange:
         endpoint = self.endpoint
         endpoint.ensure_time()
-        endpoint.held.add(request)
+        request = endpoint.held.shared(request)
         endpoint.ensure_room()
         if (hung := endpoint.hangs.get(request.path, 0)) >= endpoint.most_hangs:
             message = f"{request.method} {request.path} hung {hung} times before in this run"

@@ -19,7 +19,8 @@ _DIGITS = 300
 class Request:
     """What was sent. `cookies` stand apart from `headers`, for a reproduction must say where they came from.
 
-    `borrowed` says of headers whose values a reply gave, by the number of its exchange, for the same reason.
+    `borrowed` says of headers whose values a reply gave, by the number of its exchange, for the same reason. `twin` is
+    another one with the same large body.
     """
 
     method: str
@@ -28,11 +29,12 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     cookies: Cookies = NO_COOKIES
     borrowed: Mapping[str, int] = field(default_factory=dict)
+    twin: "Request | None" = field(default=None, compare=False, repr=False)
 
     @property
     def weight(self) -> int:
         """About how many bytes it takes."""
-        return len(self.body or b"")
+        return 0 if self.twin else len(self.body or b"")
 
     most_weight = weight
 

@@ -194,4 +194,4 @@ def _with_response(request: Request, response: Any) -> Request:
 
 
 def _with_body(request: Request, body: Mapping[str, Any]) -> Request:
-    return replace(request, body=json.dumps(body, separators=(",", ":")).encode())
+    return replace(request, body=json.dumps(body, separators=(",", ":")).encode(), twin=None)

@@ -2,9 +2,12 @@
 
 import gc
 from dataclasses import replace
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary, ref
 
 from gym_conformance.session.exchange import Reply, Request
+
+M = TypeVar("M", Request, Reply)
 
 #: Bytes that they may take; whatever one server answers, a run stays below 400 MB with that.
 _MOST = 96 << 20
@@ -17,33 +20,26 @@ _SMALL = 512
 
 
 class Held:
-    """Counts requests and replies for as long as they live, and has large replies with one body share it."""
+    """Counts requests and replies for as long as they live, and has large ones with one body share it."""
 
     def __init__(self) -> None:
         self._large: list[ref[Request | Reply]] = []
-        self._by_body: WeakValueDictionary[bytes, Reply] = WeakValueDictionary()
+        self._by_body: WeakValueDictionary[tuple[type, bytes | None], Any] = WeakValueDictionary()
         self._at_most = 0
 
-    def add(self, message: Request | Reply) -> None:
-        """Count one more."""
-        if len(message.body or b"") < _SMALL:
-            return
-        if (weight := message.most_weight) >= _LIGHT:
-            self._large.append(ref(message))
-            self._at_most += weight
-
-    def shared(self, reply: Reply) -> Reply:
-        """The reply, counted; where one that lives has the same large body, its twin.
+    def shared(self, message: M) -> M:
+        """The message, counted; where one that lives has the same large body, its twin.
 
         Most of what is large is the same again, such as what a tool says of the rules in each session.
         """
-        if reply.twin or len(reply.body) < _SMALL or reply.most_weight < _LIGHT:
-            return reply
-        first = self._by_body.setdefault(reply.body, reply)
-        if first is not reply:
-            return replace(reply, body=first.body, twin=first)
-        self.add(reply)
-        return reply
+        if message.twin or len(message.body or b"") < _SMALL or (weight := message.most_weight) < _LIGHT:
+            return message
+        first: M = self._by_body.setdefault((type(message), message.body), message)
+        if first is not message:
+            return replace(message, body=first.body, twin=first)
+        self._large.append(ref(message))
+        self._at_most += weight
+        return message
 
     def over(self) -> str:
         """Why there is no room for another; '' where there is."""

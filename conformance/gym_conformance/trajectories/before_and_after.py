@@ -15,7 +15,7 @@ from typing import Final
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.channel import Channel, NoRoom, PathHangs
 from gym_conformance.session.exchange import Exchange
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import beside, run
@@ -74,6 +74,7 @@ class FirstLook:
         played: what came of the first recorded rollouts on it, by row; of what is made up where none is recorded.
         change: what changed permanently; None if nothing did.
         failures: the first errors of the untouched server: it may name a missing dependency only once.
+        crowded: what it would have needed, where so many outcomes found no room beside each other; '' where they did.
     """
 
     probes: tuple[Trajectory, ...] = ()
@@ -81,6 +82,7 @@ class FirstLook:
     played: tuple[tuple[Row, Outcome], ...] = ()
     change: ChangedAnswer | None = None
     failures: tuple[Exchange, ...] = ()
+    crowded: str = ""
 
 
 def reads_on(gym: Gym, row: Row) -> Trajectory:
@@ -119,6 +121,8 @@ async def look(gym: Gym) -> FirstLook:
     except (ServerFault, PathHangs):
         gym.endpoint.hangs = hangs
         return FirstLook()
+    except NoRoom as crowded:
+        return FirstLook(crowded=str(crowded))
 
 
 async def _look(gym: Gym) -> FirstLook:

@@ -14,7 +14,7 @@ from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.session.channel import Channel
+from gym_conformance.session.channel import Channel, NoRoom
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
@@ -140,14 +140,23 @@ class TrajectoryRun:
 
 
 async def beside(works: Iterable[Callable[[], Awaitable[T]]], at_once: int = FEW) -> list[T]:
-    """The results of all, so many at once; all have ended when the first failure among them is raised."""
+    """The results of all, so many at once; all have ended when the first failure among them is raised.
+
+    What found no room beside the others is done again, one at a time.
+    """
     free = asyncio.Semaphore(at_once)
+    all_works = tuple(works)
 
     async def one(work: Callable[[], Awaitable[T]]) -> T:
         async with free:
             return await work()
 
-    ended = await asyncio.gather(*map(one, works), return_exceptions=True)
+    ended = await asyncio.gather(*map(one, all_works), return_exceptions=True)
+    crowded = [at for at, each in enumerate(ended) if isinstance(each, NoRoom)]
+    for at in crowded:
+        ended[at] = asyncio.CancelledError()  # the frames of the other one hold replies
+    for at in crowded:
+        ended[at] = await all_works[at]()
     return [_result(each) for each in ended]
 
 

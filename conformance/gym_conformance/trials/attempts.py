@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.statuses import is_error
-from gym_conformance.session.channel import Channel, OutOfTime, PathHangs
+from gym_conformance.session.channel import Channel, NoRoom, OutOfTime, PathHangs
 from gym_conformance.session.refusals import says_error
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.novelty import Novelty
@@ -70,6 +70,7 @@ class Attempts:
         among: several are tried now.
         certain: the first that broke the property, as it was found: chance is excluded for it.
         excuses: why some could not be compared.
+        crowded: what those would have needed that found no room, each of them tried alone.
         volatile: what was left out as volatile.
         dismissed: differences that chance may explain.
         cautions: what a pass says less for.
@@ -88,6 +89,7 @@ class Attempts:
     among: bool = False
     certain: Broken | None = None
     excuses: Counter[str] = field(default_factory=Counter)
+    crowded: list[str] = field(default_factory=list)
     volatile: set[str] = field(default_factory=set)
     dismissed: list[str] = field(default_factory=list)
     cautions: list[str] = field(default_factory=list)
@@ -116,6 +118,11 @@ class Attempts:
                 self.jammed = True
                 endpoint.hangs = hangs  # what is asked one at a time may be answered
                 return await self.try_batch(schedules)
+            crowded = [at for at, one in enumerate(ended) if isinstance(one, NoRoom)]
+            for at in crowded:
+                ended[at] = None  # the frames of the failure hold replies
+            for at in crowded:
+                ended[at] = await self._try_one(schedules[at])
             results = [_raised(one) for one in ended]
         for found in filter(None, results):
             if self.jammed or len(schedules) == 1:
@@ -151,6 +158,11 @@ class Attempts:
             self.excuses[str(excuse)] += 1
         except (Violation, ServerFault) as cause:
             return Broken(cause, fresh, schedule)
+        except NoRoom as crowded:
+            if self.among:
+                self.tried -= 1  # it is tried again, alone
+                raise
+            self.crowded.append(str(crowded))
         except (OutOfTime, PathHangs):
             if self.certain is None:
                 raise
@@ -190,6 +202,8 @@ class Attempts:
         """Why a pass says less than it seems to; '' if it does not. `missed` is the floor that it did not reach, else 0."""
         if self.cautions:
             return self.cautions[0]
+        if self.crowded:
+            return f"{len(self.crowded)} of {self.tried} trajectories were left out, which need {self.crowded[-1]}"
         if self.hidden > _NEARLY_ALL * self.values:
             return (
                 f"nearly nothing was compared: {self.hidden} of {self.values} values differ between runs alone, where "
@@ -226,11 +240,14 @@ class Attempts:
 
         Raises:
             Untestable: none was tried, or no session was opened.
+            NoRoom: there was none for any.
             NotApplicable: none could be compared.
         """
         if not self.tried:
             raise Untestable("a trajectory to try")
         if self.unseeded == self.tried:
             raise Untestable(f"sessions: {SEED_SESSION} refused every one that was tried")
+        if self.crowded and len(self.crowded) + self.excuses.total() == self.tried:
+            raise NoRoom(self.crowded[-1])
         if self.excuses.total() == self.tried:
             raise NotApplicable(self.excuses.most_common(1)[0][0])

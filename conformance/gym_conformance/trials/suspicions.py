@@ -9,7 +9,7 @@ from math import inf
 from typing import Final, Protocol
 
 from gym_conformance.findings import Cause
-from gym_conformance.session.channel import Channel, PathHangs
+from gym_conformance.session.channel import Channel, NoRoom, PathHangs
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.before_and_after import by_design, lasting
 from gym_conformance.trajectories.execute import beside, run
@@ -86,7 +86,7 @@ class Patience:
 
 
 async def suspected(trial: Trial, makers: Sequence[Maker], at_once: int, patience: Patience) -> Sequence[Maker]:
-    """Those whose trial differs, several of them beside each other; all of them where that gets no answer.
+    """Those whose trial differs, several of them beside each other; all of them where that gets no answer, or has no room.
 
     Nothing is told by it: what differs among others is tried alone.
     """
@@ -99,7 +99,7 @@ async def suspected(trial: Trial, makers: Sequence[Maker], at_once: int, patienc
 
     try:
         differing = await beside([partial(differs, make) for make in makers], at_once)
-    except (ServerFault, PathHangs):
+    except (ServerFault, PathHangs, NoRoom):
         trial.gym.endpoint.hangs, patience.left_out = hangs, 0
         return makers
     return [make for make, each in zip(makers, differing, strict=True) if each]
@@ -107,6 +107,7 @@ async def suspected(trial: Trial, makers: Sequence[Maker], at_once: int, patienc
 
 async def expect_none(trial: Trial, suspicion: Suspicion) -> None:
     """Raise a violation where it holds, chance excluded."""
+    trial.channel.exchanges.clear()  # of those before it, which did not hold
     if await suspicion.tried(trial.channel) is None:
         return
     await suspicion.settle()
