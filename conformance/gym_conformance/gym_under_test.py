@@ -162,12 +162,11 @@ class Gym:
 
     @cached_property
     def recorded(self) -> Mapping[Row, tuple[Rollout, ...]]:
-        """The rollouts recorded of each row; a row without any is left out."""
+        """The rollouts recorded of each row; a row without any is left out, and so is a rollout that may be of several."""
         matched: dict[Row, list[Rollout]] = defaultdict(list)
         for rollout in self.rollouts:
-            for row in self.rows:
-                if rollout.belongs_to(row):
-                    matched[row].append(rollout)
+            for row in rollout.rows_of(self.rows):
+                matched[row].append(rollout)
         return {row: tuple(rollouts) for row, rollouts in matched.items()}
 
     @cached_property

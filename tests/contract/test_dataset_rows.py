@@ -102,3 +102,12 @@ def test_nulls_that_a_server_s_model_has_added_say_nothing_of_another_row() -> N
     read = Rollout({**rollout().data, "checks": [{**checks[0], "note": None}]}, HERE)
     assert read.belongs_to(Row({**row().data, "checks": checks}, HERE))
     assert not read.belongs_to(Row({**row().data, "checks": [{**checks[0], "note": "late"}]}, HERE))
+
+
+def test_a_rollout_is_of_the_row_whose_fields_it_keeps() -> None:
+    """All rows of a game have one prompt; where nothing is kept of what tells them apart, nobody knows whose it is."""
+    rows = [Row({**row().data, **own}, HERE) for own in ({"word": "crane"}, {"day": 3})]
+    assert Rollout({**rollout().data, "word": "crane"}, HERE).rows_of(rows) == rows[:1]
+    assert rollout().rows_of(rows) == []
+    assert rollout().rows_of(rows[:1]) == rows[:1]
+    assert rollout().rows_of([row(), row(), row("Goodbye.")]) != [], "rows that are alike have each other's rollouts"

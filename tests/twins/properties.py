@@ -15,7 +15,6 @@ from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.resources.sessions import SessionStore, StoredSession
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
-from tests.twins.cookies import StateInCookie
 from tests.twins.innocent import OrdersAnswers, refused_in_words
 from tests.twins.repeat import StateOfTheLastSeed
 from tests.twins.typed import ClosesItsTask, KeyedByRollout, KeyedByTask, SeedsEmpty
@@ -441,7 +440,6 @@ TWINS = (
     PropertyTwin("a row that waits in one place", PendingRow, _words("isolation-interleaved")),
     PropertyTwin("three calls in one order open a trap-door", OrderLeaks, _words("isolation-interleaved"), calls=9),
     PropertyTwin("one count for all", OneCountForAll, _words("isolation-interleaved")),
-    PropertyTwin("state in the cookie", StateInCookie, _words("isolation-two-clients")),
     PropertyTwin("a copy of the session in each of two workers", TwoCopies, _words("isolation-two-clients"), calls=40),
     PropertyTwin("no two replies equal", OrdersAnswers, _words("repeat-replies"), calls=1),
     PropertyTwin("the current session across an await", CurrentSession, _words("isolation-concurrent")),

@@ -47,14 +47,6 @@ _WORKERS = (
     "where all of them find it, or run one worker."
 )
 
-_IN_COOKIE = (
-    "The cookie holds the state itself, or the session's id changes along the way: keep the state on the server, under "
-    "an id that stays."
-)
-
-#: Runs over one warm connection.
-_WARM = 3
-
 #: Runs in which the steps may come to any worker.
 _SCATTERED = 12
 
@@ -247,7 +239,7 @@ async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
 async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory whose steps two clients take in turn, both with the seed's cookie.
 
-    Every reply and the reward must be as with one client. And of a few reads at once, a second after a write, none may
+    Every reply and the reward must be as with one client that has the seed's cookie, too. And of a few reads at once, a second after a write, none may
     answer as before the write where another shows what was written; chance is excluded, with sessions that do not write.
 
     Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) takes the cookie at the seed, hands it to the
@@ -268,20 +260,12 @@ async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     if read_back := ReadBack.of(trajectory):
         await expect_read_back(trial, [read_back])
         return
-    solo = Solo(trial, trajectory)
+    solo = Solo(trial, trajectory, CookieHabit.KEEPING)
     if any(is_crash(step.status) for step in (await solo.outcome()).steps):
         return  # a crash sends no cookie: section calls tells it, and clients differ after it
     # one at a time: controls that run beside each other share connections, and so come to other workers, too
     if difference := await solo.beyond_chance(taken_in_turn, together=False):
-        # one connection is one process: what fails over it, too, hangs on the cookie
-        kept = [
-            await TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), trajectory, CookieHabit.KEEPING).finish()
-            for _ in range(_WARM)
-        ]
-        in_cookie = all(solo.told_from(outcome) for outcome in kept)
         hint, cause = (STORE, Cause.SHARED_STATE) if trial.learned.shared else (_WORKERS, Cause.SEPARATE_PROCESSES)
-        if in_cookie:
-            hint, cause = _IN_COOKIE, Cause.LOST_SESSION
         expected = f"{difference.step} answers {difference.expected!r}, as with one client"
         raise Violation(expected, f"{difference.actual!r}", hint, cause)
 

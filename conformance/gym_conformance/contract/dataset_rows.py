@@ -1,7 +1,7 @@
 """Dataset rows, the tools they show to the policy, and recorded rollouts, as values."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -171,11 +171,31 @@ class Rollout:
             for key in row.data.keys() & self.data.keys() - _RECORDED_ANEW
         )
 
+    def rows_of(self, rows: Iterable[Row]) -> list[Row]:
+        """The rows that this may be a rollout of: those whose fields it keeps best, if they do not differ.
+
+        Games and worlds have one prompt for all rows. Whether a rollout is of the one or the other, only the fields say
+        that verify has kept: where it has kept none of them, nobody knows.
+        """
+        possible = [row for row in rows if self.belongs_to(row)]
+        fewest = min((self._not_kept(row) for row in possible), default=0)
+        best = [row for row in possible if self._not_kept(row) == fewest]
+        return best if all(_own(row.data) == _own(best[0].data) for row in best) else []
+
+    def _not_kept(self, row: Row) -> int:
+        """How many of the row's own fields this lacks."""
+        return len(_own(row.data).keys() - self.data.keys())
+
     @staticmethod
     def input_texts(data: Mapping[str, Any]) -> tuple[str, ...]:
         """The texts of the input; versions differ in how they spell the messages around them."""
         given = data["responses_create_params"].get("input")
         return (given,) if isinstance(given, str) else tuple(_text(message) for message in given or ())
+
+
+def _own(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row says beside its task, without nulls."""
+    return {key: value for key, value in data.items() if key not in _RECORDED_ANEW and value is not None}
 
 
 def _without_nulls(value: Any) -> Any:
