@@ -57,6 +57,8 @@ UNSEEN = {
             "a component left out where it is 0",
             "components left out where all are 0",
             "a body that is decoded piece by piece",
+            "an empty object is echoed as a list",
+            "integers are echoed as floats",
         ),
     },
     "what else the server answers: it asks for verify alone": {

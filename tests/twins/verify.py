@@ -192,6 +192,22 @@ def no_summaries(item: Json) -> Json:
     return item | {"summary": []} if item.get("type") == "reasoning" else item
 
 
+def arrays(value: Any) -> Any:
+    """As PHP reads JSON into arrays, and writes it again: an empty object is an empty list."""
+    if isinstance(value, dict):
+        return {key: arrays(inner) for key, inner in value.items()} or []
+    return list(map(arrays, value)) if isinstance(value, list) else value
+
+
+def floats(value: Any) -> Any:
+    """As numbers are read without a type in Go or JavaScript."""
+    if isinstance(value, dict):
+        return {key: floats(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return list(map(floats, value))
+    return float(value) if type(value) is int else value
+
+
 def bare_nan(_: HttpRequest, reply: HttpReply) -> HttpReply:
     body = reply.body.replace(b'"reward":0.0', b'"reward":NaN') if isinstance(reply.body, bytes) else b""
     return HttpReply(reply.status, body, reply.headers)
@@ -281,6 +297,8 @@ TWINS: tuple[Twin, ...] = (
     twin("a length in characters", "verify-echoes", changed("/verify", length_in_characters)),
     twin("a body that is decoded piece by piece", "verify-echoes", DecodesPieces),
     twin("echo without the reasoning", "verify-echoes", output(no_summaries)),
+    twin("an empty object is echoed as a list", "verify-echoes verify-keeps-row-fields", edited("/verify", arrays)),
+    twin("integers are echoed as floats", "verify-keeps-row-fields", edited("/verify", floats)),
     twin("echo without token fields", "verify-echoes-tokens", output(without(*TOKENS))),
     twin("log probabilities rounded", "verify-echoes-tokens", output(half_precision)),
     twin("row fields dropped", "verify-keeps-row-fields", edited("/verify", without("gym_conformance_extra"))),

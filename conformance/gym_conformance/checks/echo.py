@@ -5,6 +5,8 @@ NeMo RL read the token fields from it, Verifiers pops `response` and `responses_
 """
 
 import json
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gym_conformance.contract.endpoints import TOKEN_FIELDS, VERIFY
@@ -27,7 +29,7 @@ from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.trial import (
     Trial,
 )
-from gym_schemas import ABSENT, differences, same
+from gym_schemas import ABSENT, Change, differences, same
 
 _REPLACEMENT: Final = "\ufffd"
 
@@ -38,6 +40,23 @@ _LONG_TEXT: Final = "\u6f22" * 60_000
 _WORDS: Final = "Voil\u00e0 \u2013 \u6f22\u5b57, done."
 _END: Final = 60
 
+#: Beyond this, an integer is not exact where numbers are floats of 64 bits (RFC 8259, section 6).
+_EXACT: Final = 2**53
+
+#: What floats of 32 bits keep.
+_CLOSE: Final = 1e-6
+
+_LOOSELY: Final = (
+    "The body is read into loose values and written again: {} becomes [] where both are one type (PHP's arrays), and "
+    "large integers are rounded where all numbers are floats. Keep what is echoed as it came."
+)
+
+#: Fields of a row with what is easily changed by reading a body loosely and writing it again.
+_EASILY_CHANGED: Final[dict[str, Any]] = {
+    "gym_conformance_number": 2**60 + 1,
+    "gym_conformance_empty": {"object": {}, "list": []},
+}
+
 
 @check(
     "verify-echoes",
@@ -46,12 +65,13 @@ _END: Final = 60
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def verify_echoes(trial: Trial, _: object) -> None:
-    """Verifies an output of reasoning, a call and a message, and compares the echo with it value by value.
+    """Verifies an output of reasoning, a call and a message, and compares the echo with it value by value; what else is echoed of the response and the request must not be changed, as by an empty object that comes back as a list.
 
     Then a short message with characters beyond ASCII, whose reply must be whole; and one of 180 KB whose characters have three bytes each, which come in several pieces. Keys that the server adds (defaults of its types) are fine; everything that was sent must come back.
     Source: `BaseVerifyResponse` extends `BaseVerifyRequest` (every version); verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) pops both from the reply.
     """
-    sent = response([reasoning("Let me see."), function_call(NO_SUCH_TOOL, '{"a": 1}'), message("Done.", "Really.")])
+    items = [reasoning("Let me see."), function_call(NO_SUCH_TOOL, '{"a": 1}'), message("Done.", "Really.")]
+    sent = response(items, metadata={})
     session = await trial.open()
     verdict = await trial.scored(session, sent)
     hint = "verify builds its reply by hand: return YourVerifyResponse(**body.model_dump(), reward=...)."
@@ -59,11 +79,15 @@ async def verify_echoes(trial: Trial, _: object) -> None:
         if not isinstance(verdict.get(key), dict):
             raise Violation(f"{key}, as it was sent", f"{key}: {verdict.get(key)!r}", hint)
     lost = _lost(sent["output"], verdict["response"].get("output"), "response.output")
-    given = {"input": trial.gym.row.data["responses_create_params"].get("input")}
-    if lost := lost or _lost(
-        _texts(given), _texts(verdict["responses_create_params"]), "responses_create_params.input"
-    ):
+    given, echoed = trial.gym.row.data["responses_create_params"], verdict["responses_create_params"]
+    if lost := lost or _lost(_texts(given), _texts(echoed), "responses_create_params.input"):
         raise Violation("every value that was sent", lost, hint)
+    for key, before, after in (
+        ("response", {**sent, "output": None}, verdict["response"]),
+        ("responses_create_params", {**given, "input": None}, echoed),
+    ):
+        for change in _changed(before, after):
+            raise Violation("every value as it was sent", _told(change, key), _LOOSELY)
     await _expect_whole_reply(trial)
     await _expect_whole_characters(trial)
 
@@ -112,6 +136,49 @@ def _texts(params: dict[str, Any]) -> list[Any]:
     )
 
 
+def _changed(sent: Any, echoed: Any) -> Iterator[Change]:
+    """Where another value stands for the one that was sent.
+
+    What is left out, is null, or is of another simple type is not: typed servers drop, default and convert. Nor is a
+    number that is only rounded, as some languages round every large one.
+    """
+    for change in differences(sent, echoed):
+        before, after = change.before, change.after
+        if (
+            _swapped(change)
+            or (isinstance(before, str) and isinstance(after, str))
+            or (_is_number(before) and _is_number(after) and not _close(before, after))
+        ):
+            yield change
+
+
+def _swapped(change: Change) -> bool:
+    """Whether an object has become a list, or a list an object."""
+    return {type(change.before), type(change.after)} == {dict, list}
+
+
+def _rounded(change: Change) -> bool:
+    """Whether a large integer has been read as a float."""
+    before, after = change.before, change.after
+    return _is_number(before) and _is_number(after) and abs(before) > _EXACT and _close(before, after)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _close(one: float, two: float) -> bool:
+    try:
+        return math.isclose(one, two, rel_tol=_CLOSE)
+    except OverflowError:  # an integer that no float holds
+        return True
+
+
+def _told(change: Change, path: str) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in change.way)
+    return f"{path}{''.join(steps)}: {change.after!r} for {change.before!r}"
+
+
 def _lost(sent: Any, echoed: Any, path: str) -> str:
     """The first value of `sent` that `echoed` lacks or changes, in words; '' where it is all there.
 
@@ -119,8 +186,7 @@ def _lost(sent: Any, echoed: Any, path: str) -> str:
     """
     for change in differences(sent, echoed):
         if change.before is not ABSENT and (change.before is not None or change.after is not ABSENT):
-            steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in change.way)
-            return f"{path}{''.join(steps)}: {change.after!r} for {change.before!r}"
+            return _told(change, path)
     return ""
 
 
@@ -164,15 +230,28 @@ async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
     framework=True,
 )
 async def verify_keeps_row_fields(trial: Trial, _: object) -> None:
-    """Verifies the first row with an extra field, and looks for it in the reply.
+    """Verifies the first row with an extra field, and looks for it in the reply; then with a large integer and an empty object, which are told if they are kept and are changed.
 
     Source: `BaseVerifyResponse` in nemo_gym/base_resources_server.py, the default reply type, drops them (every version).
     """
     session = await trial.open()
     verdict = await trial.scored(session, DO_NOTHING.response, gym_conformance_extra="kept?")
+    _expect_unchanged(trial.gym.row.data, verdict)
     if verdict.get("gym_conformance_extra") != "kept?":
         raise Violation(
             "the extra field in the reply",
             "none",
             "This is NeMo Gym's default; give the request and response models ConfigDict(extra='allow') to change it.",
         )
+    trial.channel.exchanges.clear()
+    reply = await trial.verify(await trial.open(), DO_NOTHING.response, **_EASILY_CHANGED)
+    if is_success(reply.status) and isinstance(reply.said, dict):  # a server may want text in fields that it keeps
+        _expect_unchanged(_EASILY_CHANGED, reply.fields)
+
+
+def _expect_unchanged(sent: Mapping[str, Any], verdict: Mapping[str, Any]) -> None:
+    """Fields may be dropped, converted, or overwritten by what verify found out; these changes have no such reason."""
+    fields = {key: value for key, value in sent.items() if key not in {"responses_create_params", "response"}}
+    for change in differences(fields, verdict):
+        if _swapped(change) or _rounded(change):
+            raise Violation("the row's fields, where they are kept, as they were sent", _told(change, "row"), _LOOSELY)
