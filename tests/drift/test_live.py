@@ -12,8 +12,11 @@ from pydantic import BaseModel, Field
 from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
+from gym_mocks.reference import ReferenceServer
 from gym_mocks.serving import serve
+from gym_mocks.wire import HttpReply, HttpRequest
 from tests.drift.pairs import INTEGER, STRING, of
+from tests.twins.drift import in_enum
 from tests.twins.judging import judge
 
 CHECKS = ("drift-argument-refused", "drift-argument-ignored", "drift-result")
@@ -189,3 +192,20 @@ def test_what_is_not_confirmed_is_told_and_weighs_less(url: str) -> None:
     (row,) = finding.drift
     assert (row["live"], row["weight"]) == ("not confirmed", "note")
     assert row["detail"]
+
+
+class ShopClosed(ReferenceServer):
+    """The shop is closed, whatever is asked."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path == "/add_stock":
+            return HttpReply.json({"error": "the shop is closed"}, 409)
+        return await super().dispatch(request)
+
+
+def test_what_only_the_schemas_know_is_a_caution() -> None:
+    with serve(ShopClosed()) as url:
+        found = judge(url, in_enum("food", "fruit"), checks=["drift-argument-refused"])["drift-argument-refused"]
+    assert {finding.verdict for finding in found} == {Verdict.PASS}
+    [finding] = [finding for finding in found if finding.caution]
+    assert "takes no call of add_stock that was tried" in finding.caution

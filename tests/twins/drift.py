@@ -38,7 +38,7 @@ def _in_one(name: str, change: Callable[[Json], object]) -> Any:
     return dataset(once)
 
 
-def _enum(*values: str) -> Any:
+def in_enum(*values: str) -> Any:
     return _in_each("add_stock", lambda tool: tool["parameters"]["properties"]["category"].update(enum=list(values)))
 
 
@@ -239,7 +239,7 @@ def _declare_close(row: Json) -> None:
 
 
 TWINS: tuple[Twin, ...] = (
-    twin("a value that only the rows allow", "drift-argument-refused", ReferenceServer, data=_enum("food", "fruit")),
+    twin("a value that only the rows allow", "drift-argument-refused", ReferenceServer, data=in_enum("food", "fruit")),
     twin(
         "an argument that only the rows know",
         "drift-argument-refused",
@@ -255,7 +255,7 @@ TWINS: tuple[Twin, ...] = (
     twin("a body that is not read", "drift-argument-ignored", ReadsNothing, data=dataset(_declare_close)),
     twin("a body that is read undeclared", "", ReadsTheRequest, data=dataset(_declare_close)),
     twin("a document that asks for more than the server", "", DeclaresMore),
-    twin("a tool that refuses every call", " repeat-recorded", RefusesTheLot, data=_enum("fruit", "tool", "book")),
+    twin("a tool that refuses every call", " repeat-recorded", RefusesTheLot, data=in_enum("fruit", "tool", "book")),
     twin("a tool that refuses what can be done no more", "repeat-recorded", HasLeft),
     twin(
         "a catch-all that does not know an argument",
@@ -284,7 +284,9 @@ TWINS: tuple[Twin, ...] = (
         ReferenceServer,
         data=_in_each("add_stock", lambda tool: tool["parameters"]["properties"]["place"].update(default="cellar")),
     ),
-    twin("a value that only the server takes", "drift-server-takes-more", ReferenceServer, data=_enum("fruit", "tool")),
+    twin(
+        "a value that only the server takes", "drift-server-takes-more", ReferenceServer, data=in_enum("fruit", "tool")
+    ),
     twin(
         "a tool that is described twice",
         "drift-description",

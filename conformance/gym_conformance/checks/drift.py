@@ -67,6 +67,11 @@ async def expect_unconfirmed(
         expected = f"{argument(drift.path)} of {drift.tool} {rule}"
         raise Violation(expected, f"{_said(drift)}; live: {live.detail}", hint)
     trial.note = f"{drift.message}; {live.said}: {live.detail}"
+    if live.undecided and drift.shown:
+        trial.caution = (
+            f"{drift.message}, and whether the live server holds to that is not known, since it takes no call of "
+            f"{drift.tool} that was tried: record a rollout that calls it"
+        )
     if live.said is LiveAnswer.NOT_TRIED:
         raise NotApplicable(trial.note)
 

@@ -16,10 +16,14 @@ class LiveAnswer(StrEnum):
 
 @dataclass(frozen=True)
 class Live:
-    """What the live server said, and in `detail` how it said it, or why it was not asked."""
+    """What the live server said, and in `detail` how it said it, or why it was not asked.
+
+    It is `undecided` where the witness was refused, and so was everything beside it: nobody knows for what.
+    """
 
     said: LiveAnswer
     detail: str
+    undecided: bool = False
 
     @property
     def confirmed(self) -> bool:

@@ -67,10 +67,11 @@ async def _beside(gym: Gym, channel: Channel, drift: Drift, refusal: Reply) -> L
             return Live(
                 LiveAnswer.NOT_CONFIRMED,
                 f"{status}; but {short(other.value)} is refused too: status {reply.status}; {body}",
+                undecided=True,
             )
     if _names(refusal, drift.path):
         return Live(LiveAnswer.CONFIRMED, f"{status}; the server accepts no call that the definition allows; {body}")
-    return Live(LiveAnswer.NOT_CONFIRMED, f"{status}; no call is known that the server accepts; {body}")
+    return Live(LiveAnswer.NOT_CONFIRMED, f"{status}; no call is known that the server accepts; {body}", undecided=True)
 
 
 def _of_the_server(gym: Gym, tool: str) -> Witness | None:
