@@ -9,10 +9,11 @@ from itertools import islice
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.gold_names import may_be_gold
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
-from gym_conformance.trajectories.answers import SHORT, paid_answers
+from gym_conformance.trajectories.answers import may_be_answer, paid_answers
 from gym_conformance.trajectories.execute import beside, run, run_each
 from gym_conformance.trajectories.first import bare_reads, made_up
 from gym_conformance.trajectories.followed import followed
@@ -43,7 +44,7 @@ _BRIEF, _MANY, _AS_ONE = 0.1, 16, 2
 _ASIDE = 6
 
 #: Seconds for finding out what is paid for, and answers that are tried on one row.
-_PATIENCE, _ASKED = 15.0, 40
+_PATIENCE, _ASKED = 15.0, 56
 
 #: Values kept for each name: few, so that they meet.
 _MINED = 6
@@ -169,11 +170,13 @@ async def _found(
 
 
 def _answers(gym: Gym, row: Row) -> tuple[str, ...]:
-    """The last words of the row's recorded rollouts, and short texts of the row: one of them may be the solution."""
+    """The last words of the row's recorded rollouts, and texts of the row: one of them may be the solution."""
     recorded = [rollout.last_text for rollout in gym.recorded.get(row, ())]
     own = {key: value for key, value in row.data.items() if key != "responses_create_params"}
-    texts = [str(value) for _, value in named_values(own) if type(value) in (str, int) and len(str(value)) <= SHORT]
-    return tuple(dict.fromkeys(text for text in [*recorded, *texts[:_MINED]] if text))
+    named = [(name, str(value)) for name, value in named_values(own) if type(value) in (str, int)]
+    texts = [each for each in named if may_be_answer(*each)]
+    likely = sorted(texts, key=lambda each: not may_be_gold(each[0]))[:_MINED]
+    return tuple(dict.fromkeys(text for text in [*recorded, *(each[1] for each in texts if each in likely)] if text))
 
 
 def _by_name(seen: Iterable[Any]) -> dict[str, tuple[Any, ...]]:
