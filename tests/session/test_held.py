@@ -162,3 +162,13 @@ def test_sessions_with_large_but_sound_replies_have_room() -> None:
     """As many as are ever open at once, each with a row and an echo of it of 100 KB."""
     echo = {"reward": 1.0, "tools": [{"name": "book", "parameters": {"to": "x" * 60}}] * 1_000}
     assert room_after(different_values(256, echo))
+
+
+def test_what_is_being_sent_counts_though_a_twin_takes_its_place() -> None:
+    held = Held()
+    sending = [Request("POST", "/verify", bytes(bytearray(14 * MB))) for _ in range(8)]
+    kept = [held.shared(each) for each in sending]
+    assert held.over()
+    sending.clear()
+    assert not held.over()
+    assert len(kept) == 8

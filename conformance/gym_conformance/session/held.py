@@ -34,12 +34,10 @@ class Held:
         """
         if message.twin or len(message.body or b"") < _SMALL or (weight := message.most_weight) < _LIGHT:
             return message
-        first: M = self._by_body.setdefault((type(message), message.body), message)
-        if first is not message:
-            return replace(message, body=first.body, twin=first)
-        self._large.append(ref(message))
+        self._large.append(ref(message))  # also where a twin takes its place: whoever sends it still holds it
         self._at_most += weight
-        return message
+        first: M = self._by_body.setdefault((type(message), message.body), message)
+        return message if first is message else replace(message, body=first.body, twin=first)
 
     def over(self) -> str:
         """Why there is no room for another; '' where there is."""
