@@ -62,7 +62,7 @@ def test_what_nobody_holds_is_not_counted() -> None:
 
 def test_text_counts_as_wide_as_it_is() -> None:
     def room(sign: str) -> bool:
-        kept = different(24, sign.encode() + b"x" * (3 * MB // 2))
+        kept = different(16, sign.encode() + b"x" * (3 * MB // 2))
         return all(reply.said == reply.text for reply in kept) and room_after(kept)
 
     assert [room("e"), room("é"), room("四"), room("😀")] == [True, False, False, False]
@@ -132,28 +132,28 @@ def test_the_same_large_body_is_held_once(body: str) -> None:
 def test_a_body_that_nobody_holds_any_more_is_counted_anew() -> None:
     held = Held()
     for _ in range(4):
-        kept = [held.shared(Reply(200, (), bytes(20 * MB), 0.0)) for _ in range(8)]
+        kept = [held.shared(Reply(200, (), bytes(13 * MB), 0.0)) for _ in range(8)]
         assert not held.over()
         assert all(reply.text for reply in kept)
-    held.shared(Request("POST", "/", bytes(60 * MB)))  # which nobody holds
+    held.shared(Request("POST", "/", bytes(40 * MB)))  # which nobody holds
     assert not held.over()
-    kept += [held.shared(Reply(200, (), bytes(20 * MB) + b"x", 0.0)) for _ in range(8)]
+    kept += [held.shared(Reply(200, (), bytes(13 * MB) + b"x", 0.0)) for _ in range(8)]
     assert all(reply.text for reply in kept)
     assert not held.over()
-    last = held.shared(Reply(200, (), bytes(20 * MB) + b"y", 0.0))
+    last = held.shared(Reply(200, (), bytes(13 * MB) + b"y", 0.0))
     assert last.text
     assert held.over()
 
 
 def test_a_run_stops_asking_while_too_much_is_held_and_goes_on_after() -> None:
     async def test() -> None:
-        channel = Channel(Endpoint("http://127.0.0.1:1", Answering(12 * MB), 5.0))
+        channel = Channel(Endpoint("http://127.0.0.1:1", Answering(8 * MB), 5.0))
         kept: list[Exchange] = [await channel.send(Request("GET", "/")) for _ in range(8)]
-        with pytest.raises(NoRoom, match="smaller rows and replies: more than 96 MB"):
+        with pytest.raises(NoRoom, match="smaller rows and replies: more than 64 MB"):
             await channel.send(Request("GET", "/"))
         kept.clear()
         channel.exchanges.clear()
-        assert len(reply_of(await channel.send(Request("GET", "/"))).body) == 12 * MB
+        assert len(reply_of(await channel.send(Request("GET", "/"))).body) == 8 * MB
 
     asyncio.run(test())
 

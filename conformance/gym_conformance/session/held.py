@@ -10,7 +10,7 @@ from gym_conformance.session.exchange import Reply, Request
 M = TypeVar("M", Request, Reply)
 
 #: Bytes that they may take; whatever one server answers, a run stays below 400 MB with that.
-_MOST = 96 << 20
+_MOST = 64 << 20
 
 #: What weighs less is not counted: of a few hundred sessions at once it comes to little.
 _LIGHT = 32 << 10
