@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
+import httpx
 import pytest
 
 from gym_conformance.checks import pauses
@@ -150,7 +151,13 @@ class ForgetsSoon(ReferenceServer):
 
 
 def judge_after(
-    seconds: float, server: ReferenceServer, check: Check, monkeypatch: pytest.MonkeyPatch, pause: float = 1.0
+    seconds: float,
+    server: ReferenceServer,
+    check: Check,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    pause: float = 1.0,
+    strangers: int = 0,
 ) -> Finding:
     """What is found once sessions were left alone for so long; they count as left alone for long enough to try one pause."""
     monkeypatch.setattr(pauses, "_PAUSES", (pause, 60.0))
@@ -158,6 +165,8 @@ def judge_after(
     with serve(server) as url:
         run = Run(url, Options(url=url), dataset())
         run.judge(next(check for check in CHECKS if check.id == "repeat-replies"))
+        for _ in range(strangers):
+            httpx.post(f"{url}/seed_session", json=dataset().rows[0].data).raise_for_status()
         time.sleep(seconds)
         (finding,) = run.judge(check)
         run.close()
@@ -174,6 +183,38 @@ def test_a_session_with_a_time_to_live_is_told(
     assert finding.verdict is verdict, finding
     assert not finding.caution
     assert "pause of 1 s" in finding.expected or verdict is Verdict.PASS
+
+
+class TidiesUp(ForgetsSoon):
+    """What nobody has asked for so many seconds goes with the next seed; or the oldest of so many sessions does."""
+
+    def __init__(self, seconds: float, places: float = math.inf) -> None:
+        super().__init__(seconds)
+        self.places = places
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        reply = await super().seed(session_id, row)
+        kept = {one: end for one, end in self.ends.items() if end > time.monotonic()}
+        self.ends = dict([*kept.items()][-int(min(self.places, 9_999)) :])
+        return reply
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        if session_id in self.ends:
+            self.ends[session_id] = time.monotonic() + self.seconds
+        return await super().call(session_id, tool, arguments)
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [(TidiesUp(2.5), "after 3 s, and another's seed"), (TidiesUp(600, places=150), "after the seeds of 400 others")],
+    ids=["a seed tidies up", "the oldest goes"],
+)
+def test_a_session_that_others_push_out_is_told(
+    server: ReferenceServer, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding = judge_after(3.0, server, resources_session_kept, monkeypatch, pause=3.0, strangers=160)
+    assert finding.verdict is Verdict.FAIL, finding
+    assert said in finding.expected
 
 
 class PaysForHaste(ReferenceServer):

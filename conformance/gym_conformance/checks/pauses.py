@@ -31,6 +31,18 @@ from gym_conformance.trials.trial import Trial
 #: Seconds of the pauses that are tried where a session of the run was lost; no longer than that one was left alone.
 _PAUSES: Final = (1.0, 3.0, 8.0, 20.0, 60.0)
 
+#: Other sessions that are opened while one waits: fewer than a batch of rollouts has.
+_STRANGERS: Final = 400
+
+_TIME_TO_LIVE: Final = (
+    "The session, or its cookie, has a time to live: let it last as long as a rollout may take, and count from the last "
+    "request."
+)
+_PLACES: Final = (
+    "There is room for so many sessions, and a new one takes the place of one that is still open: make room for all "
+    "rollouts of a batch, or refuse the seed."
+)
+
 
 @check(
     "resources-session-kept",
@@ -44,8 +56,9 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     The calls that are left, and verify, must be answered as without a pause. Where they are not, as many sessions pause
     for 1, 3, 8, 20 and 60 seconds, as do not, and chance is excluded. A session is lost where a call is answered with an
     error that is none without the pause, or all is answered as in a session in which nothing was done before. Other
-    differences, such as a clock's, do not count. Nothing is tried where each
-    process was found to keep sessions of its own.
+    differences, such as a clock's, do not count. What no pause alone loses is tried with another session's seed after it,
+    and with the seeds of 400 others: all of 17 sessions must be lost then, twice. Nothing is tried where each process was
+    found to keep sessions of its own.
 
     Source: `setup_session_middleware` in nemo_gym/server_utils.py gives the cookie 14 days (every version).
     """
@@ -58,18 +71,23 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     for habit in lost:
         if await keeping.lost_anyway(habit):
             continue
-        for pause in (each for each in _PAUSES if each < longest):
+        pauses = [each for each in _PAUSES if each < longest]
+        for pause in pauses:
             if difference := await keeping.lost_by(pause, habit):
-                raise Violation(
-                    f"{difference.step} answers {difference.expected!r} after a pause of {pause:g} s, as without one",
-                    f"{difference.actual!r} to {habit.value}",
-                    "The session, or its cookie, has a time to live: let it last as long as a rollout may take, and count "
-                    "from the last request.",
-                    Cause.LOST_SESSION,
-                )
+                raise _lost(difference, habit, f"a pause of {pause:g} s", "one", _TIME_TO_LIVE)
+        for pause in pauses:
+            if difference := await keeping.lost_among(1, pause, habit):
+                raise _lost(difference, habit, f"{pause:g} s, and another's seed", "them", _TIME_TO_LIVE)
+        if difference := await keeping.lost_among(_STRANGERS, 0, habit):
+            raise _lost(difference, habit, f"the seeds of {_STRANGERS} others", "them", _PLACES)
     trial.note = f"sessions were left alone for {longest:.0f} s"
     if lost:
-        trial.caution = f"a session that was left alone for {longest:.0f} s was lost; no pause alone loses one, so that many others may"
+        trial.caution = f"a session that was left alone for {longest:.0f} s was lost; neither a pause nor {_STRANGERS} others lose one, so that more of them may"
+
+
+def _lost(difference: Difference, habit: CookieHabit, what: str, without: str, hint: str) -> Violation:
+    expected = f"{difference.step} answers {difference.expected!r} after {what}, as without {without}"
+    return Violation(expected, f"{difference.actual!r} to {habit.value}", hint, Cause.LOST_SESSION)
 
 
 @check(
@@ -166,6 +184,23 @@ class _Keeping:
         """How sessions are lost that pause for so long, chance excluded."""
         paused, at_once = (partial(self._lost, habit=habit, seconds=seconds) for seconds in (pause, 0))
         return await waiting_beyond_chance(self._trial, paused, at_once, 2 * RUNS)
+
+    async def lost_among(self, strangers: int, pause: float, habit: CookieHabit) -> Difference | None:
+        """How all of many sessions are lost, twice, that pause for so long, and then so many others are opened."""
+        gym = self._trial.gym
+        found: Difference | None = None
+        for _again in range(2):
+            begin = [partial(Waiting.begun, gym, Channel(gym.endpoint), self._trajectory, habit) for _ in range(RUNS)]
+            waiting = await beside(begin, RUNS)
+            await asyncio.sleep(pause)
+            await beside(
+                gym.contract.session(Channel(gym.endpoint), self._trajectory.row).seed for _ in range(strangers)
+            )
+            lost = [await self.loses((await each.taken_up()).outcome) for each in waiting]
+            if not all(lost):
+                return None
+            found = lost[0]
+        return found
 
     async def _lost(self, channel: Channel, habit: CookieHabit, seconds: float) -> Difference | None:
         return await self.loses(await self._after(channel, habit, seconds))
