@@ -6,7 +6,7 @@ from traceback import walk_tb
 import pytest
 
 from gym_conformance.session.channel import Channel, Endpoint, NotSent, OutOfTime
-from gym_conformance.session.exchange import Reply, Request
+from gym_conformance.session.exchange import Exchange, Reply, Request, reply_of
 from gym_conformance.session.server_fault import Fault, ServerFault
 
 
@@ -116,3 +116,10 @@ def test_what_a_request_itself_makes_impossible_is_no_fault_of_the_server(
             await Channel(Endpoint("http://127.0.0.1:1", Endless(0), 5.0)).send(request_)
 
     asyncio.run(test())
+
+
+def test_a_record_of_which_only_the_requests_matter_keeps_the_beginning_of_replies() -> None:
+    light = Exchange(1, Request("GET", "/"), Reply(200, (("set-cookie", "a=b"),), b"x" * 10_000, 0.1)).light()
+    assert reply_of(light).body == b"x" * 4096
+    assert reply_of(light).set_cookies == ("a=b",)
+    assert light.light() is light

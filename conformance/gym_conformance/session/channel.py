@@ -42,7 +42,6 @@ _AT_ONCE = 32 << 20
 
 #: Bytes of replies that a channel keeps whole; of older ones it keeps the beginning, for a reproduction needs requests.
 _REPLIES = 16 << 20
-_BEGINNING = 4096
 
 #: Bytes of a request whose reply may be too long because it repeats the request, as verify does, in escapes perhaps.
 _ECHOED = 4 << 20
@@ -359,9 +358,9 @@ class Channel:
         for at, one in enumerate(self.exchanges[:-1]):
             if self._replies <= _REPLIES // 2:
                 return
-            if one.reply and len(one.reply.body) > _BEGINNING:
-                self._replies -= len(one.reply.body) - _BEGINNING
-                self.exchanges[at] = replace(one, reply=one.reply.beginning(_BEGINNING))
+            if one.reply and (light := one.light()).reply:
+                self._replies -= len(one.reply.body) - len(light.reply.body)
+                self.exchanges[at] = light
 
     def adopt(self, exchange: Exchange) -> None:
         """Record an exchange of another channel, unless it is here already: it belongs to what is to be reproduced."""

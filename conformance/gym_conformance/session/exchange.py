@@ -14,6 +14,9 @@ from gym_conformance.session.server_fault import Fault
 #: Of an integer, its sign counted.
 _DIGITS = 300
 
+#: Bytes of a reply that a record of which only the requests matter still shows.
+_BEGINNING = 4096
+
 
 @dataclass(frozen=True)
 class Request:
@@ -157,6 +160,11 @@ class Exchange:
     reply: Reply | None = None
     fault: str = ""
     group: tuple[Request, ...] = ()
+
+    def light(self) -> "Exchange":
+        """The same with the beginning of its reply alone: a reproduction needs the request, and the reply's cookies."""
+        long = self.reply is not None and len(self.reply.body) > _BEGINNING
+        return replace(self, reply=self.reply.beginning(_BEGINNING)) if long and self.reply else self
 
     @property
     def hung(self) -> bool:

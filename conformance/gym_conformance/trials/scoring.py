@@ -124,7 +124,7 @@ class Scoring:
             reward, why = _reward(reply)
             if why := self.trial.launched.asked.since(asked).mocked or why:
                 return AnswerScore(None, why)
-            return AnswerScore(reward, exchanges=tuple(channel.exchanges))
+            return AnswerScore(reward, exchanges=tuple(exchange.light() for exchange in channel.exchanges))
 
 
 def _reward(reply: Reply) -> tuple[float | None, str]:
