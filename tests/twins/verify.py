@@ -294,7 +294,7 @@ TWINS: tuple[Twin, ...] = (
             verify-keeps-row-fields reward-claim metrics-shape metrics-order""",
     ),
     twin("echo without the request", "verify-echoes", edited("/verify", without("responses_create_params"))),
-    twin("a length in characters", "verify-echoes", changed("/verify", length_in_characters)),
+    twin("a length in characters", "verify-degenerate verify-echoes", changed("/verify", length_in_characters)),
     twin("a body that is decoded piece by piece", "verify-echoes", DecodesPieces),
     twin("echo without the reasoning", "verify-echoes", output(no_summaries)),
     twin("an empty object is echoed as a list", "verify-echoes verify-keeps-row-fields", edited("/verify", arrays)),
