@@ -26,9 +26,7 @@ from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
-from gym_conformance.trials.trial import (
-    Trial,
-)
+from gym_conformance.trials.trial import Trial
 from gym_schemas import ABSENT, Change, differences, same
 
 _REPLACEMENT: Final = "\ufffd"

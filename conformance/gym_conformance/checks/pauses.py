@@ -5,6 +5,7 @@ nothing so. Only what differs then is tried with pauses of its own.
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -18,7 +19,6 @@ from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.evidence import CHANCE, SEVENTEEN, chance_of
 from gym_conformance.trajectories.execute import beside
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences
-from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trajectories.waiting import TakenUp, Waiting
 from gym_conformance.trials.chance import waiting_beyond_chance
 from gym_conformance.trials.check import check
@@ -64,25 +64,22 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     """
     if Cause.SEPARATE_PROCESSES in trial.learned.causes:
         raise NotApplicable("a session is lost without a pause where another process answers: another finding says so")
-    taken_up = await _taken_up(trial)
-    longest = min(each.age for each in taken_up)
-    keeping = _Keeping(trial, taken_up[0].trajectory)
-    lost = [each.habit for each in taken_up if await keeping.loses(each.outcome)]
+    keeping = _Keeping(trial, await _taken_up(trial))
+    lost = [each.habit for each in keeping.taken_up if await keeping.loses(each.outcome)]
     for habit in lost:
         if await keeping.lost_anyway(habit):
             continue
-        pauses = [each for each in _PAUSES if each < longest]
-        for pause in pauses:
+        for pause in keeping.pauses:
             if difference := await keeping.lost_by(pause, habit):
                 raise _lost(difference, habit, f"a pause of {pause:g} s", "one", _TIME_TO_LIVE)
-        for pause in pauses:
+        for pause in keeping.pauses:
             if difference := await keeping.lost_among(1, pause, habit):
                 raise _lost(difference, habit, f"{pause:g} s, and another's seed", "them", _TIME_TO_LIVE)
         if difference := await keeping.lost_among(_STRANGERS, 0, habit):
             raise _lost(difference, habit, f"the seeds of {_STRANGERS} others", "them", _PLACES)
-    trial.note = f"sessions were left alone for {longest:.0f} s"
+    trial.note = f"sessions were left alone for {keeping.longest:.0f} s"
     if lost:
-        trial.caution = f"a session that was left alone for {longest:.0f} s was lost; neither a pause nor {_STRANGERS} others lose one, so that more of them may"
+        trial.caution = f"a session that was left alone for {keeping.longest:.0f} s was lost; neither a pause nor {_STRANGERS} others lose one, so that more of them may"
 
 
 def _lost(difference: Difference, habit: CookieHabit, what: str, without: str, hint: str) -> Violation:
@@ -104,18 +101,16 @@ async def resources_reward_kept(trial: Trial, _: object) -> None:
 
     Our inference: a rollout waits for a free GPU, for other rollouts of its batch, and for what the model writes.
     """
-    taken_up = await _taken_up(trial)
-    longest = min(each.age for each in taken_up)
-    keeping = _Keeping(trial, taken_up[0].trajectory)
-    if any([await keeping.rewards(each.outcome) for each in taken_up]):
-        for pause in (each for each in _PAUSES if each < longest):
+    keeping = _Keeping(trial, await _taken_up(trial))
+    if any([await keeping.rewards(each.outcome) for each in keeping.taken_up]):
+        for pause in keeping.pauses:
             if found := await keeping.rewarded_after(pause):
                 raise Violation(
                     f"a reward of {found.expected!r} after a pause of {pause:g} s, as without one",
                     f"{found.actual!r}",
                     "The score hangs on the time since the seed, or since the last call: count steps instead.",
                 )
-    trial.note = f"sessions were left alone for {longest:.0f} s"
+    trial.note = f"sessions were left alone for {keeping.longest:.0f} s"
 
 
 async def _taken_up(trial: Trial) -> tuple[TakenUp, ...]:
@@ -133,12 +128,18 @@ async def _taken_up(trial: Trial) -> tuple[TakenUp, ...]:
 
 
 class _Keeping:
-    """One trajectory whose sessions pause, or do not."""
+    """One trajectory whose sessions pause, or do not.
 
-    def __init__(self, trial: Trial, trajectory: Trajectory) -> None:
+    `taken_up` are those that were left alone, the one that waited the shortest for `longest` seconds; `pauses` are shorter.
+    """
+
+    def __init__(self, trial: Trial, taken_up: Sequence[TakenUp]) -> None:
+        self.taken_up = taken_up
+        self.longest = min(each.age for each in taken_up)
+        self.pauses = [each for each in _PAUSES if each < self.longest]
         self._trial = trial
-        self._trajectory = trajectory
-        self._solo = Solo(trial, trajectory)
+        self._trajectory = taken_up[0].trajectory
+        self._solo = Solo(trial, self._trajectory)
         self._strangers: list[Outcome] = []
 
     async def loses(self, outcome: Outcome) -> Difference | None:
@@ -186,7 +187,10 @@ class _Keeping:
         return await waiting_beyond_chance(self._trial, paused, at_once, 2 * RUNS)
 
     async def lost_among(self, strangers: int, pause: float, habit: CookieHabit) -> Difference | None:
-        """How all of many sessions are lost, twice, that pause for so long, and then so many others are opened."""
+        """How all of many sessions are lost, twice, that pause for so long, and then so many others are opened.
+
+        Controls beside them would meet the same others; of those that `lost_anyway` made, too few were lost for chance.
+        """
         gym = self._trial.gym
         found: Difference | None = None
         for _again in range(2):

@@ -354,13 +354,12 @@ class Channel:
 
     def _lighten(self) -> None:
         """Keep only the beginning of the oldest replies, half of the bytes."""
-        self._replies = sum(len(one.reply.body) for one in self.exchanges if one.reply)
+        self._replies = sum(one.reply_bytes for one in self.exchanges)
         for at, one in enumerate(self.exchanges[:-1]):
             if self._replies <= _REPLIES // 2:
                 return
-            if one.reply and (light := one.light()).reply:
-                self._replies -= len(one.reply.body) - len(light.reply.body)
-                self.exchanges[at] = light
+            self.exchanges[at] = one.light()
+            self._replies -= one.reply_bytes - self.exchanges[at].reply_bytes
 
     def adopt(self, exchange: Exchange) -> None:
         """Record an exchange of another channel, unless it is here already: it belongs to what is to be reproduced."""

@@ -163,8 +163,14 @@ class Exchange:
 
     def light(self) -> "Exchange":
         """The same with the beginning of its reply alone: a reproduction needs the request, and the reply's cookies."""
-        long = self.reply is not None and len(self.reply.body) > _BEGINNING
-        return replace(self, reply=self.reply.beginning(_BEGINNING)) if long and self.reply else self
+        if self.reply is None or self.reply_bytes <= _BEGINNING:
+            return self
+        return replace(self, reply=self.reply.beginning(_BEGINNING))
+
+    @property
+    def reply_bytes(self) -> int:
+        """How many bytes the reply's body has; none where there is no reply."""
+        return len(self.reply.body) if self.reply else 0
 
     @property
     def hung(self) -> bool:
