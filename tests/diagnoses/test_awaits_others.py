@@ -14,7 +14,7 @@ from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import Transport
 from gym_conformance.trials.bench import Bench
-from gym_conformance.trials.launched import Asked
+from gym_conformance.trials.launched import TimesAsked
 
 BUFFERED = "WARNING:__main__:CritPt verify #1: batch 0 at 1/70 submissions buffered (problem_id=Challenge_1_main)"
 
@@ -26,7 +26,7 @@ def _explained(lines: list[str], path: str = "/verify", *, outside: int = 0) -> 
         fault = ServerFault(Fault.HANG, "nothing")
         fault.exchange = asked
         bench = Bench(Gym(endpoint, Api(), ServerKind.OTHER, ""))
-        case = Case(bench, [asked], fault, Asked(outside=outside), log=lambda: lines)
+        case = Case(bench, [asked], fault, TimesAsked(outside=outside), log=lambda: lines)
         diagnosis = AwaitsOthers()
         return await diagnosis.confirm(case) if diagnosis.suspects(case) else None
 

@@ -14,7 +14,7 @@ from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.transport import Transport
 from gym_conformance.trials.bench import Bench
-from gym_conformance.trials.launched import Asked, JudgeModels, Launched, Saying
+from gym_conformance.trials.launched import JudgeModels, Launched, Saying, TimesAsked
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
@@ -60,9 +60,9 @@ def test_it_is_probed_once_with_a_plain_message(asks: bool, crashes: bool, missi
         transport = Transport(httpx.URL(url), deadline=5.0)
         gym = await recognise(Endpoint(url, transport, 5.0), dataset().rows, ())
         bench = Bench(gym, launched=Launched(judge_models=JudgeModels(("judge",), model)))
-        case = Case(bench, CRASH, asked=Asked(judge_model=1))
+        case = Case(bench, CRASH, asked=TimesAsked(judge_model=1))
         assert not diagnosis.suspects(Case(bench, CRASH))
-        assert not diagnosis.suspects(Case(bench, (), asked=Asked(judge_model=1)))
+        assert not diagnosis.suspects(Case(bench, (), asked=TimesAsked(judge_model=1)))
         assert diagnosis.suspects(case)
         found = await diagnosis.confirm(case)
         assert not diagnosis.suspects(case)

@@ -9,7 +9,7 @@ from gym_conformance.contract.statuses import is_crash
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trials.bench import Bench
-from gym_conformance.trials.launched import NONE_ASKED, Asked
+from gym_conformance.trials.launched import NONE_ASKED, TimesAsked
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Case:
     bench: Bench
     exchanges: Sequence[Exchange]
     fault: ServerFault | None = None
-    asked: Asked = NONE_ASKED
+    asked: TimesAsked = NONE_ASKED
     repeated: bool = False
     log: Callable[[], Sequence[str]] = tuple
 

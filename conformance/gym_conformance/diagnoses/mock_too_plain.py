@@ -11,7 +11,7 @@ from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.session.channel import NotSent
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trials.ending import Untestable
-from gym_conformance.trials.launched import Asked
+from gym_conformance.trials.launched import TimesAsked
 from gym_conformance.trials.trial import Trial
 
 
@@ -47,7 +47,7 @@ class MockTooPlain:
             fails = False
         return Missing(self.needs, lasts=True) if fails and self._asks(trial.asked) else None
 
-    def _asks(self, asked: Asked) -> bool:
+    def _asks(self, asked: TimesAsked) -> bool:
         return bool(getattr(asked, self.mock))
 
 

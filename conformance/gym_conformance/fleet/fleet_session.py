@@ -20,7 +20,7 @@ from gym_conformance.options import Options, ensure_lock
 from gym_conformance.plugin.check_items import CheckItem
 from gym_conformance.plugin.command_line import choose_paths, options_of
 from gym_conformance.plugin.gate import BASELINE, BEFORE, load_baseline
-from gym_conformance.plugin.hooks import Checking, Session, Suite
+from gym_conformance.plugin.hooks import Checking, JudgingSession, Suite
 from gym_conformance.plugin.junit_file import ask_for_junit
 from gym_conformance.plugin.replays import read_replay
 from gym_conformance.reports.earlier_report import BadReport, read_earlier
@@ -36,7 +36,7 @@ def start(config: pytest.Config) -> None:
         options = options_of(config)
         ensure_several(options)
         config.stash[BEFORE] = read_earlier(options.before, several=len(options.envs) > 1)
-        suite: Session = _fleet(config, options) if len(options.envs) > 1 else _suite(config, options)
+        suite: JudgingSession = _fleet(config, options) if len(options.envs) > 1 else _suite(config, options)
     except (BadCheck, BadOption, BadReport) as bad:
         raise pytest.UsageError(str(bad)) from None
     ask_for_junit(config, options)
@@ -77,7 +77,7 @@ def _ensure_named(baseline: Baseline) -> None:
         raise pytest.UsageError(f"--gym-baseline: {where}: several servers are judged; say which one: server = ...")
 
 
-class Fleet(Session):
+class Fleet(JudgingSession):
     """The session of several targets."""
 
     def __init__(self, config: pytest.Config, options: Options, each: tuple[Options, ...]) -> None:

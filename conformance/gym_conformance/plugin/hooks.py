@@ -116,7 +116,7 @@ class Checking:
         return status([Finding.from_json(one) for one in found["findings"]])
 
 
-class Session:
+class JudgingSession:
     """The session of one or more targets, by name; in the xdist controller it judges nothing, and gathers what the workers found."""
 
     def __init__(self, config: pytest.Config, options: Options, each: Mapping[str, Options]) -> None:
@@ -252,7 +252,7 @@ class Session:
         self._started.close()
 
 
-class Suite(Session):
+class Suite(JudgingSession):
     """The session of one target, which has no name."""
 
     def __init__(self, config: pytest.Config, options: Options, replays: tuple[Replay, ...] = ()) -> None:

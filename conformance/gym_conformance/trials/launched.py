@@ -136,16 +136,16 @@ MOCKED: Final = (
 )
 
 
-class Asked(NamedTuple):
+class TimesAsked(NamedTuple):
     """How often each mock was asked that stands for something of which a reward may come."""
 
     judge_model: int = 0
     sandbox: int = 0
     outside: int = 0
 
-    def since(self, before: "Asked") -> "Asked":
+    def since(self, before: "TimesAsked") -> "TimesAsked":
         """How often since then."""
-        return Asked(*map(sub, self, before))
+        return TimesAsked(*map(sub, self, before))
 
     @property
     def mocked(self) -> str:
@@ -153,7 +153,7 @@ class Asked(NamedTuple):
         return next((why for why, times in zip(MOCKED, self, strict=False) if times), "")
 
 
-NONE_ASKED: Final = Asked()
+NONE_ASKED: Final = TimesAsked()
 
 
 @dataclass(frozen=True)
@@ -183,9 +183,9 @@ class Launched:
     sandboxes: FakeSandboxes | None = None
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> TimesAsked:
         """How often the mocks were asked so far."""
-        return Asked(
+        return TimesAsked(
             self.judge_models.model.asked if self.judge_models else 0,
             self.sandboxes.asked_sandboxes if self.sandboxes else 0,
             sum(self.outside.requests.values()) if self.outside else 0,

@@ -21,7 +21,7 @@ from gym_conformance.session.exchange import Reply, Request, reply_of
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials.bench import Bench, Learned, Settings, Tried
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
-from gym_conformance.trials.launched import Asked, Launched
+from gym_conformance.trials.launched import Launched, TimesAsked
 
 
 class Trial:
@@ -87,7 +87,7 @@ class Trial:
         return self.bench.tried
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> TimesAsked:
         """How often our mocks were asked since the trial began."""
         return self.launched.asked.since(self._asked)
 
