@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -219,6 +220,26 @@ def test_vllms_form_of_token_ids(client: httpx.Client) -> None:
     prompt = client.post("/tokenize", json=messages).json()
     assert len(prompt["tokens"]) == prompt["count"] == chat["usage"]["prompt_tokens"]
     assert client.post("/tokenize", json={"prompt": "a b"}).json()["count"] == 2
+
+
+@pytest.mark.parametrize("said", ["42", "Yes, \u00e9t\u00e9 \U0001f600.", "A"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_log_probs_name_the_texts_of_tokens(client: httpx.Client, policy: FakePolicy, said: str, stream: bool) -> None:
+    """Who asks a judge for the probability of "Yes", or of a score, as DeepEval's G-Eval does, looks for it by its text."""
+    with policy.script("any", [said]):
+        reply = client.post(
+            "/v1/chat/completions", json=HELLO | {"logprobs": True, "top_logprobs": 2, "stream": stream}
+        )
+        completed = client.post("/v1/completions", json={"prompt": "a", "logprobs": 1}).json()["choices"][0]["logprobs"]
+        echoed = client.post("/v1/completions", json={"prompt": "a b", "logprobs": 1, "echo": True}).json()
+    last = [line for line in reply.text.split("\n\n") if line.startswith("data: {")][-1][6:] if stream else reply.text
+    *named, end = json.loads(last)["choices"][0]["logprobs"]["content"]
+    assert "".join(each["token"] for each in named) == said
+    assert bytes(byte for each in named for byte in each["bytes"]).decode() == said
+    assert all(each["top_logprobs"][0]["token"] == each["token"] for each in [*named, end])
+    assert completed["tokens"] == [*(each["token"] for each in named), end["token"]]
+    assert [said[start:stop] for start, stop in pairwise(completed["text_offset"])] == completed["tokens"][:-1]
+    assert echoed["choices"][0]["logprobs"]["tokens"] == ["a", " b", *completed["tokens"]]
 
 
 def test_a_request_that_is_none_is_refused_as_openai_does(client: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -66,6 +67,23 @@ def sglang(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]
     return reply["output_ids"], [probability for probability, _, _ in pairs]
 
 
+def sglang_streamed(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]]:
+    """What slime's `generate_streaming` sends and reads: each chunk has all so far, and the last alone says why it ended."""
+    body = {"input_ids": ids, "sampling_params": {"max_new_tokens": 64}, "return_logprob": True, "stream": True}
+    lines = client.post("/generate", json=body).text.strip().split("\n\n")
+    assert lines.pop() == "data: [DONE]"
+    chunks = [json.loads(line.removeprefix("data:")) for line in lines]
+    for before, after in pairwise(chunks):
+        assert before["meta_info"]["finish_reason"] is None
+        assert after["text"].startswith(before["text"])
+        assert len(after["text"]) > len(before["text"])
+        assert after["output_ids"][: len(before["output_ids"])] == before["output_ids"]
+    assert chunks[-1]["meta_info"]["finish_reason"] == {"type": "stop", "matched": 256}
+    assert Bytes().decode(chunks[-1]["output_ids"]) == chunks[-1]["text"] + "<|im_end|>"
+    pairs = chunks[-1]["meta_info"]["output_token_logprobs"]
+    return chunks[-1]["output_ids"], [probability for probability, _, _ in pairs]
+
+
 def completions(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]]:
     """What rLLM's gateway sends in its cumulative mode, and reads."""
     body = {"model": "m", "prompt": ids, "logprobs": 1, "return_token_ids": True, "add_special_tokens": False}
@@ -74,7 +92,7 @@ def completions(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[f
     return choice["token_ids"], choice["logprobs"]["token_logprobs"]
 
 
-@pytest.mark.parametrize("engine", [vllm, sglang, completions])
+@pytest.mark.parametrize("engine", [vllm, sglang, sglang_streamed, completions])
 def test_tokens_in_and_tokens_out_turn_by_turn(client: httpx.Client, engine: Any) -> None:
     said: list[str] = []
     ids = IDS
@@ -155,7 +173,11 @@ REFUSED: dict[str, tuple[str, Json, str]] = {
     "texts as ids": ("/inference/v1/generate", {"token_ids": ["a"]}, "token_ids: a list of token ids"),
     "truths as ids": ("/inference/v1/generate", {"token_ids": [True]}, "token_ids: a list of token ids"),
     "sampling": ("/inference/v1/generate", {"token_ids": [1], "sampling_params": {"n": "x"}}, "sampling_params: "),
-    "a stream": ("/generate", {"text": "a", "stream": True}, "stream: not supported here; /v1/completions streams"),
+    "a stream": (
+        "/inference/v1/generate",
+        {"token_ids": [1], "stream": True},
+        "stream: not supported here; /v1/completions streams",
+    ),
     "neither": ("/generate", {"sampling_params": {}}, "input_ids or text is expected"),
     "no tokens": ("/detokenize", {"tokens": "a"}, "tokens: a list of token ids is expected"),
 }
@@ -238,7 +260,9 @@ def test_a_prompt_that_is_echoed_is_scored_with_it(client: httpx.Client, most: i
         assert choice["finish_reason"] == ("stop" if most is None else "length")
         scored = choice["logprobs"]
         tokens, (first, *others) = [*IDS, *choice["token_ids"]], scored["token_logprobs"]
-        assert scored["tokens"] == [str(token) for token in tokens]
+        assert scored["tokens"] == [Bytes().decode([token]) for token in tokens]
+        placed = zip(scored["tokens"], scored["text_offset"], strict=True)
+        assert all(f"{PROMPT}{said}<|im_end|>".startswith(name, start) for name, start in placed)
         assert first is scored["top_logprobs"][0] is None
         assert [max(each.values()) for each in scored["top_logprobs"][1:]] == others
 

@@ -17,6 +17,7 @@ class PolicyAnswer:
         request: what it answers.
         turn: what the policy said.
         tokens: of prompt and turn.
+        tokenizer: made them.
         made: how the trainer's fields are made.
         token_fields: whether the reply carries them.
         cut: whether it stopped for want of tokens (`incomplete_details`, finish reason `length`).
@@ -28,6 +29,7 @@ class PolicyAnswer:
     request: PolicyRequest
     turn: Turn
     tokens: TurnTokens
+    tokenizer: Tokenizer
     made: TokenFields
     token_fields: bool
     cut: bool
@@ -53,15 +55,15 @@ class PolicyAnswer:
             tokens = TurnTokens(tokens.prompt, [], 0)
         digest = blake2b(repr((request.route, tokens.prompt, turn)).encode(errors="surrogatepass"), digest_size=8)
         shown = token_fields and "no_token_fields" not in kinds
-        answer = cls(request, turn, tokens, made, shown, cut, int(time()), digest.hexdigest())
-        return answer._echoing(request.raw.text, tokenizer) if request.raw and request.body.get("echo") else answer
+        answer = cls(request, turn, tokens, tokenizer, made, shown, cut, int(time()), digest.hexdigest())
+        return answer._echoing(request.raw.text) if request.raw and request.body.get("echo") else answer
 
-    def _echoing(self, prompt: str, tokenizer: Tokenizer) -> "PolicyAnswer":
+    def _echoing(self, prompt: str) -> "PolicyAnswer":
         """The same with the prompt before it. Who asks for that scores the prompt and takes `max_tokens` off its end, so it is heeded."""
         limit, said = self.request.body.get("max_tokens"), self.tokens.generation
         kept = said[:limit] if isinstance(limit, int) and limit >= 0 else said
         whole = "".join(part for item in self.turn for part in written(item))
-        echoed = prompt + (whole if kept == said else tokenizer.decoded(kept))
+        echoed = prompt + (whole if kept == said else self.tokenizer.decoded(kept))
         shorter = TurnTokens(self.tokens.prompt, kept, self.tokens.reasoning)
         return replace(self, tokens=shorter, cut=self.cut or kept != said, echoed=echoed)
 
@@ -91,10 +93,12 @@ class PolicyAnswer:
         """Each generated token with its log probability."""
         return list(zip(self.tokens.generation, self.made.log_probs(self.tokens.generation), strict=True))
 
-    def named_log_probs(self, **more: Any) -> list[dict[str, Any]]:
-        """The same as OpenAI writes them, with what else each of its APIs has; the policy knows of no other token than its own."""
+    @property
+    def named_log_probs(self) -> list[dict[str, Any]]:
+        """The same as OpenAI writes them; the policy knows of no other token than its own."""
         named = [
-            {"token": self.token_name(token), "logprob": probability, **more} for token, probability in self.log_probs
+            {"token": name, "logprob": probability, "bytes": list(name.encode(errors="replace"))}
+            for name, (_, probability) in zip(self.token_names, self.log_probs, strict=True)
         ]
         others = bool(self.request.body.get("top_logprobs"))
         return [each | {"top_logprobs": [each] if others else []} for each in named]
@@ -105,9 +109,27 @@ class PolicyAnswer:
         read = self.tokens.prompt
         return list(zip(read, [*([None] if read else []), *self.made.log_probs(read[1:])], strict=True))
 
-    def token_name(self, token: int) -> str:
-        """How log probabilities name a token; vLLM's form, if asked for, is what nemo-gym's vllm_model reads back."""
-        return f"token_id:{token}" if self.request.body.get("return_tokens_as_token_ids") else str(token)
+    @property
+    def token_names(self) -> list[str]:
+        """How log probabilities name the generated tokens: by their texts, or as vLLM's clients ask, nemo-gym's vllm_model among them, by ids."""
+        if self._named_by_ids:
+            return [f"token_id:{token}" for token in self.tokens.generation]
+        said = [text for item in sent_back(self.request.api, self.turn) for text in self.tokenizer.spelled(item)]
+        return [*said, self.tokenizer.decoded([self.tokenizer.end])][: len(self.tokens.generation)]
+
+    @property
+    def prompt_names(self) -> list[str]:
+        """The same of the prompt's tokens, where that is no conversation."""
+        if self._named_by_ids or self.request.raw is None:
+            return [f"token_id:{token}" for token in self.tokens.prompt]
+        raw = self.request.raw
+        return (
+            [self.tokenizer.decoded([each]) for each in raw.tokens] if raw.as_ids else self.tokenizer.spelled(raw.text)
+        )
+
+    @property
+    def _named_by_ids(self) -> bool:
+        return bool(self.request.body.get("return_tokens_as_token_ids"))
 
     @property
     def model(self) -> str:

@@ -7,10 +7,13 @@ of `trl vllm-serve` (trl/scripts/vllm_serve.py of 1.16), which TRL's `VLLMClient
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from gym_mocks.policy.answer import PolicyAnswer, pieces
 from gym_mocks.policy.items import written
+
+STEP = 8  # tokens that each chunk of a stream adds, where it has tokens
 
 
 def completion(answer: PolicyAnswer) -> dict[str, Any]:
@@ -62,27 +65,43 @@ def prompt_log_probs(answer: PolicyAnswer) -> dict[str, Any]:
 
 def sglang_generation(answer: PolicyAnswer) -> dict[str, Any] | list[dict[str, Any]]:
     """The reply of SGLang's `/generate`; a list where several are asked for."""
-    said = answer.tokens.generation
+    reply = _sglang_so_far(answer, len(answer.tokens.generation))
+    return reply if answer.count == 1 else [reply] * answer.count
+
+
+def sglang_chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
+    """The same as a stream, which slime reads: each chunk has all that was said so far, as by SGLang's default."""
+    length = len(answer.tokens.generation)
+    for index in range(answer.count):
+        place = {} if answer.count == 1 else {"index": index}
+        for so_far in (*range(STEP, length, STEP), length):
+            yield _sglang_so_far(answer, so_far) | place
+
+
+def _sglang_so_far(answer: PolicyAnswer, length: int) -> dict[str, Any]:
+    """What there is of a reply when so many tokens were said."""
+    every, text = answer.tokens.generation, _text(answer)
+    said = every[:length]
     ended = (
         {"type": "length", "length": len(said)}
         if answer.cut
         else {"type": "stop", "matched": said[-1] if said else None}
     )
+    whole = length == len(every)
     meta: dict[str, Any] = {
         "id": answer.id("gen"),
-        "finish_reason": ended,
+        "finish_reason": ended if whole else None,
         "prompt_tokens": len(answer.tokens.prompt),
         "completion_tokens": len(said),
         "cached_tokens": 0,
         "weight_version": "default",
     }
     if answer.request.body.get("return_logprob"):
-        meta["output_token_logprobs"] = [[probability, token, None] for token, probability in answer.log_probs]
+        meta["output_token_logprobs"] = [[probability, token, None] for token, probability in answer.log_probs[:length]]
         start = answer.request.body.get("logprob_start_len", -1)
         read = answer.prompt_log_probs[start:] if isinstance(start, int) and start >= 0 else []
         meta["input_token_logprobs"] = [[probability, token, None] for token, probability in read]
-    reply = {"text": _text(answer), "output_ids": said, "meta_info": meta}
-    return reply if answer.count == 1 else [reply] * answer.count
+    return {"text": text if whole else text[: len(text) * length // len(every)], "output_ids": said, "meta_info": meta}
 
 
 def trl_generation(answer: PolicyAnswer) -> dict[str, Any]:
@@ -115,12 +134,15 @@ def _closing(answer: PolicyAnswer) -> dict[str, Any]:
 
 
 def _log_probs(answer: PolicyAnswer) -> dict[str, Any]:
-    read = answer.prompt_log_probs if answer.echoed is not None else []
-    named = [(answer.token_name(token), probability) for token, probability in (*read, *answer.log_probs)]
+    echoed = answer.echoed is not None
+    names = [*(answer.prompt_names if echoed else []), *answer.token_names]
+    scored = [*(answer.prompt_log_probs if echoed else []), *answer.log_probs]
+    named = [(name, probability) for name, (_, probability) in zip(names, scored, strict=True)]
     return {
-        "tokens": [name for name, _ in named],
+        "tokens": names,
         "token_logprobs": [probability for _, probability in named],
         "top_logprobs": [None if probability is None else {name: probability} for name, probability in named],
+        "text_offset": [0, *accumulate(map(len, names))][:-1],
     }
 
 

@@ -101,7 +101,7 @@ def _log_probs(answer: PolicyAnswer, item: TurnItem) -> list[dict[str, Any]]:
     include = answer.request.body.get("include")
     asked = isinstance(include, list) and "message.output_text.logprobs" in include
     last = next((each for each in reversed(answer.turn) if isinstance(each, Say)), None)
-    return answer.named_log_probs(bytes=[]) if asked and item is last else []
+    return answer.named_log_probs if asked and item is last else []
 
 
 def _empty(item: TurnItem) -> dict[str, Any]:

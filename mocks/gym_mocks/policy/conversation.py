@@ -51,11 +51,13 @@ class RawPrompt:
         text: as it was given, or what the policy's tokenizer makes of the ids.
         tokens: as they were given, or those of the text.
         turns: how many turns of the policy it holds.
+        as_ids: whether it was given as token ids.
     """
 
     text: str
     tokens: Sequence[int]
     turns: int
+    as_ids: bool = False
 
 
 @dataclass(frozen=True)

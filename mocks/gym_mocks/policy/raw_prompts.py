@@ -31,7 +31,7 @@ def raw_prompt(api: PolicyApi, body: Mapping[str, Any], tokenizer: Tokenizer) ->
     if isinstance(prompt, str):
         tokens = list(tokenizer.text(prompt))
         return RawPrompt(prompt, tokens, turns_begun(tokens, tokenizer))
-    return RawPrompt(tokenizer.decoded(prompt), prompt, turns_begun(prompt, tokenizer))
+    return RawPrompt(tokenizer.decoded(prompt), prompt, turns_begun(prompt, tokenizer), as_ids=True)
 
 
 def turns_begun(tokens: Sequence[int], tokenizer: Tokenizer) -> int:

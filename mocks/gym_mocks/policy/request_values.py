@@ -43,7 +43,6 @@ ENGINE: Fields = {
         lambda value: value is None or (isinstance(value, dict) and _count(value.get("n"))),
         f"an object is expected, with n from 1 to {CHOICES}",
     ),
-    "stream": (_none, "not supported here; /v1/completions streams"),
 }
 MESSAGES: Fields = {"messages": (_objects, "a list of objects is expected")}
 # What OpenAI keeps: a policy that keeps nothing would begin the conversation anew.
@@ -67,7 +66,11 @@ OF_API: dict[PolicyApi, Fields] = {
         "echo": (lambda value: isinstance(value, bool | None), "true or false is expected"),
         "stream_options": OPTIONS,
     },
-    "vllm": {"token_ids": (token_ids, "a list of token ids is expected"), **ENGINE},
+    "vllm": {
+        "token_ids": (token_ids, "a list of token ids is expected"),
+        "stream": (_none, "not supported here; /v1/completions streams"),
+        **ENGINE,
+    },
     "sglang": {
         "input_ids": (lambda value: value is None or token_ids(value), "a list of token ids is expected"),
         "text": (lambda value: isinstance(value, str | None), "a text is expected"),

@@ -54,7 +54,12 @@ SHAPES = {
         joined=choices_joined,
     ),
     "/inference/v1/generate": AnswerShape("vllm", as_generations.vllm_generation),
-    "/generate": AnswerShape("sglang", as_generations.sglang_generation, parts=listed("input_ids", "text")),
+    "/generate": AnswerShape(
+        "sglang",
+        as_generations.sglang_generation,
+        as_generations.sglang_chunks,
+        parts=listed("input_ids", "text"),
+    ),
     "/generate/": AnswerShape(
         "completions", as_generations.trl_generation, parts=renamed("prompts", "prompt"), joined=side_by_side
     ),

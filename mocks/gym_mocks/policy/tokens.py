@@ -71,6 +71,9 @@ class Tokenizer(Protocol):
     def decoded(self, tokens: Sequence[int]) -> str:
         """The text of tokens; of those that stand for none, their ids."""
 
+    def spelled(self, said: TurnItem | str) -> list[str]:
+        """What each token of what the policy said, or of a text, stands for: log probabilities name tokens by it."""
+
 
 def tokenizer_of(tokens: TokensBy | None) -> Tokenizer:
     """The tokenizer that a `tokens` argument stands for.
@@ -113,6 +116,13 @@ class _MadeUp:
     def decoded(self, tokens: Sequence[int]) -> str:
         return "".join(f"<{token}>" for token in tokens)
 
+    def spelled(self, said: TurnItem | str) -> list[str]:
+        if isinstance(said, str):
+            return CHUNK.findall(said)
+        if isinstance(said, ToolCall):
+            return ["<tool_call>", *CHUNK.findall(said.name), *CHUNK.findall(said.arguments)]
+        return [*(["<think>"] if isinstance(said, Think) else []), *CHUNK.findall(said.text)]
+
     def _ids(self, text: str) -> tuple[int, ...]:
         chunks = (crc32(chunk.encode(errors="surrogatepass")) for chunk in CHUNK.findall(text))
         ids = (self._first + number % self._count for number in chunks)
@@ -129,6 +139,7 @@ class _Pretrained:
         self.end = tokenizer.eos_token_id
         self._tokenizer = copy.deepcopy(tokenizer)  # a fast one cannot be used in two threads at once
         self._short = lru_cache(4096)(self._ids)
+        self._one = lru_cache(2**16)(lambda token: self.decoded([token]))
         self.opening = self.text("<|im_start|>assistant\n")
         self.closing = self.text("\n")
 
@@ -143,6 +154,9 @@ class _Pretrained:
 
     def decoded(self, tokens: Sequence[int]) -> str:
         return self._tokenizer.decode(tokens)
+
+    def spelled(self, said: TurnItem | str) -> list[str]:
+        return [self._one(token) for token in (self.text(said) if isinstance(said, str) else self.item(said))]
 
     def _ids(self, text: str) -> tuple[int, ...]:
         whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # no tokenizer takes half a pair
