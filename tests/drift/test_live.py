@@ -18,6 +18,7 @@ from gym_mocks.wire import HttpReply, HttpRequest
 from tests.drift.pairs import INTEGER, STRING, of
 from tests.twins.drift import in_enum
 from tests.twins.judging import judge
+from tests.twins.twin import dataset
 
 CHECKS = ("drift-argument-refused", "drift-argument-ignored", "drift-result")
 
@@ -209,3 +210,63 @@ def test_what_only_the_schemas_know_is_a_caution() -> None:
     assert {finding.verdict for finding in found} == {Verdict.PASS}
     [finding] = [finding for finding in found if finding.caution]
     assert "takes no call of add_stock that was tried" in finding.caution
+
+
+class LooksUpFirst(ReferenceServer):
+    """Says in words of its own what is wrong, and of an unknown item that alone; of one place it may know better."""
+
+    def __init__(self, *more: str) -> None:
+        super().__init__()
+        self.known = ("shelf", "van", *more)
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path != "/count_stock":
+            return await super().dispatch(request)
+        said = json.loads(request.body)
+        if not {"item"} <= said.keys() <= {"item", "place"}:
+            return HttpReply.json({"error": "what is meant?"}, 400)
+        if said["item"] not in ("atlas", "novel", "hammer", "apple", "pear"):
+            return HttpReply.json({"error": "nobody has heard of that"}, 400)
+        if said.get("place") not in (None, *self.known):
+            return HttpReply.json({"error": "that is nowhere"}, 400)
+        return HttpReply.json({"quantity": 7})
+
+
+def _places(*more: str) -> Dataset:
+    def change(row: dict[str, Any]) -> None:
+        tool = next(each for each in row["responses_create_params"]["tools"] if each["name"] == "count_stock")
+        for branch in tool["parameters"]["properties"]["place"]["anyOf"]:
+            if "enum" in branch:
+                branch["enum"] += more
+
+    return dataset(change)
+
+
+def _items(**said: Any) -> Dataset:
+    def change(row: dict[str, Any]) -> None:
+        tool = next(each for each in row["responses_create_params"]["tools"] if each["name"] == "count_stock")
+        tool["parameters"]["properties"]["item"] |= said
+
+    return dataset(change)
+
+
+@pytest.mark.parametrize(
+    ("server", "data", "told"),
+    [
+        (LooksUpFirst(), _places("cellar"), True),
+        (LooksUpFirst("cellar"), _places("cellar"), False),
+        (LooksUpFirst(), _items(maxLength=80), False),
+    ],
+    ids=["refused", "taken", "unknown"],
+)
+def test_a_known_call_shows_what_one_that_is_made_up_does_not(
+    server: ReferenceServer, data: Dataset, told: bool
+) -> None:
+    """The made-up ones are refused for an item that nobody knows, and so is an item of which only the length is strange."""
+    with serve(server) as url:
+        found = judge(url, data, checks=["drift-argument-refused"])["drift-argument-refused"]
+    about = [finding for finding in found if finding.drift and finding.drift[0]["tool"] == "count_stock"]
+    assert about
+    assert any(finding.verdict is Verdict.FAIL for finding in found) == told, [finding.actual for finding in found]
+    if told:
+        assert "is taken there" in next(finding.actual for finding in found if finding.verdict is Verdict.FAIL)

@@ -240,12 +240,26 @@ def test_a_tool_whose_name_says_nothing_reads_where_nothing_changes_without_it()
     def agenda(own: Annotated[list[str], Depends(mine)]) -> list[str]:
         return own
 
+    @app.post("/strike")
+    def strike(body: dict[str, str], own: Annotated[list[str], Depends(mine)]) -> dict[str, str]:
+        if body["title"] not in own:
+            raise HTTPException(404, "there is no such title")
+        own.remove(body["title"])
+        return {"struck": body["title"], "was": "booked"}
+
+    @app.post("/bell")
+    def bell() -> dict[str, bool]:
+        return {"rung": True}
+
     @app.post("/verify")
     def verify() -> dict[str, float]:
         return {"reward": 0.0}
 
-    row = _row([_tool("book", title=_TEXT), _tool("agenda")])
-    calls = (Call("book", {"title": "one"}), Call("agenda", {}), Call("book", {"title": "two"}), Call("agenda", {}))
+    row = _row([_tool("book", title=_TEXT), _tool("agenda"), _tool("strike", title=_TEXT), _tool("bell")])
+    calls = (
+        *(Call("agenda", {}), Call("book", {"title": "one"}), Call("agenda", {}), Call("book", {"title": "two"})),
+        *(Call("agenda", {}), Call("strike", {"title": "two"}), Call("bell", {})),
+    )
 
     async def learned(url: str) -> Knowledge:
         transport = Transport(httpx.URL(url), deadline=10)
@@ -256,7 +270,8 @@ def test_a_tool_whose_name_says_nothing_reads_where_nothing_changes_without_it()
 
     with serve(app) as url:
         knowledge = asyncio.run(learned(url))
-    assert [knowledge.reads(name) for name in ("agenda", "book", "list_stars")] == [True, False, True]
+    asked = ("agenda", "book", "list_stars", "strike", "bell")
+    assert [knowledge.reads(name) for name in asked] == [True, False, True, False, False]
 
 
 def test_calls_that_are_written_and_never_made_read_nothing() -> None:

@@ -5,7 +5,7 @@ and only what the server confirms is a violation. A declared tool that is not se
 route that no row declares to `tool-served-declared`.
 """
 
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -23,6 +23,7 @@ from gym_conformance.probes.ignored import is_ignored
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused import is_refused
 from gym_conformance.probes.refused_values import refused_value
+from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import Subjects, check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Violation
 from gym_conformance.trials.needs import EXECUTED_TOOLS, RESOURCES_SERVER, SERVED_TOOLS, TOOLS
@@ -103,7 +104,7 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     """Compares each definition with the server's schema of the tool, and sends a call that only the definition allows.
 
     It is a violation if the server refuses it (4xx) in a session of a row that declares the tool, while it accepts a call
-    that both allow. Types, bounds, enums, patterns, formats, required and nested arguments count; where the schemas
+    that both allow, or one that is known to be taken and differs in that argument alone. Types, bounds, enums, patterns, formats, required and nested arguments count; where the schemas
     cannot decide, the live server does. A server without a schema of the tool is asked about each argument and its
     values: answering in the words it uses for an invented argument or a wrong value, but for the name or the value,
     counts as a refusal, whatever its status, where another call is taken. That an empty text or list is refused does not
@@ -118,7 +119,11 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
             trial.tell(subject)
             trial.note = f"{subject.message}; the definition does not speak for what is empty"
             return
-        asking = is_refused(trial.gym, trial.channel, subject)
+
+        async def known() -> Sequence[Trajectory]:
+            return (await knowledge_of(trial)).known_trajectories
+
+        asking = is_refused(trial.gym, trial.channel, subject, known)
         hint = "The definition in the rows or the tool's pydantic model is out of date; change one to match the other."
         await expect_unconfirmed(trial, subject, asking, "as the definition allows it", hint)
 

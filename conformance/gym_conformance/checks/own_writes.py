@@ -12,10 +12,11 @@ from gym_conformance.checks.remembered_reads import ROUNDS, AroundWrite, expect_
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.trajectories.execute import FEW, beside
 from gym_conformance.trajectories.first import bare_reads, known
-from gym_conformance.trajectories.generate import Knowledge, may_read
-from gym_conformance.trajectories.renaming import names_in, new_names, renamed, with_other_numbers
+from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.renaming import names_in, new_names, renamed, with_another_text, with_other_numbers
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trials.trial import Trial
+from gym_schemas import scalars
 
 #: Writes, calls that may come before one, and reads.
 _WRITES, _BEFORE, _READS = 6, 12, 4
@@ -34,7 +35,7 @@ def _writes(knowledge: Knowledge) -> Iterator[tuple[Trajectory, int, list[int]]]
     """Known trajectories, each with the numbers of a tool's first call that writes, and of reads, which come after all else."""
     seen = set[str]()
     for trajectory in known(knowledge):
-        reading = {tool.name for tool in trajectory.row.tools if may_read(tool) or knowledge.reads(tool.name)}
+        reading = {tool.name for tool in trajectory.row.tools if knowledge.may_read(tool)}
         found = [*trajectory.calls[::-1], *bare_reads(trajectory.row)]
         reads = list({call.name: call for call in reversed(found) if call.name in reading}.values())[::-1][:_READS]
         whole = replace(trajectory, calls=(*trajectory.calls, *reads))
@@ -55,12 +56,22 @@ def _others(whole: Trajectory, at: int) -> list[Call]:
     return list(numbers.calls) if numbers else []
 
 
+def _again(whole: Trajectory, at: int, reads: Sequence[int]) -> Iterator[Call]:
+    """A write that may follow the first one of the same tool: another one of those, one with another text, the same."""
+    said = {value for read in reads for value, _ in scalars(whole.calls[read].arguments) if isinstance(value, str)}
+    call = whole.calls[at]
+    yield from islice(with_another_text(call, whole.row.parameters_of(call.name), said), 1)
+    yield from (_others(whole, at) or [call])[:1]
+
+
 def _around_writes(knowledge: Knowledge) -> Iterator[AroundWrite]:
     """Reads around a tool's first write, and around another that follows it."""
     for whole, at, reads in islice(_writes(knowledge), _WRITES):
-        longer = replace(whole, calls=(*whole.calls, *(_others(whole, at) or whole.calls[at : at + 1])[:1]))
+        again = list(_again(whole, at, reads))
+        longer = replace(whole, calls=(*whole.calls, *again))
         yield AroundWrite(longer, tuple(range(at)), at, tuple(reads))
-        yield AroundWrite(longer, tuple(range(at + 1)), len(whole.calls), tuple(reads))
+        for number in range(len(whole.calls), len(longer.calls)):
+            yield AroundWrite(longer, tuple(range(at + 1)), number, tuple(reads))
 
 
 def _made_at_once(knowledge: Knowledge) -> Iterator[AtOnce]:

@@ -1,18 +1,29 @@
 """Is a call that the definition allows refused by the live server, where another that it allows is taken?"""
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.drift.tool_drift import Drift, Witness
 from gym_conformance.drift.wording import short
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import ask, crashed, taken
+from gym_conformance.probes.call_places import Place, known_places
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply
-from gym_conformance.session.refusals import places
-from gym_schemas import Acceptance, Schema, boundary_values
+from gym_conformance.session.likeness import Answer, alike
+from gym_conformance.session.refusals import places, says_no
+from gym_conformance.trajectories.trajectory import Trajectory
+from gym_schemas import Acceptance, Schema, admits, boundary_values
+from gym_schemas.json_values import type_of
+
+#: Where a schema says one of these, its values are known one by one.
+_ENUMERATES: Final = frozenset({"enum", "const"})
+
+#: Known calls that are varied.
+_PLACES: Final = 4
 
 #: Refusals that say nothing about the arguments: of the caller, the place, the method, or the pace.
 _OTHER_REFUSALS: Final = frozenset(
@@ -26,8 +37,13 @@ _OTHER_REFUSALS: Final = frozenset(
 )
 
 
-async def is_refused(gym: Gym, channel: Channel, drift: Drift) -> Live:
+async def is_refused(
+    gym: Gym, channel: Channel, drift: Drift, known: Callable[[], Awaitable[Sequence[Trajectory]]]
+) -> Live:
     """Send the witness, and the counterpart beside it, each in a session of a row that declares the tool.
+
+    Where that shows nothing, since what was made up is refused for other reasons, too, one argument of a call that is
+    `known` to mean something has the witness's value, in its place.
 
     Raises:
         NoSession: the server does not take the seed.
@@ -38,8 +54,67 @@ async def is_refused(gym: Gym, channel: Channel, drift: Drift) -> Live:
     row = gym.row_for(drift)
     reply = await ask(gym, channel, row, drift.tool, drift.witness.value)
     if doubt := _doubt(drift, reply):
-        return Live(LiveAnswer.NOT_CONFIRMED, doubt)
-    return await _beside(gym, channel, drift, reply)
+        live = Live(LiveAnswer.NOT_CONFIRMED, doubt)
+    else:
+        live = await _beside(gym, channel, drift, reply)
+    if live.confirmed or taken(reply) or crashed(reply) or not drift.shown:
+        return live
+    return await _in_its_place(gym, channel, drift, await known()) or live
+
+
+async def _in_its_place(gym: Gym, channel: Channel, drift: Drift, known: Sequence[Trajectory]) -> Live | None:
+    """What a known call is answered in its place, and the same with the witness's value of one argument."""
+    served = (gym.served or {}).get(drift.tool)
+    if served is None or drift.witness is None or not (name := _first_of(drift.path)):
+        return None
+    theirs = Acceptance(served.arguments)
+    for place in known_places(gym, channel, drift.tool, known)[:_PLACES]:
+        base, reply = await place.ask(place.base)
+        if not taken(reply) or says_no(reply) or not isinstance(base, dict):
+            continue
+        changed = _taking(place.base, drift.witness, name)
+        sent, refusal = await place.ask(changed)
+        if taken(refusal):
+            return Live(LiveAnswer.NOT_CONFIRMED, f"the server accepted {short(sent)}: status {refusal.status}")
+        definition = place.row.parameters_of(drift.tool)
+        shows = admits(definition, base) and admits(definition, sent) and not theirs.accepts(sent)
+        if not shows or _doubt(drift, refusal):
+            continue
+        if await _is_for_its_value(place, drift, name, sent, refusal):
+            detail = f"status {refusal.status} for {short(sent)}; {short(base)} is taken there: status {reply.status}"
+            return Live(LiveAnswer.CONFIRMED, f"{detail}; it says {refusal.text}")
+    return None
+
+
+async def _is_for_its_value(place: Place, drift: Drift, name: str, sent: dict[str, Any], refusal: Reply) -> bool:
+    """Whether the refusal is for what the schemas differ in: a value that both allow, as near as can be, is not refused so.
+
+    What only means nothing there, such as a name that is not known, is refused in the same words whatever it is.
+    """
+    if name not in sent:
+        return True  # the known call, which is taken, differs in this alone
+    other = _taking(place.base, drift.counterpart, name) if drift.counterpart else place.base
+    beside, reply = await place.ask(other)
+    if taken(reply) and not says_no(reply):
+        return _names(refusal, drift.path) or _near(sent[name], beside.get(name), drift.served)
+    told = alike(Answer(refusal, (sent[name],)), Answer(reply, (beside.get(name),)))
+    return not told and _names(refusal, drift.path)
+
+
+def _near(one: Any, other: Any, served: Any) -> bool:
+    """Whether nothing lies between a value that is refused and one that is taken but what the server's schema says."""
+    kinds = [type_of(each) for each in (one, other)]
+    if set(kinds) <= {"integer", "number"}:
+        return bool(abs(one - other) <= 1)
+    if kinds == ["string", "string"]:
+        return abs(len(one) - len(other)) <= 1 or (isinstance(served, dict) and not _ENUMERATES.isdisjoint(served))
+    return kinds[0] != kinds[1]
+
+
+def _taking(base: Mapping[str, Any], witness: Witness, name: str) -> dict[str, Any]:
+    """The call with the argument as another one has it, or without it."""
+    kept = {key: value for key, value in base.items() if key != name}
+    return {**kept, name: witness.value[name]} if name in witness.value else kept
 
 
 def _doubt(drift: Drift, reply: Reply) -> str:
@@ -88,7 +163,12 @@ def _of_the_server(gym: Gym, tool: str) -> Witness | None:
         return None
 
 
+def _first_of(path: str) -> str:
+    """The argument that a pointer leads to, or into; '' for the whole call."""
+    return path.removeprefix("/").split("/")[0].replace("~1", "/").replace("~0", "~")
+
+
 def _names(refusal: Reply, path: str) -> bool:
     """Whether the refusal names the argument, as FastAPI's 422 does: `{"detail": [{"loc": ["body", "city"]}]}`."""
-    first = path.removeprefix("/").split("/")[0].replace("~1", "/").replace("~0", "~")
+    first = _first_of(path)
     return any(first in place for place in places(refusal)) if first else any(places(refusal))

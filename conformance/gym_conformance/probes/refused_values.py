@@ -13,19 +13,18 @@ from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
 
-from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.drift.compare import UNNAMED, first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.wording import short
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.probes.asking import opened
+from gym_conformance.probes.call_places import Place, known_places, recorded_places
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no
-from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.trajectory import Trajectory, resolve
+from gym_conformance.trajectories.trajectory import Trajectory
 from gym_schemas import Acceptance, Document, Schema, boundary_values, same, upgrade, walk, whole
 from gym_schemas.json_values import type_of
 
@@ -35,11 +34,11 @@ _ABSENT: Final = re.compile(
     re.IGNORECASE,
 )
 
-#: Values of one argument, calls before a recorded one, and rows in which a suspicion is tried again.
-_VALUES, _BEFORE, _ROWS = 12, 24, 8
+#: Values of one argument, and rows in which a suspicion is tried again.
+_VALUES, _ROWS = 12, 8
 
-#: How many recorded calls are made again, and how many values are tried to get a refused one accepted.
-_PLACES, _MENDS = 4, 3
+#: How many values are tried to get a refused one accepted.
+_MENDS: Final = 3
 
 #: Keywords that say how small and how large a number may be, and what else is allowed of other types.
 _LEAST: Final = frozenset({"minimum", "exclusiveMinimum"})
@@ -68,37 +67,6 @@ class RefusedCall:
     because: str
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where the tool is called: the session of a row, after the calls that a recorded rollout made before its own.
-
-    `base` are the arguments there, and `output` what is recorded of them, None where nothing is.
-    """
-
-    gym: Gym
-    channel: Channel
-    tool: str
-    row: Row
-    base: dict[str, Any]
-    before: tuple[Call, ...] = ()
-    recorded: str = ""
-    output: Any = None
-
-    async def ask(self, arguments: Any, row: Row | None = None) -> tuple[Any, Reply]:
-        """The answer to the call in a session of its own, and the arguments as sent.
-
-        Raises:
-            NoSession: the server does not take the seed.
-        """
-        session = await opened(self.gym, self.channel, row or self.row)
-        replies: list[Any] = []
-        for call in self.before if row is None else ():
-            reply = reply_of(await session.call(Call(call.name, resolve(call.arguments, replies))))
-            replies.append(reply.said)
-        sent = resolve(arguments, replies)
-        return sent, reply_of(await session.call(Call(self.tool, sent)))
-
-
 async def refused_value(
     gym: Gym,
     channel: Channel,
@@ -124,15 +92,15 @@ async def refused_value(
     schema = {"type": "object", **upgrade(definition.schema)}
     document = Document(schema)
     nodes = {name: document.alone(node) for name, node in (document.root.get("properties") or {}).items()}
-    places = _recorded_places(gym, channel, definition)
+    places = recorded_places(gym, channel, definition.name)
     for place in places if records_hold else ():
         found = await _refused_in_place(place, Acceptance(schema), nodes, told=told)
         if found is not None:
             return found
-    places += _known_places(gym, channel, definition, known)
+    places += known_places(gym, channel, definition.name, known)
     smallest = first_call(definition)
     if not places and smallest is not None:
-        places.append(_Place(gym, channel, definition.name, gym.row_for(definition), smallest.value))
+        places.append(Place(gym, channel, definition.name, gym.row_for(definition), smallest.value))
     elsewhere = {place.row: place for place in reversed(places)}
     for name, node in nodes.items() if places and not told else ():
         found = await _Argument(places[0], elsewhere, name, node).refused()
@@ -141,35 +109,8 @@ async def refused_value(
     return None
 
 
-def _recorded_places(gym: Gym, channel: Channel, definition: Definition) -> list[_Place]:
-    """The first recorded call of the tool in each rollout, as far as they differ, the earliest first."""
-    found: dict[str, _Place] = {}
-    for row, rollouts in gym.recorded.items():
-        for rollout in rollouts:
-            calls = followed(row, rollout).calls[:_BEFORE]
-            played = rollout.played[: len(calls)]
-            at = next((at for at, (call, _) in enumerate(played) if call.name == definition.name), None)
-            if at is not None:
-                base, output = calls[at].arguments, played[at][1]
-                place = _Place(gym, channel, definition.name, row, base, calls[:at], str(rollout), output)
-                found.setdefault(repr(played[at][0].arguments), place)
-    return sorted(found.values(), key=lambda each: len(each.before))[:_PLACES]
-
-
-def _known_places(gym: Gym, channel: Channel, definition: Definition, known: Sequence[Trajectory]) -> list[_Place]:
-    """The first call of the tool in each trajectory that has one, the earliest first."""
-    found = []
-    for trajectory in known:
-        names = [call.name for call in trajectory.calls[:_BEFORE]]
-        if definition.name in names:
-            at = names.index(definition.name)
-            base = trajectory.calls[at].arguments
-            found.append(_Place(gym, channel, definition.name, trajectory.row, base, trajectory.calls[:at]))
-    return sorted(found, key=lambda each: len(each.before))
-
-
 async def _refused_in_place(
-    place: _Place, acceptance: Acceptance, nodes: Mapping[str, Schema], *, told: bool
+    place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema], *, told: bool
 ) -> RefusedCall | None:
     """The recorded call in its own place, if it is now refused as wrong arguments are."""
     if not isinstance(place.output, str):
@@ -189,7 +130,7 @@ async def _refused_in_place(
     return None
 
 
-async def _mended(place: _Place, nodes: Mapping[str, Schema], refusal: Reply) -> tuple[str, str]:
+async def _mended(place: Place, nodes: Mapping[str, Schema], refusal: Reply) -> tuple[str, str]:
     """The argument of which another value is taken, or else is not refused so, and what shows it; '' where none is."""
     otherwise = "", ""
     for name, node in nodes.items():
@@ -251,7 +192,7 @@ def _parts(reply: Reply, name: str) -> list[Reply]:
 
 
 async def _surely_wrong(
-    place: _Place, call: Mapping[str, Any], nodes: Mapping[str, Schema], *, told: bool
+    place: Place, call: Mapping[str, Any], nodes: Mapping[str, Schema], *, told: bool
 ) -> AsyncIterator[_Wrong]:
     for name in call:
         for strange in _STRANGE[:2]:
@@ -274,7 +215,7 @@ def _kind(value: Any) -> str:
 class _Argument:
     """One argument of the call, and the answers to wrong and to allowed values of it."""
 
-    def __init__(self, place: _Place, elsewhere: Mapping[Row, _Place], name: str, node: Schema) -> None:
+    def __init__(self, place: Place, elsewhere: Mapping[Row, Place], name: str, node: Schema) -> None:
         self.place, self.elsewhere, self.name, self.node = place, elsewhere, name, node
         self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
         self.wrong: list[tuple[Any, Reply]] = []

@@ -83,6 +83,10 @@ class Knowledge:
         """Whether the tool reads, by its name or as it was found to."""
         return tool in self.quiet or is_read(tool)
 
+    def may_read(self, tool: Tool) -> bool:
+        """The same of a tool, or whether it takes no arguments and does not sound like anything else."""
+        return may_read(tool) or self.reads(tool.name)
+
     def beside(self, at_most: int) -> int:
         """How many trials may be made beside each other: as many as it was found to do at once, or could do one by one in time."""
         return max(min(self.at_once, at_most), self.sessions_in(_BATCH_SECONDS, at_most=at_most))

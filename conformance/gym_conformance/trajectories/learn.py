@@ -9,11 +9,13 @@ from itertools import islice
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.endpoints import tool_path
 from gym_conformance.contract.gold_names import may_be_gold
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.answers import may_be_answer, paid_answers
+from gym_conformance.trajectories.asking_back import asking_back
 from gym_conformance.trajectories.execute import beside, run, run_each
 from gym_conformance.trajectories.first import bare_reads, made_up
 from gym_conformance.trajectories.followed import followed
@@ -21,9 +23,9 @@ from gym_conformance.trajectories.generate import Knowledge, named_values, place
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
 from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.scripted import scripted
-from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trajectories.trajectory import Trajectory, resolve
 from gym_conformance.trajectories.words import known_arguments
-from gym_schemas import Way
+from gym_schemas import Way, scalars
 
 #: Recorded rollouts that are run to learn from.
 _RUNS = 4
@@ -80,6 +82,8 @@ async def learn(gym: Gym) -> Knowledge:
     runs = knowledge.known_trajectories[:_RUNS]
     if not graded:
         knowledge = replace(knowledge, quiet=await quiet_tools(gym, runs))
+        asking = await asking_back(gym, knowledge.known_trajectories, knowledge.may_read)
+        knowledge = replace(knowledge, known_trajectories=(*asking, *knowledge.known_trajectories))
     elif not gym.recorded:
         paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
         first = {row: (paid[row], *said) for row, said in knowledge.answers.items() if row in paid}
@@ -107,7 +111,11 @@ async def _at_once(gym: Gym, seconds: float) -> int:
 
 
 async def quiet_tools(gym: Gym, found: Sequence[Trajectory]) -> frozenset[str]:
-    """Tools whose names say nothing, and without which the other calls and the verify are answered as with them."""
+    """Tools whose names say nothing, and without which the other calls and the verify are answered as with them.
+
+    Of each of their calls, what it is answered tells something, and it tells the same again: where nothing looks, a call
+    that removes a file changes nothing else either.
+    """
     tools: dict[str, Trajectory] = {}
     for trajectory in found:
         for call in trajectory.calls if len({call.name for call in trajectory.calls}) > 1 else ():
@@ -116,9 +124,13 @@ async def quiet_tools(gym: Gym, found: Sequence[Trajectory]) -> frozenset[str]:
     asked = dict(list(tools.items())[:_ASIDE])
     numbers = {name: {at for at, call in enumerate(one.calls) if call.name == name} for name, one in asked.items()}
     without = await run_each(gym, [one.without(numbers[name]) for name, one in asked.items()])
+    twice = await run_each(gym, [_repeating(one, numbers[name]) for name, one in asked.items()])
     whole = {one: await run_each(gym, [one] * 2) for one in dict.fromkeys(asked.values())}
-    compared = zip(asked.items(), without, strict=True)
-    return frozenset(name for (name, one), left in compared if _misses_nothing(whole[one], numbers[name], left))
+    return frozenset(
+        name
+        for (name, one), left, again in zip(asked.items(), without, twice, strict=True)
+        if _misses_nothing(whole[one], numbers[name], left) and _tells_again(name, one, again)
+    )
 
 
 def _misses_nothing(whole: Sequence[Outcome], numbers: Collection[int], left: Outcome) -> bool:
@@ -127,6 +139,24 @@ def _misses_nothing(whole: Sequence[Outcome], numbers: Collection[int], left: Ou
         Outcome(tuple(step for at, step in enumerate(each.steps) if at - 1 not in numbers)) for each in whole
     )
     return all(each.of_time for each in differences(first, left, volatile(first, again)))
+
+
+def _repeating(trajectory: Trajectory, numbers: Collection[int]) -> Trajectory:
+    """The trajectory with each of these calls made twice."""
+    return trajectory.chosen([at for at in range(len(trajectory.calls)) for _ in range(1 + (at in numbers))])
+
+
+def _tells_again(name: str, trajectory: Trajectory, twice: Outcome) -> bool:
+    """Whether the tool's calls, each made twice, tell the same both times, and one of them what it does not say itself."""
+    calls = [call for call in trajectory.calls if call.name == name]
+    steps = [step for step in twice.calls if step.name == tool_path(name)]
+    told = list[Any]()
+    for call, one, again in zip(calls, steps[::2], steps[1::2], strict=False):
+        if not all(each.of_time for each in differences(Outcome((one,)), Outcome((again,)))):
+            return False
+        said = {repr(value) for value, _ in scalars(resolve(call.arguments, []))}
+        told += [value for value, _ in scalars(one.body) if repr(value) not in said]
+    return any(value not in ("", None) and not isinstance(value, bool) for value in told)
 
 
 def _places_by_tool(played: Iterable[StepOutcome]) -> dict[str, tuple[tuple[type, Way], ...]]:

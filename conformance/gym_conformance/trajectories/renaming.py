@@ -6,7 +6,7 @@ leaves something knows the names that it used, and no others.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from random import Random, SystemRandom
@@ -46,6 +46,9 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}:\d{2}(:\d{2})?")
 _OPTIONS = 8
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
+
+#: The last letter or digit of a text.
+_LAST_SIGN = re.compile(r"[0-9A-Za-z](?=[^0-9A-Za-z]*\Z)")
 
 _NAMED_LIKE_IDS = re.compile(r"(^|_)(id|ids|number|no|key|code|book|item)$|Id$", re.IGNORECASE)
 
@@ -219,6 +222,27 @@ def _other_numbers(value: Any, step: int) -> Any:
         return each + step if plain and not _NAMED_LIKE_IDS.search(name_of(way)) else each
 
     return mapped(value, other, leaf=is_reference)
+
+
+def with_another_text(call: Call, schema: Mapping[str, Any], kept: Collection[str]) -> Iterator[Call]:
+    """The call with one of its texts another one that is as long, and differs in its last letter or digit; each in turn.
+
+    What a read remembers of a file by its size finds nothing new there.
+
+    Args:
+        call: the call.
+        schema: what its tool takes.
+        kept: texts that stay.
+    """
+    for key, value in call.arguments.items() if isinstance(call.arguments, dict) else ():
+        other = _LAST_SIGN.sub(lambda found: _otherwise(found[0]), value, count=1) if isinstance(value, str) else value
+        if other != value and value not in kept and takes_any_word(properties_of(schema).get(key)):
+            yield Call(call.name, {**call.arguments, key: other})
+
+
+def _otherwise(sign: str) -> str:
+    first = "0" if sign.isdigit() else "A" if sign.isupper() else "a"
+    return first if sign != first else chr(ord(first) + 1)
 
 
 def phrased(trajectory: Trajectory, draw: Random = _ANY) -> tuple[Trajectory, Names]:

@@ -152,7 +152,7 @@ class _Scout:
         call = Call(tool.name, arguments)
         if is_crash(reply.status):
             self.crashing.append(Trajectory(self._row, (*self.calls, call)))
-        if not is_success(reply.status) or _refuses(reply):
+        if not is_success(reply.status) or refuses(reply):
             return False
         self.calls.append(call)
         self.taken.setdefault(tool.name, call)
@@ -206,7 +206,7 @@ class _Scout:
         return alike
 
 
-def _refuses(reply: Reply) -> bool:
+def refuses(reply: Reply) -> bool:
     """Whether a 2xx may be a refusal: by its form, or by its words where it tells no more than a refusal would.
 
     Subjects of mails, or what a room looks like, say "not" and "wrong", too.

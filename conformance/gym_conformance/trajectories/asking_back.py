@@ -1,0 +1,137 @@
+"""Reads that ask for what a trajectory has written, where it makes none that does: found by asking.
+
+A write that is lost, or comes to another session, shows in no reply of a rollout that only writes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final
+
+from gym_conformance.contract.dataset_rows import Call, Tool
+from gym_conformance.contract.statuses import is_success
+from gym_conformance.gym_under_test import Gym
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.exchange import reply_of
+from gym_conformance.trajectories.execute import TrajectoryRun
+from gym_conformance.trajectories.first import plain_arguments
+from gym_conformance.trajectories.generate import named_alike
+from gym_conformance.trajectories.renaming import takes_any_word
+from gym_conformance.trajectories.scout import refuses
+from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, stand_in
+from gym_schemas import admits, name_of, properties_of, scalars
+
+#: Calls that may come before a write, reads that are tried after it with each tool, and reads of a trajectory.
+_BEFORE, _TRIES, _READS = 12, 3, 4
+
+#: Trajectories that are asked for, and values of a write's reply that may be asked for.
+_TRAJECTORIES, _SEEN = 4, 50
+
+#: A longer text is what was written, and not what it is called.
+_CALLED: Final = 80
+
+
+async def asking_back(gym: Gym, found: Iterable[Trajectory], reads: Callable[[Tool], bool]) -> tuple[Trajectory, ...]:
+    """Those of them that write, with reads that speak of what their first write of each tool has written.
+
+    Each such read comes just after the write, and again in the end. One is left out that has no such read, or makes
+    it itself, or of which another call is refused then.
+
+    Raises:
+        ServerFault: the server does not answer.
+    """
+    asked, seen = list[Trajectory](), set[str]()
+    for trajectory in found:
+        reading = [tool for tool in trajectory.row.tools if reads(tool) and properties_of(tool.parameters)]
+        names = {tool.name for tool in trajectory.row.tools if reads(tool)}
+        writing = {call.name for call in trajectory.calls[:_BEFORE]} - names
+        if reading and not writing <= seen and len(asked) < _TRAJECTORIES:
+            asked.append(await _asked(gym, trajectory, reading, names))
+            seen |= writing if asked[-1].calls else set()
+    return tuple(each for each in asked if each.calls)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A read that was taken, and the number of the write that it speaks of."""
+
+    call: Call
+    write: int
+
+
+async def _asked(gym: Gym, trajectory: Trajectory, reading: Sequence[Tool], names: set[str]) -> Trajectory:
+    """The trajectory with reads of what it has written; without any call where none was found."""
+    nothing = replace(trajectory, calls=())
+    rollout = TrajectoryRun(gym, Channel(gym.endpoint), trajectory)
+    await rollout.step()
+    found, seen = list[_Read](), set[str]()
+    for at, call in enumerate(trajectory.calls):
+        await rollout.step()
+        if rollout.steps[-1].is_refused:
+            return nothing
+        if call.name in names | seen or at >= _BEFORE:
+            continue
+        seen.add(call.name)
+        later = trajectory.calls[at + 1 :]
+        for tool in reading if len(found) < _READS else ():
+            candidates = _candidates(tool, trajectory.calls, at, rollout.replies[at])
+            read = (
+                await _taken(rollout, tool, candidates) if tool.name not in {one.call.name for one in found} else None
+            )
+            if read and read not in later:
+                found.append(_Read(read, at))
+    await rollout.session.close()
+    return _with_reads(trajectory, found[:_READS]) if found else nothing
+
+
+async def _taken(rollout: TrajectoryRun, tool: Tool, candidates: Iterable[dict[str, Any]]) -> Call | None:
+    """The first of these calls that is not refused."""
+    for arguments in islice(candidates, _TRIES):
+        call = Call(tool.name, arguments)
+        sent = Call(tool.name, rollout.arguments(call))
+        if admits(tool.parameters, sent.arguments):
+            reply = reply_of(await rollout.session.call(sent))
+            if is_success(reply.status) and not refuses(reply):
+                return call
+    return None
+
+
+def _with_reads(trajectory: Trajectory, found: Sequence[_Read]) -> Trajectory:
+    """The trajectory with each read after its write, and all of them again in the end."""
+    made = len(trajectory.calls)
+    whole = replace(trajectory, calls=(*trajectory.calls, *(one.call for one in found)))
+    numbers = list[int]()
+    for at in range(made):
+        numbers += [at, *(made + number for number, one in enumerate(found) if one.write == at)]
+    return whole.chosen([*numbers, *range(made, made + len(found))])
+
+
+def _candidates(tool: Tool, calls: Sequence[Call], write: int, reply: Any) -> Iterator[dict[str, Any]]:
+    """Calls of a tool that speak of what a call has written: by names that are alike, else by any short text of it."""
+    known = next((call.arguments for call in calls if call.name == tool.name), None)
+    base = known if isinstance(known, dict) else plain_arguments(tool)
+    said = calls[write].arguments
+    if base is None or not isinstance(said, dict):
+        return
+    properties = properties_of(tool.parameters)
+    asked = [key for key in properties if key in base or key in said]
+    alike = {key: value for key in asked for value in islice(_alike(key, properties[key], said, write, reply), 1)}
+    if alike:
+        yield {**base, **alike}
+    texts = [value for value in said.values() if isinstance(_plain(value), str) and 0 < len(_plain(value)) <= _CALLED]
+    for key in asked if not alike else ():
+        yield from ({**base, key: value} for value in texts if takes_any_word(properties[key]))
+
+
+def _alike(key: str, schema: Any, said: dict[str, Any], write: int, reply: Any) -> Iterator[Any]:
+    """What the write has said, or was told, under a name that is alike; its own name comes first."""
+    told = ((name_of(path), Reference(write, path, value).as_json()) for value, path in islice(scalars(reply), _SEEN))
+    for name, value in (*sorted(said.items(), key=lambda each: each[0] != key), *told):
+        plain = _plain(value)
+        named = name and named_alike(key, name) and plain and type(plain) in (str, int)
+        if named and admits({"properties": {key: schema}}, {key: plain}):
+            yield value
+
+
+def _plain(value: Any) -> Any:
+    return stand_in(value) if is_reference(value) else value

@@ -1,0 +1,130 @@
+"""What rollouts write and never read is asked for, by what the write has said or was told."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from gym_conformance.contract.dataset_rows import Rollout, Row, Source
+from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
+from gym_conformance.dataset import Dataset
+from gym_conformance.gym_under_test import recognise
+from gym_conformance.session.channel import Endpoint
+from gym_conformance.session.transport import Transport
+from gym_conformance.trajectories.generate import Knowledge
+from gym_conformance.trajectories.learn import learn
+from gym_mocks.resources import ResourcesServer, TaskRow
+from gym_mocks.serving import serve
+from gym_mocks.wire import HttpRefusal
+from tests.twins.judging import judge, telling
+
+CALLS: list[tuple[str, dict[str, Any], Any]] = [
+    ("write_file", {"path": "todo.txt", "content": "buy milk"}, {"written": 8}),
+    ("add_tag", {"label": "home"}, {"tag_id": 1}),
+]
+
+
+class FolderRow(TaskRow):
+    """A row whose sessions begin with an empty folder of that name."""
+
+    folder: str
+
+
+@dataclass
+class Folder:
+    """Files, and when each was written; tags; and what was read before, under what is known of a file without reading it."""
+
+    name: str
+    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+    tags: dict[int, str] = field(default_factory=dict)
+    read: dict[tuple[str, int, int], str] = field(default_factory=dict)
+
+
+def folders(fault: str = "") -> ResourcesServer:
+    """One that keeps files. Faults: all sessions of a row have the same files, or one reads a file of a size and second once."""
+    shared: dict[str, dict[str, tuple[str, int]]] = {}
+
+    def folder(row: FolderRow) -> Folder:
+        return Folder(row.folder, shared.setdefault(row.folder, {}) if fault == "shared" else {})
+
+    def write_file(state: Folder, path: str, content: str) -> dict[str, int]:
+        """Add a line to a file."""
+        before = state.files.get(path, ("", 0))[0] if fault == "shared" else ""
+        state.files[path] = (before + content, int(time.time()))
+        return {"written": len(content)}
+
+    def read_file(state: Folder, path: str) -> dict[str, str]:
+        """Read a file."""
+        if path not in state.files:
+            raise HttpRefusal(404, "no such file")
+        content, written = state.files[path]
+        key = (path, len(content), written)
+        return {"content": state.read.setdefault(key, content) if fault == "remembered" else content}
+
+    def add_tag(state: Folder, label: str) -> dict[str, int]:
+        """Add a tag."""
+        state.tags[len(state.tags) + 1] = label
+        return {"tag_id": len(state.tags)}
+
+    def get_tag(state: Folder, tag_id: int) -> dict[str, str]:
+        """Tell what a tag says."""
+        if tag_id not in state.tags:
+            raise HttpRefusal(404, "no such tag")
+        return {"label": state.tags[tag_id]}
+
+    tools: list[Callable[..., Any]] = [write_file, read_file, add_tag, get_tag]
+    return ResourcesServer("folders", tools=tools, verify=lambda: 1.0, state=folder)
+
+
+def written() -> Dataset:
+    """Rollouts that write, and read nothing."""
+    tools = [tool | {"strict": False} for tool in folders().declarations]
+    rows, rollouts = [], []
+    for at, name in enumerate(("home", "work"), 1):
+        row = {"responses_create_params": {"input": f"Fill {name}.", "tools": tools}, "folder": name}
+        output = [
+            item
+            for number, (tool, arguments, answer) in enumerate(CALLS)
+            for item in (
+                function_call(tool, json.dumps(arguments), f"call_{number}"),
+                function_call_output(json.dumps(answer), f"call_{number}"),
+            )
+        ]
+        rows.append(Row(row, Source(Path("rows.jsonl"), at)))
+        recorded = {**row, "response": response([*output, message("Done.")]), "reward": 1.0}
+        rollouts.append(Rollout(recorded, Source(Path("rollouts.jsonl"), at)))
+    return Dataset(tuple(rows), tuple(rollouts), len(rows))
+
+
+def _learned(url: str, data: Dataset) -> Knowledge:
+    async def ask() -> Knowledge:
+        transport = Transport(httpx.URL(url), deadline=10)
+        found = await learn(await recognise(Endpoint(url, transport, 10), data.rows, data.rollouts))
+        await transport.aclose()
+        return found
+
+    return asyncio.run(ask())
+
+
+def test_reads_speak_of_what_was_written_just_after_it_and_in_the_end() -> None:
+    with serve(folders()) as url:
+        first = _learned(url, written()).known_trajectories[0]
+    names = [call.name for call in first.calls]
+    assert names == ["write_file", "read_file", "add_tag", "get_tag", "read_file", "get_tag"]
+    assert first.calls[1].arguments == {"path": "todo.txt"}
+    assert first.calls[3].arguments == {"tag_id": {"$reply": {"call": 2, "path": ["tag_id"], "otherwise": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"), [("", ""), ("shared", "isolation-earlier"), ("remembered", "calls-complete")]
+)
+def test_what_is_written_and_never_read_is_told(fault: str, told: str) -> None:
+    with serve(folders(fault)) as url:
+        findings = judge(url, written(), checks={"isolation-earlier", "calls-complete"})
+    assert telling(findings) == ({told} if told else set())
