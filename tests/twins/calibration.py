@@ -111,6 +111,11 @@ def finds_anywhere(row: Json, words: str) -> float:
     return float(row["expected_answer"].casefold() in words.casefold())
 
 
+def takes_the_beginning(row: Json, words: str) -> float:
+    """Holds the answer to as much of the right one as it has."""
+    return float(bool(said(words)) and row["expected_answer"].casefold().startswith(said(words)))
+
+
 def to_the_letter(row: Json, words: str) -> float:
     """Takes one writing alone."""
     return float(words.rpartition("Answer: ")[2] == row["expected_answer"])
@@ -145,6 +150,7 @@ def pays_all(_: Json, __: str) -> float:
 TWINS: tuple[Twin, ...] = (
     twin("takes the first of several answers", "calibration-pressed", quiz(takes_first), data=quizzed()),
     twin("finds the answer anywhere", "calibration-pressed", quiz(finds_anywhere), data=quizzed()),
+    twin("takes the beginning of the answer", "calibration-pressed", quiz(takes_the_beginning), data=quizzed()),
     twin("finds the answer in the reasoning", "calibration-pressed", lambda: ReadsReasoning(fair), data=quizzed()),
     twin("reads to the letter", "calibration-strict", quiz(to_the_letter), data=quizzed()),
     twin("reads the last words alone", "calibration-deeds", Believes),

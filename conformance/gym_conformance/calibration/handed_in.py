@@ -7,6 +7,7 @@ from gym_conformance.calibration.moulds import CallsMould, GivenAnswer, Mould, T
 from gym_conformance.calibration.probe_answers import (
     altered_calls,
     changed_calls,
+    cut_off,
     fair_calls,
     fair_forms,
     look_alikes,
@@ -69,6 +70,10 @@ def _of_text(
     wrong = _wrong_texts(mould, right, scores, rows)
     if len(wrong) > 1:
         yield from ((Question.PRESSED, *probe) for probe in pressed(mould, right, wrong))
+    own = GivenAnswer((), gold=(right,))
+    for name, left, answer in cut_off(mould, right):
+        if surely_wrong(GivenAnswer((), gold=(left,)), scores.row.data, own):
+            yield Question.PRESSED, name, answer
     yield from ((Question.FAIR, *form) for form in fair_forms(mould, right))
     yield from ((Question.EITHER, *form) for form in look_alikes(mould, right))
 

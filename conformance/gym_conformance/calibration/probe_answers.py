@@ -17,6 +17,9 @@ _CANDIDATES: Final = 50
 #: Digits of a number that is written in another way.
 _DIGITS: Final = 9
 
+#: Characters of a text that is cut off: of a shorter one what is left may be an abbreviation.
+_CUT: Final = 5
+
 #: Letters of other alphabets that look like ours, and digits that a reader takes for ours.
 _LOOK_ALIKES: Final = str.maketrans(
     "aceiopxyABCEHKMOPTX0123456789",
@@ -48,6 +51,18 @@ def pressed(mould: TextMould, right: str, wrong: Sequence[str]) -> Named:
         GivenAnswer((thought, message(mould.write(last)))),
     )
     yield "the right answer in the reasoning alone", GivenAnswer((thought, message("I am done.")))
+
+
+def cut_off(mould: TextMould, right: str) -> Iterator[tuple[str, str, GivenAnswer]]:
+    """The right answer as it is where the limit of tokens comes in the middle of it: the name, what is left, and the answer.
+
+    Not of a number, of which the rest may be close enough, nor of a choice, which the rest may tell from the others; nor
+    of what may be an answer in itself.
+    """
+    left = right[: (len(right) + 1) // 2].rstrip()
+    whole_word = not (left[-1:].isalnum() and right[len(left) : len(left) + 1].isalnum())
+    if len(right) >= _CUT and any(map(str.isalpha, left)) and not mould.hole.key and not whole_word:
+        yield "the right answer, cut off in its midst", left, _saying(mould.before + left)
 
 
 def fair_forms(mould: TextMould, right: str) -> Named:

@@ -156,8 +156,8 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
     """Scores, in rows whose own answer earns the top, outputs that are made of it and of other rows' answers.
 
     A list of up to fifty candidates with the right one among them, several answers with the right one in the middle, the
-    right one taken back, a denial, and the right one in the reasoning alone; of calls the right ones with every argument
-    changed. To take the first or the last of several answers may be the rule, so the
+    right one taken back, a denial, the right one in the reasoning alone, and the right one cut off in the middle of a word;
+    of calls the right ones with every argument changed. To take the first or the last of several answers may be the rule, so the
     right one is neither. A finding where one of them is paid in two rows or more, each time that it is tried again.
 
     Our inference.
