@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,34 +37,33 @@ class FolderRow(TaskRow):
 
 @dataclass
 class Folder:
-    """Files, and when each was written; tags; and what was read before, under what is known of a file without reading it."""
+    """Files, tags, and what was read before, under what is known of a file without reading it."""
 
     name: str
-    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
     tags: dict[int, str] = field(default_factory=dict)
-    read: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    read: dict[tuple[str, int], str] = field(default_factory=dict)
 
 
 def folders(fault: str = "") -> ResourcesServer:
-    """One that keeps files. Faults: all sessions of a row have the same files, or one reads a file of a size and second once."""
-    shared: dict[str, dict[str, tuple[str, int]]] = {}
+    """One that keeps files. Faults: all sessions of a row have the same files, or one reads a file of a size only once."""
+    shared: dict[str, dict[str, str]] = {}
 
     def folder(row: FolderRow) -> Folder:
         return Folder(row.folder, shared.setdefault(row.folder, {}) if fault == "shared" else {})
 
     def write_file(state: Folder, path: str, content: str) -> dict[str, int]:
         """Add a line to a file."""
-        before = state.files.get(path, ("", 0))[0] if fault == "shared" else ""
-        state.files[path] = (before + content, int(time.time()))
+        state.files[path] = (state.files.get(path, "") if fault == "shared" else "") + content
         return {"written": len(content)}
 
     def read_file(state: Folder, path: str) -> dict[str, str]:
         """Read a file."""
         if path not in state.files:
             raise HttpRefusal(404, "no such file")
-        content, written = state.files[path]
-        key = (path, len(content), written)
-        return {"content": state.read.setdefault(key, content) if fault == "remembered" else content}
+        content = state.files[path]
+        remembered = state.read.setdefault((path, len(content)), content)
+        return {"content": remembered if fault == "remembered" else content}
 
     def add_tag(state: Folder, label: str) -> dict[str, int]:
         """Add a tag."""
