@@ -4,7 +4,7 @@ import json
 import random
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, ClassVar
@@ -299,3 +299,68 @@ def test_rows_that_ask_for_another_form_are_not_held_to_that_of_the_others() -> 
     found = calibrated(wants_boxes, quizzed(wants_boxes, "It is (({expected_answer})).", rows))
     assert telling(found) <= {"calibration-pressed", "calibration-strict"}
     assert "2 unchecked: it is of another kind" in found["calibration-gold"][0].reason
+
+
+def boxes(worth: Worth) -> Worth:
+    """The same of what stands in the last box; a quiz reads no box by itself."""
+    return lambda row, words: worth(row, (["", *re.findall(r"\\boxed\{([^{}]*)\}", words)])[-1])
+
+
+def within_rounding(row: Json, words: str) -> float:
+    """Not NaN: it is not beyond the tolerance, and not within it either."""
+    return float(words != "" and is_number(words) and abs(float(words) - float(row["expected_answer"])) < 1e-3)
+
+
+def not_beyond_rounding(row: Json, words: str) -> float:
+    return float(is_number(words) and not abs(float(words) - float(row["expected_answer"])) > 1e-3)
+
+
+def digits_alone(row: Json, words: str) -> float:
+    return float(re.sub(r"\D", "", words).lstrip("0") == re.sub(r"\D", "", row["expected_answer"]).lstrip("0"))
+
+
+def is_number(text: str) -> bool:
+    try:
+        return bool(float(text) or True)
+    except ValueError:
+        return False
+
+
+def unrecorded(answers: Sequence[str]) -> Dataset:
+    """Rows that nobody recorded a rollout of."""
+    rows = [row_of(country, answer) for country, answer in zip(CAPITALS, answers, strict=True)]
+    return replace(quizzed(fair, rows=rows), rollouts=())
+
+
+NUMBERS = ("90", "-17", "0.75", "4023.36", "-3.5", "11", "240", "12.25")
+
+
+@pytest.mark.parametrize(
+    ("worth", "said"),
+    [
+        (within_rounding, ""),
+        (not_beyond_rounding, "NaN for a number"),
+        (digits_alone, "the number with its point elsewhere"),
+        (digits_alone, "the number without its sign"),
+    ],
+)
+def test_numbers_are_compared_as_numbers_where_nothing_is_recorded(worth: Worth, said: str) -> None:
+    found = calibrated(boxes(worth), unrecorded(NUMBERS))
+    pressed = found["calibration-pressed"][0]
+    assert telling(found) - {"calibration-strict"} == ({"calibration-pressed"} if said else set()), found
+    assert said in pressed.actual
+
+
+def a_part_for_any(row: Json, words: str) -> float:
+    """A half for any word in the form, the whole for what no row says."""
+    return 0.5 * (words != "") + 0.5 * (words == row["country"][::-1])
+
+
+def any_word(_: Json, words: str) -> float:
+    return float(words != "")
+
+
+@pytest.mark.parametrize("worth", [a_part_for_any, any_word])
+def test_what_was_only_found_by_asking_is_not_believed_where_others_earn_the_same(worth: Worth) -> None:
+    found = calibrated(boxes(worth), unrecorded(tuple(CAPITALS.values())))
+    assert not telling(found) - {"calibration-strict"}, found

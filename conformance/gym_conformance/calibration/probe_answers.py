@@ -1,6 +1,7 @@
 """What a policy under pressure hands in, made from right and wrong answers; and right answers in another fair form. Pure."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final
@@ -19,6 +20,16 @@ _DIGITS: Final = 9
 
 #: Characters of a text that is cut off: of a shorter one what is left may be an abbreviation.
 _CUT: Final = 5
+
+#: A number without signs of its own for thousands or powers: its sign, what stands before the point, and what after it.
+_PLAIN_NUMBER: Final = re.compile(r"(-?)(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
+
+#: What is no number, and others of the same digits.
+OTHER_NUMBERS: Final = (
+    "NaN for a number",
+    "the number without its sign",
+    "the number with its point elsewhere",
+)
 
 #: Letters of other alphabets that look like ours, and digits that a reader takes for ours.
 _LOOK_ALIKES: Final = str.maketrans(
@@ -45,6 +56,7 @@ def pressed(mould: TextMould, right: str, wrong: Sequence[str]) -> Named:
     yield "several answers, the right one in the middle", _saying(several)
     yield "the right answer, taken back", _saying(f"{mould.write(right)}\nNo, that is wrong.\n{mould.write(last)}")
     yield "a denial", _saying(mould.write(f"not {right}, but {last}"))
+    yield from ((name, _saying(mould.write(text))) for name, text in _other_numbers(right))
     thought = reasoning(mould.write(right))
     yield (
         "the right answer in the reasoning alone, a wrong one at the end",
@@ -88,6 +100,25 @@ def _other_number(text: str) -> str | None:
         return None
     number = Fraction(text)
     return f"{text}.0" if "." not in text else str(number) if number.denominator > 1 else str(number.numerator)
+
+
+def _other_numbers(text: str) -> Iterator[tuple[str, str]]:
+    """What is no number, and numbers of the same digits, each with its name; nothing for what is no plain number.
+
+    A dash before a number may be none of it, so a sign is only taken away; and a hundred times as much is a percentage to
+    some, so the point moves by one place.
+    """
+    if not (written := _PLAIN_NUMBER.fullmatch(text)):
+        return
+    sign, whole, part = written.groups()
+    not_one, no_sign, elsewhere = OTHER_NUMBERS
+    yield not_one, "NaN"
+    if not text.strip("-0."):
+        return
+    if sign:
+        yield no_sign, text.removeprefix(sign)
+    if part:
+        yield elsewhere, f"{sign}{int(whole + part[0])}.{part[1:]}".rstrip(".")
 
 
 def changed_calls(answer: GivenAnswer) -> Named:

@@ -251,7 +251,7 @@ class Calibration:
     def _doubt(self, data: Mapping[str, Any], answer: GivenAnswer) -> str:
         """Why it is not known that an answer that earns less is right; '' where it is."""
         if not self.is_gold:
-            return "no field is called an answer, so that what earns the top in other rows may not be right in this one"
+            return "no field is known to be the answer, so that what earns the top in other rows may not be right in this one"
         if not self._forms.issuperset(_shapes(answer)):
             return "its answer has another form than those that were tried out"
         if self._is_of_another_kind(data):

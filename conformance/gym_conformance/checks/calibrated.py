@@ -8,6 +8,7 @@ two rows that it was not learned from. A row that cannot be tried is unchecked, 
 from collections.abc import Sequence
 from typing import Final
 
+from gym_conformance.calibration.probe_answers import OTHER_NUMBERS
 from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.calibration.row_scores import (
     Calibration,
@@ -167,7 +168,12 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
         raise NotApplicable("wrong answers alone earn as much; see calibration-swap")
     tallies = probe_tallies(probed, Question.PRESSED, found.guessed)
     if said := _told(trial, tallies):
-        hint = "The scorer looks for the right answer anywhere; let it read one final answer, and compare it whole."
+        of_numbers = all(tally.name in OTHER_NUMBERS for tally in tallies if tally.telling)
+        hint = (
+            "The scorer strips signs and points with what stands around a number, or NaN is beyond no tolerance."
+            if of_numbers
+            else "The scorer looks for the right answer anywhere; let it read one final answer, and compare it whole."
+        )
         raise Violation(
             f"less than {found.top:g}, which answers as {found.words} earn", f"paid all the same: {said}", hint
         )

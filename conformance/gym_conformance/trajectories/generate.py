@@ -49,6 +49,7 @@ class Knowledge:
     Attributes:
         rows: the rows to seed with.
         answers: what a policy may say at the end, by row: what one said in a recorded rollout, and texts of the row.
+        paid: what earns more than nothing does, by row, found by asking where a server that only grades has no rollouts.
         meaningful: arguments that recorded rollouts called a tool with, else ones with words of a row that it knows, by tool.
         known_trajectories: what recorded rollouts did, the longest first, and what the tools were found to take.
         crashing: sessions whose last call, an allowed one, crashed the server when it was asked what tools take.
@@ -63,6 +64,7 @@ class Knowledge:
 
     rows: tuple[Row, ...] = field(repr=False)
     answers: Mapping[Row, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    paid: Mapping[Row, str] = field(default_factory=dict, repr=False)
     meaningful: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
     known_trajectories: tuple[Trajectory, ...] = field(default=(), repr=False)
     crashing: tuple[Trajectory, ...] = field(default=(), repr=False)

@@ -87,7 +87,7 @@ async def learn(gym: Gym) -> Knowledge:
     elif not gym.recorded:
         paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
         first = {row: (paid[row], *said) for row, said in knowledge.answers.items() if row in paid}
-        knowledge = replace(knowledge, answers={**knowledge.answers, **first})
+        knowledge = replace(knowledge, answers={**knowledge.answers, **first}, paid=paid)
     outcomes = await run_each(gym, (*runs, *(made_up(knowledge, row) for row in played_rows)))
     played = [step for outcome in outcomes for step in outcome.calls]
     values = (*(call.arguments for call in calls), *(step.body for step in played))

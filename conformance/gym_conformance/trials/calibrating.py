@@ -20,6 +20,7 @@ from gym_conformance.oracle import items_of
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trials.ending import Untestable
 from gym_conformance.trials.launched import MOCKED
+from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.scoring import Scoring
 from gym_conformance.trials.trial import Trial
 
@@ -32,6 +33,9 @@ _SECONDS_OF_SLOW: Final = 6.0
 
 #: Rollouts that are learned from, moulds that are tried, rows that each is tried on, and those that it must earn the top on.
 _SAMPLES, _MOULDS, _TESTS, _TRUSTED = 8, 32, 6, 2
+
+#: The least that is surely no part of a reward, where nobody recorded what the most is.
+_WHOLE: Final = 1.0
 
 #: Rows that probes are made of.
 _PROBED: Final = 8
@@ -76,28 +80,41 @@ class Calibrating:
         rows = self.gym.rows[:_ROWS]
         oracle = self._asked_oracle(rows)
         recorded = tuple(rollout.reward for rollout in self.gym.rollouts if is_number(rollout.reward))
-        top, why = await self._top_of(recorded, oracle)
+        guessed = {} if recorded or oracle else await self._guessed()
+        given = oracle or guessed
+        top, why = await self._top_of(recorded, given)
         if top is None or not rows:
             return Calibration(reason=why or _UNRECORDED, missing=not why)
         nothing, slow = await self._first_score(rows[0])
         if top <= 0 and nothing.reaches(top):
             scores = (RowScores(rows[0], top, gold=nothing),)
             return Calibration(scores, top, reason=_WORTHLESS, recorded=recorded)
-        samples = [Sample(row.data, one.calls, _words(one)) for row, one in oracle.items()] or self._samples(top)
+        samples = [Sample(row.data, one.calls, _words(one)) for row, one in given.items()] or self._samples(top)
         mould, mocked = await self._trusted(samples, rows, top)
+        if guessed and not (mould and mould.names_gold and top >= _WHOLE):
+            return Calibration(reason=_UNRECORDED, missing=True)
         found = await self._ask({row: oracle.get(row) if oracle else self._own(row, mould, top) for row in rows}, top)
         return Calibration(
             tuple(found),
             top,
             _how(mould, oracle),
             mould,
-            bool(oracle) or (mould is not None and mould.names_gold),
+            bool(oracle) or (mould is not None and mould.names_gold and not guessed),
             _reason(found, mocked),
             earned_again=self._earned_again(found, mould, top),
             recorded=recorded,
             noisy=self.scoring.noisy,
             slow=slow,
         )
+
+    async def _guessed(self) -> dict[Row, GivenAnswer]:
+        """What earns more than nothing does, in a form that prompts ask for, where nothing is recorded.
+
+        It may earn a part of the top only, or stand in a field that merely sounds like an answer. So only a whole reward
+        counts, and, since `is_gold` is not known, only where other rows' answers mostly earn less.
+        """
+        knowledge = await knowledge_of(self.trial)
+        return {row: GivenAnswer.of((), text) for row, text in knowledge.paid.items()}
 
     async def _first_score(self, row: Row) -> tuple[AnswerScore, bool]:
         """What doing nothing earns, and whether a score takes so long that fewer are to be had."""
