@@ -94,6 +94,19 @@ def test_a_known_call_is_made_again_with_a_name_that_is_not_there() -> None:
     assert [call.arguments for call in strange.without_noise().calls] == [{"text": "shelf"}] * 3
 
 
+def test_a_name_that_is_not_there_comes_in_the_place_of_a_known_call_too() -> None:
+    """What a refused call did all the same, the known call would do once more."""
+    read, write = Call("get_note", {}), Call("put_note", {"text": "shelf"})
+    written = Trajectory(ROWS[0], (write, Call("add_stock", {"item": "saw"}), write, read))
+    found = [each.trajectories[0] for each in known_disturbed(Knowledge(ROWS[:1], known_trajectories=(written,)))]
+    instead = [
+        one
+        for one in found
+        if [call.name for call in one.without_noise().calls] == ["put_note", "add_stock", "get_note"]
+    ]
+    assert [(one.noise, one.calls[2].arguments["text"] != "shelf") for one in instead] == [(frozenset({2}), True)]
+
+
 def test_texts_that_mean_nothing_to_a_tool_are_tried_whatever_the_clock_says() -> None:
     """A tool that takes a query of its own language crashes on most texts, but not on an empty one."""
     found = with_bounds(Knowledge(ROWS))

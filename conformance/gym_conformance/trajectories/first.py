@@ -44,8 +44,9 @@ _MIXED = 2
 #: Values of one argument of a known call, and calls that may come before it.
 _VARIED, _BEFORE = 4, 12
 
-#: Trajectories whose calls are repeated with a name that is not there, and so many of these calls.
-_STRANGE_ONES, _STRANGE_CALLS = 3, 12
+#: Trajectories whose calls are repeated with texts that cannot be read, and so many of these calls, and of those with a
+#: name that is not there.
+_STRANGE_ONES, _STRANGE_CALLS = 3, 24
 
 #: Calls of one tool after which another with a text that cannot be read may come.
 _PLACES = 3
@@ -154,8 +155,9 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
         spoilt = {**call.arguments, next(iter(call.arguments), "unknown"): {"unexpected": []}}
         found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, spoilt)]
     writing = _of_many_kinds(one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls))
+    seen = set[tuple[str, str]]()
+    strange = islice((each for one in writing for each in _with_strange_names(one, seen)), _STRANGE_CALLS)
     writing = writing[:_STRANGE_ONES]
-    strange = islice((each for one in writing for each in _with_strange_names(one)), _STRANGE_CALLS)
     damaged = islice((each for one in writing for each in _with_damaged_texts(one)), _STRANGE_CALLS)
     mixed = islice((each for one in writing for each in _with_crossed(one)), _STRANGE_CALLS)
     return [*found, *(Schedule((trajectory,)) for trajectory in (*strange, *damaged, *mixed))]
@@ -178,17 +180,27 @@ def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
         yield longer
 
 
-def _with_strange_names(trajectory: Trajectory) -> Iterator[Trajectory]:
+def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Iterator[Trajectory]:
     """The trajectory with a tool's last call repeated just after it, one of its texts a name that nobody knows, for each.
 
-    What it has read it reads again in the end.
+    Those that are seen, by tool and argument, are left out: others have had them.
+
+    And up to that call, with all of these in its place: whatever else it did, such as to set a flag, the call itself would
+    hide. What it has read it reads again in the end.
     """
-    seen = set[tuple[str, str]]()
+    reads = [at for at, call in enumerate(trajectory.calls) if is_read(call.name)][-_AGAIN:]
     for at, call in reversed(list(enumerate(trajectory.calls))):
+        several = list[Call]()
         for name, strange in () if is_read(call.name) else _saying(_NOBODY, call.arguments):
             if (call.name, name) not in seen and admits(trajectory.row.parameters_of(call.name), resolve(strange, [])):
-                yield reading_again(trajectory).with_noise(at + 1, Call(call.name, strange))
+                several.append(Call(call.name, strange))
+                yield reading_again(trajectory).with_noise(at + 1, several[-1])
             seen.add((call.name, name))
+        if several and reads:
+            instead = trajectory.chosen([*range(at), *reads])
+            for each in reversed(several):
+                instead = instead.with_noise(at, each)
+            yield instead
 
 
 def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
