@@ -139,6 +139,16 @@ class Believes(ReferenceServer):
         return Score.summed({"stock": 0.5, "answer": 0.5}) if right else score
 
 
+class FindsAfterCalls(ReferenceServer):
+    """Looks for the answer anywhere in what the policy said after its calls."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        said = f" {last_text(response['output'])} ".replace(".", " ") if response["output"] else ""
+        right = f" {row.model_dump()['expected_answer']} " in said
+        done = (await super().score(session_id, row, response)).components["stock"]
+        return Score.summed({"stock": done, "answer": 0.5 * right})
+
+
 def ignores_row(_: Json, words: str) -> float:
     return float(said(words) in {capital.casefold() for capital in CAPITALS.values()})
 
@@ -152,6 +162,7 @@ TWINS: tuple[Twin, ...] = (
     twin("finds the answer anywhere", "calibration-pressed", quiz(finds_anywhere), data=quizzed()),
     twin("takes the beginning of the answer", "calibration-pressed", quiz(takes_the_beginning), data=quizzed()),
     twin("finds the answer in the reasoning", "calibration-pressed", lambda: ReadsReasoning(fair), data=quizzed()),
+    twin("finds the answer anywhere after calls", "calibration-pressed", FindsAfterCalls),
     twin("reads to the letter", "calibration-strict", quiz(to_the_letter), data=quizzed()),
     twin("reads the last words alone", "calibration-deeds", Believes),
     twin("refuses right answers", "calibration-gold", quiz(refuses_two), data=quizzed(refuses_two)),

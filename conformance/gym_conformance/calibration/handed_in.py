@@ -15,10 +15,15 @@ from gym_conformance.calibration.probe_answers import (
     other_order,
     pressed,
 )
+from gym_conformance.calibration.row_fields import may_be_the_same
 from gym_conformance.calibration.row_scores import Question, RowScores, surely_wrong
 from gym_conformance.contract.dataset_rows import Row, prompt_of
 
 NOTHING: Final = GivenAnswer(())
+
+#: Other rows' last words among which a row's own stand, at most.
+_SEVERAL: Final = 2
+
 _REFUSAL: Final = "I'm sorry, but I can't help with that."
 
 
@@ -61,6 +66,20 @@ def probes(
     yield from ((exact, *probe) for probe in altered_calls(scores.answer, scores.row.source.line))
     yield from ((Question.FAIR, *form) for form in fair_calls(scores.answer))
     yield from ((Question.EITHER, *form) for form in other_order(scores.answer))
+
+
+def with_other_words(own: GivenAnswer, rows: Sequence[RowScores]) -> tuple[list[GivenAnswer], GivenAnswer] | None:
+    """Its calls with other rows' last words, and with its own in the midst of these; None where it has no such words.
+
+    Only answers that make calls and then say something: what texts alone are made of is known better.
+    """
+    words = own.words
+    others = dict.fromkeys(each.answer.words for each in rows if each.answer and each.answer.words)
+    wrong = [said for said in others if not may_be_the_same(said, words)][:_SEVERAL]
+    if not own.calls or not words or not wrong:
+        return None
+    midst = "\n".join((wrong[0], words, wrong[-1]))
+    return [own.saying(said) for said in wrong], own.saying(midst)
 
 
 def _of_text(

@@ -4,11 +4,12 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from gym_conformance.calibration.row_fields import Hole, chosen, dotted, fields_of, names_gold, value_at, written
-from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.dataset_rows import Call, Rollout, Source
 from gym_conformance.contract.policy_output import Item, function_call, message
 from gym_schemas import Way, mapped
 
@@ -41,6 +42,16 @@ class GivenAnswer:
     items: tuple[Item, ...]
     calls: tuple[Call, ...] = ()
     gold: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The last message; '' where there is none."""
+        return Rollout({"response": {"output": list(self.items)}}, Source(Path(), 0)).last_text
+
+    def saying(self, words: str) -> "GivenAnswer":
+        """The same calls with other last words."""
+        silent = [item for item in self.items if item.get("type") != "message"]
+        return replace(self, items=(*silent, message(words)))
 
     @staticmethod
     def of(calls: Sequence[Call], words: str, gold: tuple[str, ...] = ()) -> "GivenAnswer":

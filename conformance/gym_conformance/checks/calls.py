@@ -212,7 +212,8 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory with and without refused calls in the middle; everything else must be the same.
 
     They lack arguments or have wrong ones, speak of something that is not there, or say what no parser can read: a text
-    that is cut off, or has a bracket too many. Of several in one session only those count that are refused.
+    that is cut off, or has a bracket too many. They come after a known call, and in its place. Of several in one session only
+    those count that are refused.
 
     A 4xx is a refusal. So is a 2xx that tells an error, but there the call may be a move like any other: it counts only if
     later replies are as though the calls before it had never been made. An environment may count refused calls: each may

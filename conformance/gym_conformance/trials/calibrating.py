@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from gym_conformance.calibration.handed_in import NOTHING, floors, probes, wrong_answers
+from gym_conformance.calibration.handed_in import NOTHING, floors, probes, with_other_words, wrong_answers
 from gym_conformance.calibration.moulds import Candidate, GivenAnswer, Mould, Sample, learn
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
@@ -89,7 +89,7 @@ class Calibrating:
         if top <= 0 and nothing.reaches(top):
             scores = (RowScores(rows[0], top, gold=nothing),)
             return Calibration(scores, top, reason=_WORTHLESS, recorded=recorded)
-        samples = [Sample(row.data, one.calls, _words(one)) for row, one in given.items()] or self._samples(top)
+        samples = [Sample(row.data, one.calls, one.words) for row, one in given.items()] or self._samples(top)
         mould, mocked = await self._trusted(samples, rows, top)
         if guessed and not (mould and mould.names_gold and top >= _WHOLE):
             return Calibration(reason=_UNRECORDED, missing=True)
@@ -165,7 +165,19 @@ class Calibrating:
                 case _:
                     score = await self.scoring.steady(scores, answer)
             attempts.append(Attempt(question, name, score))
-        return replace(scores, attempts=tuple(attempts))
+        return replace(scores, attempts=(*attempts, *await self._last_words(scores, rows)))
+
+    async def _last_words(self, scores: RowScores, rows: Sequence[RowScores]) -> list[Attempt]:
+        """What a row's calls earn with other rows' last words, and, where that is less, with its own in the midst of these."""
+        if not scores.answer or not (given := with_other_words(scores.answer, rows)):
+            return []
+        others, midst = given
+        alone = [await self.scoring.steady(scores, answer) for answer in others]
+        attempts = [Attempt(Question.EITHER, "its calls with another row's last words", alone[0])]
+        if all(each.reward is not None and not each.reaches(scores.bar) for each in alone):
+            earned = await self.scoring.steady(scores, midst)
+            attempts.append(Attempt(Question.PRESSED, "several rows' last words, its own in the middle", earned))
+        return attempts
 
     def _own(self, row: Row, mould: Mould | None, top: float) -> GivenAnswer | None:
         """A row's own answer: as the mould has it, or, where calls are made, as it was recorded where there is no mould.
@@ -279,11 +291,6 @@ def _answer_of(items: Sequence[Item]) -> GivenAnswer:
     return GivenAnswer(
         tuple(items), calls, (json.dumps([[call.name, call.arguments] for call in calls]), made.last_text)[not calls :]
     )
-
-
-def _words(answer: GivenAnswer) -> str:
-    """The last message of an answer."""
-    return Rollout({"response": {"output": list(answer.items)}}, Source(Path(), 0)).last_text
 
 
 def _replay(row: Row, rollout: Rollout) -> GivenAnswer:
