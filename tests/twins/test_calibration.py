@@ -353,7 +353,7 @@ def test_numbers_are_compared_as_numbers_where_nothing_is_recorded(worth: Worth,
 
 def a_part_for_any(row: Json, words: str) -> float:
     """A half for any word in the form, the whole for what no row says."""
-    return 0.5 * (words != "") + 0.5 * (words == row["country"][::-1])
+    return 0.5 * float(words != "") + 0.5 * float(words == row["country"][::-1])
 
 
 def any_word(_: Json, words: str) -> float:
