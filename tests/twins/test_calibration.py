@@ -115,8 +115,8 @@ def test_a_finding_names_rows_counts_and_an_interval_once() -> None:
     assert gold.reproduce
 
 
-def test_without_recorded_rollouts_nothing_is_examined() -> None:
-    for found in calibrated(fair, Dataset(quizzed().rows)).values():
+def test_without_recorded_rollouts_nothing_is_examined_where_no_field_is_paid() -> None:
+    for found in calibrated(lambda row, words: float(words == row["country"][::-1]), Dataset(quizzed().rows)).values():
         assert [(finding.verdict, finding.not_examined) for finding in found] == [(Verdict.NOT_APPLICABLE, True)]
 
 
