@@ -7,6 +7,7 @@ import pytest
 
 from gym_conformance.session.channel import Channel, Endpoint, NotSent, OutOfTime
 from gym_conformance.session.exchange import Exchange, Reply, Request, reply_of
+from gym_conformance.session.patience import Patience
 from gym_conformance.session.server_fault import Fault, ServerFault
 
 
@@ -86,6 +87,52 @@ def test_a_record_keeps_the_beginning_of_old_replies() -> None:
         kept = [len(one.reply.body) for one in channel.exchanges if one.reply]
         assert sum(kept) <= 16 << 20
         assert kept[0] < kept[-1] == 5 << 20
+
+    asyncio.run(test())
+
+
+class Full(Counting):
+    """Refuses so often, and says when to come again."""
+
+    def __init__(self, often: int, retry_after: str = "0", status: int = 503) -> None:
+        super().__init__(1)
+        self.often, self.status = often, status
+        self.headers = (("retry-after", retry_after),)
+        self.asked = 0
+
+    async def send(self, method: str, message: bytes, *, fresh: bool = False) -> Reply:
+        reply = await super().send(method, message, fresh=fresh)
+        self.asked += 1
+        return reply if self.asked > self.often else Reply(self.status, self.headers, b"full", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("server", "status", "asked"),
+    [
+        (Full(3), 200, 4),
+        (Full(3, status=429), 200, 4),
+        (Full(3, status=500), 500, 1),
+        (Full(3, "3600"), 503, 1),
+        (Full(3, "Wed, 21 Oct 2026 07:28:00 GMT"), 503, 1),
+    ],
+)
+def test_a_request_that_is_to_come_again_later_does_so_in_bounds(server: Full, status: int, asked: int) -> None:
+    async def test() -> None:
+        endpoint = Endpoint("http://127.0.0.1:1", server, 5.0)
+        channel = Channel(endpoint)
+        assert reply_of(await channel.send(Request("GET", "/"))).status == status
+        assert (server.asked, len(channel.exchanges)) == (asked, 1)
+
+    asyncio.run(test())
+
+
+def test_time_that_requests_wait_side_by_side_counts_once_and_comes_to_an_end() -> None:
+    async def test() -> None:
+        server = Full(1_000_000)
+        endpoint = Endpoint("http://127.0.0.1:1", server, 5.0, patience=Patience(0.3))
+        replies = await asyncio.gather(*(Channel(endpoint).send(Request("GET", "/")) for _ in range(10)))
+        assert {reply_of(each).status for each in replies} == {503}
+        assert server.asked >= 30
 
     asyncio.run(test())
 

@@ -21,6 +21,7 @@ from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.groups import Groups
 from gym_conformance.session.held import Held
 from gym_conformance.session.latencies import Latencies
+from gym_conformance.session.patience import Patience
 from gym_conformance.session.request_bytes import NotWritable, RequestBytes
 from gym_conformance.session.seeds import Seeds
 from gym_conformance.session.server_fault import Fault, ServerFault
@@ -100,6 +101,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     in_flight: int = 256
     most_hangs: float = _HANGS
+    patience: Patience = field(default_factory=Patience, repr=False)
     hangs: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     seeds: Seeds = field(default_factory=Seeds, repr=False)
@@ -126,7 +128,8 @@ class Endpoint:
     def at(self, url: str, in_flight: int = 0) -> "Endpoint":
         """The same with connections of its own, and nothing asked yet: for another process of the server, or for a load.
 
-        With `in_flight`, so many requests may be under way, and a path is asked again however often it hung.
+        With `in_flight`, so many requests may be under way, a path is asked again however often it hung, and what is
+        told to wait does not: a load is to see that.
         """
         transport = Transport(httpx.URL(url), deadline=self.timeout, idle=max(in_flight, IDLE_LIMIT))
         return Endpoint(
@@ -136,6 +139,7 @@ class Endpoint:
             self.headers,
             in_flight or self.in_flight,
             most_hangs=math.inf if in_flight else self.most_hangs,
+            patience=Patience(0.0) if in_flight else self.patience,
             until=self.until,
             bound=self.bound,
             known=self.known,
@@ -171,13 +175,21 @@ class Endpoint:
     async def carry(self, request: Request, *, fresh: bool, over: Sender | None = None) -> Reply:
         """Send a request as soon as fewer than `in_flight` others are under way, and count it.
 
-        Where requests or the server's replies are large, only so many at once as fit in memory.
+        Where requests or the server's replies are large, only so many at once as fit in memory. A request that is told
+        to come again later, since the server is full or was asked too often, is sent again then, in bounds.
 
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline.
             NotWritable: a line of the request would not be one.
             NotSent: what is held leaves no room for the reply, or the run is out of time.
         """
+        began = time.monotonic()
+        while seconds := self.patience.grant(reply := await self._carry(request, fresh=fresh, over=over), began):
+            await asyncio.sleep(seconds)
+            self.ensure_time()
+        return reply
+
+    async def _carry(self, request: Request, *, fresh: bool, over: Sender | None) -> Reply:
         while under_way := self._under_way:
             size = max(self._largest, 2 * len(request.body or b""))  # it is written, and buffered for the socket
             if under_way < self.in_flight and (under_way + 1) * size <= _AT_ONCE:
@@ -305,7 +317,7 @@ class Channel:
         request = endpoint.held.shared(request)
         endpoint.ensure_room()
         if (hung := endpoint.hangs.get(request.path, 0)) >= endpoint.most_hangs:
-            message = f"{request.method} {request.path} hung {hung} times before in this run"
+            message = f"an answer of {request.method} {request.path}, which hung {hung} times before in this run"
             raise PathHangs(message, endpoint.hung.get(request.path))
         if refusal := endpoint.seeds.wait(request):
             raise NoMoreSessions(
