@@ -45,6 +45,16 @@ class CookieLostOnErrors(ReferenceServer):
         return replace(reply, headers=tuple(pair for pair in reply.headers if pair[0] != "set-cookie"))
 
 
+class RefusedSeedSetsNone(ReferenceServer):
+    """A seed that is refused sets no cookie: there the rollout ends."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        if reply.status < 400 or request.path != "/seed_session":
+            return reply
+        return replace(reply, headers=tuple(pair for pair in reply.headers if pair[0] != "set-cookie"))
+
+
 class StateInCookie(ReferenceServer):
     """The state travels in the cookie, as in `request.session["stock"] = ...`."""
 
@@ -164,6 +174,7 @@ TWINS: tuple[Twin, ...] = (
     twin("cookie on the first reply only", "cookie-sent-again cookie-replacing-client repeat-recorded", CookieOnce),
     twin("cookie on the first reply only, and no tools", "", GradesOnce, data=without_tools()),
     twin("cookie lost on errors", "cookie-sent-again", CookieLostOnErrors),
+    twin("no cookie with a refused seed", "", RefusedSeedSetsNone),
     twin("state in the cookie", "cookie-keeping-client", StateInCookie),
     twin("a new id for each reply", "cookie-keeping-client", NewIdForEachReply),
     twin("bad signature crashes", "cookie-tampered cookie-unsigned-id", cookie(CrashesOnBadSignature)),

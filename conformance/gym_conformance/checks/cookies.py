@@ -64,13 +64,13 @@ def _good_call(gym: Gym) -> Call | None:
 async def cookie_sent_again(trial: Trial, _: object) -> None:
     """Sends, with the seed's cookie, a tool call, an unknown tool, a malformed call and a verify.
 
-    Where rows declare no tool, nothing comes between the seed and the verify, and no reply need set it. Every reply below 500, errors included, sets the cookie again. A 5xx need not: nemo-gym's exception middleware sits outside the session middleware.
+    Where rows declare no tool, nothing comes between the seed and the verify, and no reply need set it. Every reply below 500, errors included, sets the cookie again. A seed that is refused need not: the rollout ends there. A 5xx need not: nemo-gym's exception middleware sits outside the session middleware.
     Source: `setup_session_middleware` in nemo_gym/server_utils.py (from 0.2.1), and `SimpleAgent.responses` in simple_agent/app.py.
     """
     if trial.gym.rows and not trial.gym.tools and not trial.gym.recorded_calls:
         raise NotApplicable("no row declares a tool: nothing comes between the seed and the verify")
     cookies = await _opened(trial)
-    requests = [post(tool_path(NO_SUCH_TOOL), {}, cookies), post(SEED_SESSION, [], cookies)]
+    requests = [post(tool_path(NO_SUCH_TOOL), {}, cookies)]
     if call := _good_call(trial.gym):
         requests += [
             post(tool_path(call.name), call.arguments, cookies),
