@@ -4,22 +4,30 @@ What a refused call has written, on the other hand, no rule of a game explains.
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
 from math import isclose
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import TrajectoryRun, run_each
+from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences, said_at, varying
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.ending import NotApplicable
+from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
 from gym_schemas import properties_of
 
 #: Runs without the refused calls: what differs among them is left out.
 _PLAIN = 8
+
+#: Replies that must say a number for it to count all calls, of tools one of which only reads.
+_REPLIES: Final = 3
 
 
 async def expect_uncounted(trial: Trial, noisy: Trajectory) -> None:
@@ -32,14 +40,17 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     """Whether what differs after the refused calls of a trajectory is no more than that they were counted.
 
     That is so where the reward alone falls, and falls further with twice as many; where numbers alone move on, by as much for
-    a refused call of another tool, and twice as far with twice as many; and where replies change after many, and not after
-    one, but for such numbers: there are only so many calls in an episode, and it may say how many were made.
+    a refused call of another tool, and twice as far with twice as many, or as for any call that is taken; and where replies
+    change after many, and not after one, but for such numbers: there are only so many calls in an episode, and it may say
+    how many were made.
     """
     once, twice, *runs = await run_each(trial.gym, [noisy, _doubled(noisy), *[noisy.without_noise()] * _PLAIN])
     plain, mask = runs[0], varying(runs)
     found = list(differences(plain, once, mask))
     if all(each.step == VERIFY for each in found):
         return bool(found) and falls(plain.reward, once.reward, twice.reward)
+    if await _counts_each_call(trial, noisy, _in_replies(found)):
+        return True
     others = [tool for tool in noisy.row.tools if tool.name not in {noisy.calls[at].name for at in noisy.noise}]
     replies = _in_replies(found)
     if all(is_number(each.expected) and is_number(each.actual) for each in replies):
@@ -54,6 +65,53 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     return len(noisy.noise) > len(each_once) and all(
         [await _is_counter(trial, one, of_one, others) for one, of_one in changed]
     )
+
+
+async def _counts_each_call(trial: Trial, noisy: Trajectory, found: Sequence[Difference]) -> bool:
+    """Whether what differs are numbers and times that each call moves on by as much, refused or taken, of whatever tool."""
+    shifts = [_shift(each.expected, each.actual) for each in found]
+    if not shifts or None in shifts:
+        return False
+    rollouts = known(await knowledge_of(trial)) or [noisy.without_noise()]
+    [played] = await run_each(trial.gym, [max(rollouts, key=lambda one: min(_REPLIES + 1, _changes_of_tool(one)))])
+    taken = [at for at in range(len(noisy.calls)) if at not in noisy.noise]
+    refused = [sum(at < taken[int(each.place[0]) - 1] for at in noisy.noise) for each in found]
+    return all(
+        shift is not None and before and _goes_by(played, each.place[1:], shift / before)
+        for each, shift, before in zip(found, shifts, refused, strict=True)
+    )
+
+
+def _changes_of_tool(rollout: Trajectory) -> int:
+    return sum(one.name != two.name for one, two in pairwise(rollout.calls))
+
+
+def _goes_by(played: Outcome, way: tuple[Any, ...], step: float) -> bool:
+    """Whether what the replies of several tools say in one place moves on by that step with each call, a read too."""
+    told = [(at, said[0]) for at in range(1, len(played.calls) + 1) if (said := said_at(played, (at, *way)))]
+    names = {played.steps[at].name for at, _ in told}
+    shifts = [(later - at, _shift(one, two)) for (at, one), (later, two) in pairwise(told)]
+    return (
+        len(told) >= _REPLIES
+        and len(names) > 1
+        and any(map(is_read, names))
+        and all(shift is not None and isclose(shift, step * calls) for calls, shift in shifts)
+    )
+
+
+def _shift(one: Any, two: Any) -> float | None:
+    """By how much a number, or the seconds of a time, has moved on; None where it is neither."""
+    if is_number(one) and is_number(two):
+        return float(two - one)
+    try:
+        return (_moment(two) - _moment(one)).total_seconds()
+    except (TypeError, ValueError):
+        return None
+
+
+def _moment(said: str) -> datetime:
+    moment = datetime.fromisoformat(said)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _in_replies(found: Iterable[Difference]) -> list[Difference]:
