@@ -23,6 +23,7 @@ from tests.twins.unrecorded import (
     lights,
     pinboard,
     pinned,
+    quay,
     recorded_jobs,
     rows_of,
     searching,
@@ -86,6 +87,13 @@ def test_a_replay_asks_for_what_it_was_given_itself(kind: type[ResourcesServer])
     with serve(counting(kind=kind)) as url:
         [finding] = judge(url, recorded_jobs(), checks={"tool-refused-call"})["tool-refused-call"]
     assert finding.verdict is (Verdict.FAIL if kind is ForgetsJobs else Verdict.PASS), finding.actual
+
+
+def test_another_rows_calls_may_come_to_this_rows_answer() -> None:
+    server, data = quay()
+    with serve(server) as url:
+        [finding] = judge(url, data, checks={"calibration-swap"})["calibration-swap"]
+    assert finding.verdict is Verdict.PASS, finding.actual
 
 
 @pytest.mark.parametrize("pooled", [False, True])

@@ -259,6 +259,63 @@ def recorded_jobs() -> Dataset:
     return replace(data, rollouts=(Rollout(recorded, Source(Path("rollouts.jsonl"), 1)),))
 
 
+@dataclass
+class Quay:
+    """Boxes that are listed by their ids, and those that were loaded."""
+
+    ids: list[str] = field(default_factory=list)
+    wanted: str = ""
+    loaded: set[str] = field(default_factory=set)
+
+
+def quay() -> tuple[ResourcesServer, Dataset]:
+    """One where each row has boxes of its own, and rollouts that each load the right one: of some rows it stands in one place."""
+
+    def boxes_of(name: str, place: int) -> Quay:
+        ids = [random.Random(name + str(at)).randbytes(6).hex() for at in range(6)]
+        return Quay(ids, ids[place])
+
+    def opened(row: TaskRow) -> Quay:
+        fields = row.model_dump()
+        return boxes_of(fields.get("name", ""), fields.get("place", 0))
+
+    def list_boxes(state: Quay) -> dict[str, list[dict[str, str]]]:
+        return {"boxes": [{"id": each} for each in state.ids]}
+
+    def load_box(state: Quay, id: str) -> dict[str, int]:  # noqa: A002 - the tool's argument
+        if id not in state.ids:
+            raise HttpRefusal(404, "no such box")
+        state.loaded.add(id)
+        return {"aboard": len(state.loaded)}
+
+    server = ResourcesServer(
+        "quay",
+        tools=[list_boxes, load_box],
+        state=opened,
+        verify=lambda state: float(state.loaded == {state.wanted}),
+    )
+    tools = _rows(server).rows[0].data["responses_create_params"]["tools"]
+    rows, rollouts = [], []
+    for name, place in zip("abcdefgh", (0, 0, 1, 2, 2, 3, 4, 4), strict=True):
+        asked = {"input": [{"role": "user", "content": f"Load {name}'s box."}], "tools": tools}
+        row = {"responses_create_params": asked, "name": name, "place": place}
+        boxes = boxes_of(name, place)
+        output = [
+            function_call("list_boxes", "{}", "1"),
+            function_call_output(json.dumps(list_boxes(boxes)), "1"),
+            function_call("load_box", json.dumps({"id": boxes.wanted}), "2"),
+            function_call_output('{"aboard": 1}', "2"),
+            message("Loaded."),
+        ]
+        rows.append(row)
+        rollouts.append({**row, "response": response(output), "reward": 1.0})
+    return server, Dataset(
+        tuple(Row(row, Source(Path("quay.jsonl"), at)) for at, row in enumerate(rows, 1)),
+        tuple(Rollout(each, Source(Path("rollouts.jsonl"), at)) for at, each in enumerate(rollouts, 1)),
+        len(rows),
+    )
+
+
 def library() -> ResourcesServer:
     """One where all may read the same articles, of which a search names one at random."""
 

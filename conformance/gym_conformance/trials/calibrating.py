@@ -267,7 +267,23 @@ class Calibrating:
         tried = [(Question.FLOOR, *floor) for floor in floors(scores.row)]
         tried += [(Question.SWAP, f"{SWAPPED}{row}", answer) for row, answer in wrong]
         attempts = [Attempt(asked, name, await self.scoring.steady(scores, answer)) for asked, name, answer in tried]
-        return replace(scores, attempts=tuple(attempts))
+        other = (each for each in attempts if each.question is not Question.SWAP or not _same(each.score, scores.gold))
+        return replace(scores, attempts=tuple(other))
+
+
+def _same(score: AnswerScore, own: AnswerScore) -> bool:
+    """Whether the same was done, in whatever order, and said: what a call takes from earlier replies is the row's own.
+
+    Another row's calls, such as to take the third and the fifth of what is listed, may come to this row's answer.
+    """
+    return bool(score.exchanges) and _done(score) == _done(own)
+
+
+def _done(score: AnswerScore) -> tuple[list[tuple[str, bytes]], str]:
+    """The requests between the seed and the verify, sorted, and the last words."""
+    requests = [exchange.request for exchange in score.exchanges]
+    words = json.loads(requests[-1].body or b"{}") if requests else {}
+    return sorted((each.path, each.body or b"") for each in requests[1:-1]), Rollout(words, Source(Path(), 0)).last_text
 
 
 def _how(mould: Mould | None, oracle: Mapping[Row, GivenAnswer]) -> str:
