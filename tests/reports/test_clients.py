@@ -40,9 +40,12 @@ def test_one_check_decides(verdict: Verdict, reason: str, works: Works) -> None:
     assert found.because == ((last,) if works in (Works.NO, Works.UNKNOWN) else ())
 
 
-def test_another_kind_of_server_is_not_for_it() -> None:
+@pytest.mark.parametrize("root", [Verdict.NOT_APPLICABLE, Verdict.PASS])
+def test_another_kind_of_server_is_not_for_it(root: Verdict) -> None:
+    """A gymnasium-style server answers `GET /`, too."""
+    asked = {**dict.fromkeys(UNSLOTH.needs, Verdict.NOT_APPLICABLE), "live-root": root}
     findings = [
-        Finding(check, "MUST", "", Verdict.NOT_APPLICABLE, "server", reason="another kind") for check in UNSLOTH.needs
+        Finding(check, "MUST", "", verdict, "server", reason="another kind") for check, verdict in asked.items()
     ]
     found = {one.client: one.works for one in compatibilities(findings)}
     assert found.pop(UNSLOTH.name) is Works.NOT_FOR_IT

@@ -51,6 +51,9 @@ _AGENT: Final = (
     *("verify-scores-rows", "verify-reward-finite"),
 )
 
+#: What a server of another kind passes, too: it answers.
+_OF_ANY_KIND: Final = frozenset({"live-root"})
+
 #: It verifies one rollout at a time.
 _ALONE: Final = ("verify-in-groups",)
 
@@ -96,6 +99,6 @@ def _compatible(client: KnownClient, verdicts: Mapping[str, Verdict]) -> Compati
         return Compatibility(client.name, Works.NO, failed)
     if missing := ended(Verdict.UNTESTABLE):
         return Compatibility(client.name, Works.UNKNOWN, missing)
-    if not ended(Verdict.PASS):
+    if all(check in _OF_ANY_KIND for check in ended(Verdict.PASS)):
         return Compatibility(client.name, Works.NOT_FOR_IT)
     return Compatibility(client.name, Works.YES)
