@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, Final
@@ -18,6 +18,7 @@ from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.clock import both_tell_the_time, days_later, same_but_for_dates
 from gym_conformance.trajectories.drawn import told_alike
 from gym_conformance.trajectories.followed import followed, parsed
+from gym_conformance.trajectories.orders import reordered
 from gym_conformance.trajectories.outcome import (
     Difference,
     Outcome,
@@ -49,6 +50,8 @@ _RUNS, _AT_ONCE = 40, 8
 #: Seconds before the call that differs, as a policy takes to think: what was not ready at once may be by then.
 PAUSES = (0.3, 1.0, 3.0)
 
+_NO_WAITS: Final[Mapping[int, float]] = {}
+
 
 async def differs_from_record(trial: Trial, row: Row) -> None:
     """Hold a row's first recorded rollout to what the server answers now.
@@ -77,7 +80,7 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
         runs = (_run(trial, row, rollout, Channel(trial.gym.endpoint)) for _ in range(_AT_ONCE))
         outcomes += await asyncio.gather(*runs)
         mask |= varying(outcomes[1:])
-    mask = await _but_for_time(trial, row, rollout, (recorded, now), mask)
+    now, mask = await _but_for_time(trial, row, rollout, (recorded, now), mask)
     if difference := _first(recorded, now, mask):
         _expect_told_alike(outcomes, difference)
         leaks, hint = _leaks(trial, row, difference), _HINT
@@ -110,16 +113,34 @@ def _expect_told_alike(outcomes: Sequence[Outcome], difference: Difference) -> N
 
 async def _but_for_time(
     trial: Trial, row: Row, rollout: Rollout, was_and_is: tuple[Outcome, Outcome], mask: frozenset[Place]
-) -> frozenset[Place]:
-    """The mask, and the places where what differs from the record changes while a session waits, such as a job's state."""
+) -> tuple[Outcome, frozenset[Place]]:
+    """A run that waits where that makes it as the record is, and the mask, with what else changes in a pause.
+
+    What comes later may rest on what was ready by then, such as a job that was seen to be done: so a pause that helps is
+    kept in the runs that follow.
+    """
     recorded, now = was_and_is
+    kept: dict[int, float] = {}
     while difference := _first(recorded, now, mask):
         step = int(difference.place[0])
-        waits = (_run(trial, row, rollout, Channel(trial.gym.endpoint), (step, pause)) for pause in PAUSES)
-        mask |= varying([now, *await asyncio.gather(*waits)])
+        pauses = [{**kept, step: pause} for pause in PAUSES] if step not in kept else []
+        runs = await asyncio.gather(
+            *(_run(trial, row, rollout, Channel(trial.gym.endpoint), waits) for waits in pauses)
+        )
+        further = (each for each in zip(runs, pauses, strict=True) if _is_further(recorded, each[0], mask, difference))
+        if better := next(further, None):
+            now, kept = better
+            continue
+        mask |= varying([now, *runs])
         if _first(recorded, now, mask) == difference:
             break
-    return mask
+    return now, mask
+
+
+def _is_further(recorded: Outcome, run: Outcome, mask: frozenset[Place], difference: Difference) -> bool:
+    """Whether a run is as recorded in that step, too."""
+    first = _first(recorded, run, mask)
+    return first is None or int(first.place[0]) > int(difference.place[0])
 
 
 def _not_recorded(recorded: Outcome, now: Outcome, row: Row) -> frozenset[Place]:
@@ -145,13 +166,33 @@ _TOOK: Final = re.compile(r"(^|_)(took|elapsed|latency)(_|$)", re.IGNORECASE)
 
 def _first(recorded: Outcome, now: Outcome, mask: frozenset[Place]) -> Difference | None:
     found = (one for one in differences(recorded, now, mask) if not _TOOK.search(str(one.place[-1])))
-    changed = [one for one in found if not both_tell_the_time(one.expected, one.actual)]
+    changed = [
+        one
+        for one in found
+        if not both_tell_the_time(one.expected, one.actual)
+        and not reordered(recorded, now, one)
+        and not _marks_the_process(recorded, now, one)
+    ]
     days_of = cache(partial(_days_later, recorded, now))
     dated = [same_but_for_dates(one.expected, one.actual) for one in changed]
     days = [days_of(int(one.place[0])) if moved else None for one, moved in zip(changed, dated, strict=True)]
     # a calendar that begins today offers later days than when it was recorded, all of them by as many
     one_calendar = len({*days} - {None}) == 1
     return next((one for one, later in zip(changed, days, strict=True) if not (one_calendar and later)), None)
+
+
+def _marks_the_process(recorded: Outcome, now: Outcome, difference: Difference) -> bool:
+    """Whether it is one value for all replies of several tools, and was another one for all of them: a process's id, or a host's."""
+    if difference.step == VERIFY:
+        return False
+    names, told = set[str](), list[tuple[Any, Any]]()
+    for at, step in enumerate(recorded.steps):
+        place = (at, *difference.place[1:])
+        if (was := said_at(recorded, place)) and (now_is := said_at(now, place)):
+            names.add(step.name)
+            told.append((was[0], now_is[0]))
+    one_for_all = all(same(pair[side], told[0][side]) for pair in told for side in (0, 1))
+    return len(names) > 1 and difference.place[1] == "body" and one_for_all
 
 
 def _days_later(recorded: Outcome, now: Outcome, step: int) -> int | None:
@@ -194,21 +235,19 @@ def _recorded(rollout: Rollout) -> Outcome:
 
 
 async def _run(
-    trial: Trial, row: Row, rollout: Rollout, channel: Channel | None = None, wait: tuple[int, float] = (0, 0.0)
+    trial: Trial, row: Row, rollout: Rollout, channel: Channel | None = None, waits: Mapping[int, float] = _NO_WAITS
 ) -> Outcome:
-    """Make the recorded calls, and verify; `wait` is a step's number, and the seconds to wait before it."""
+    """Make the recorded calls, and verify; `waits` has the seconds to wait before steps, by number."""
     session = await trial.open(row, channel=channel)
     steps, replies = list[StepOutcome](), list[Any]()
     linked = followed(row, rollout).calls
     calls = [*linked, *(call for call, _ in rollout.played[len(linked) :])]
     for call, (_, output) in zip(calls, rollout.played, strict=True):
         made = Call(call.name, resolve(call.arguments, replies))
-        if len(steps) == wait[0]:
-            await asyncio.sleep(wait[1])
+        await asyncio.sleep(waits.get(len(steps), 0.0))
         step = StepOutcome.of_call(made, reply_of(await session.call(made)))
         replies.append(step.body)
         steps += [step] if output is not None else []
-    if len(steps) == wait[0]:
-        await asyncio.sleep(wait[1])
+    await asyncio.sleep(waits.get(len(steps), 0.0))
     verified = await session.verify(response(rollout.output))
     return Outcome((*steps, StepOutcome.of_verify(reply_of(verified))))

@@ -1,0 +1,129 @@
+"""Worlds that count calls, go on in pauses and name their process are no violations."""
+
+import json
+import time
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gym_conformance.contract.dataset_rows import Rollout
+from gym_conformance.dataset import Dataset
+from gym_conformance.findings import Verdict, worst
+from gym_conformance.trials import recorded
+from gym_mocks.resources.function_tool import FunctionTool
+from gym_mocks.serving import serve
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
+from tests.twins.innocent import WithoutDocument
+from tests.twins.judging import judge
+from tests.twins.twin import dataset
+
+Json = dict[str, Any]
+
+
+class TicksForEachCall(WithoutDocument):
+    """A clock that each call moves on, refused or taken, and a budget; but most tools refuse what is malformed before that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = Counter[str]()
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        try:
+            return await super()._call_tool(request)
+        except HttpRefusal:
+            self.made[request.session_id] += request.path == "/add_stock"
+            raise
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        self.made[session_id] += 1
+        made = self.made[session_id]
+        clock = datetime(2031, 1, 1, tzinfo=UTC) + timedelta(minutes=15 * made)
+        result = await super().call(session_id, tool, arguments)
+        return {**result, "clock": clock.isoformat(), "calls_left": 500 - made}
+
+
+class CountsPieces(TicksForEachCall):
+    """Refused calls of one tool leave a piece behind, which all replies tell of: that is no count of calls."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        pieces = self.made[session_id]
+        result = await super().call(session_id, tool, arguments)
+        self.made[session_id] = pieces + (tool.name == "add_stock")
+        return {key: value for key, value in result.items() if key != "clock"}
+
+
+@pytest.mark.parametrize(
+    ("server", "verdict"), [(TicksForEachCall, Verdict.PASS), (CountsPieces, Verdict.FAIL)], ids=["calls", "pieces"]
+)
+def test_what_each_call_moves_on_is_no_trace_of_a_refused_one(server: type[TicksForEachCall], verdict: Verdict) -> None:
+    with serve(server()) as url:
+        [finding] = judge(url, dataset(), checks={"calls-refused-harmless"})["calls-refused-harmless"]
+    assert finding.verdict is verdict, finding.actual
+
+
+class MustBeSeen(WithoutDocument):
+    """What was moved arrives after a while, and is there once somebody has seen it arrive: so long it is nowhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moved: dict[str, float] = {}
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        if tool.name == "count_stock" and session_id in self.moved:
+            if time.monotonic() - self.moved[session_id] < 0.2:
+                return {"state": "under way"}
+            del self.moved[session_id]
+        result = await super().call(session_id, tool, arguments)
+        if tool.name == "move_stock":
+            self.moved[session_id] = time.monotonic()
+        return result
+
+    async def score(self, session_id: str, *rest: Any) -> Any:
+        score = await super().score(session_id, *rest)
+        return replace(score, reward=0.0) if session_id in self.moved else score
+
+
+def test_a_record_holds_that_rests_on_what_was_seen_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded, "PAUSES", (0.3,))
+    with serve(MustBeSeen()) as url:
+        found = judge(url, dataset(), checks=["repeat-recorded"])["repeat-recorded"]
+    assert worst(found) is Verdict.PASS, found
+
+
+class NamesItself(WithoutDocument):
+    """Each reply says which process gave it, and one tool what all prices are in."""
+
+    def __init__(self, currency: str) -> None:
+        super().__init__()
+        self.currency = currency
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = {**await super().call(session_id, tool, arguments), "by": 4711}
+        return {**result, "currency": self.currency} if tool.name == "count_stock" else result
+
+
+def recorded_elsewhere() -> Dataset:
+    """The rollouts, as another process with another id recorded them."""
+    data = dataset()
+
+    def of_another_process(rollout: Rollout) -> Rollout:
+        made = json.loads(json.dumps(rollout.data))
+        names = {item["call_id"]: item["name"] for item in made["response"]["output"] if item.get("name")}
+        for item in made["response"]["output"]:
+            if item["type"] == "function_call_output":
+                said = {**json.loads(item["output"]), "by": 17}
+                said |= {"currency": "EUR"} if names[item["call_id"]] == "count_stock" else {}
+                item["output"] = json.dumps(said)
+        return replace(rollout, data=made)
+
+    return replace(data, rollouts=tuple(map(of_another_process, data.rollouts)))
+
+
+@pytest.mark.parametrize(("currency", "verdict"), [("EUR", Verdict.PASS), ("USD", Verdict.FAIL)])
+def test_what_names_the_process_is_no_part_of_a_record(currency: str, verdict: Verdict) -> None:
+    with serve(NamesItself(currency)) as url:
+        found = judge(url, recorded_elsewhere(), checks=["repeat-recorded"])["repeat-recorded"]
+    assert worst(found) is verdict, found
