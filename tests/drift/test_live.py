@@ -270,3 +270,38 @@ def test_a_known_call_shows_what_one_that_is_made_up_does_not(
     assert any(finding.verdict is Verdict.FAIL for finding in found) == told, [finding.actual for finding in found]
     if told:
         assert "is taken there" in next(finding.actual for finding in found if finding.verdict is Verdict.FAIL)
+
+
+class AsksForMore(ReferenceServer):
+    """Tells all that a call lacks in one text; some of it is optional in the rows."""
+
+    def __init__(self, *asked: str) -> None:
+        super().__init__()
+        self.asked = asked
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path != "/list_stock":
+            return await super().dispatch(request)
+        said = json.loads(request.body)
+        missing = [f"{name}: required" for name in self.asked if name not in said]
+        return HttpReply.json({"error": "; ".join(missing)} if missing else {"stock": []}, 400 if missing else 200)
+
+
+def _optional_place() -> Dataset:
+    def change(row: dict[str, Any]) -> None:
+        for tool in row["responses_create_params"]["tools"]:
+            if tool["name"] == "list_stock":
+                tool["parameters"]["properties"]["place"] = {"type": "string"}
+
+    return dataset(change)
+
+
+@pytest.mark.parametrize("asked", [("category", "place"), ("place", "category"), ("category",)])
+def test_a_recorded_call_shows_what_must_not_be_left_out(asked: tuple[str, ...]) -> None:
+    """It is refused for an argument that is optional in the rows, as it is without one that is not."""
+    with serve(AsksForMore(*asked)) as url:
+        found = judge(url, _optional_place(), checks=["drift-argument-refused"])["drift-argument-refused"]
+    told = [finding for finding in found if finding.verdict is Verdict.FAIL]
+    assert [finding.expected for finding in told] == [
+        "place of list_stock as the definition allows it" for _ in asked[1:]
+    ]

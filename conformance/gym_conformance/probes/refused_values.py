@@ -25,7 +25,7 @@ from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no
 from gym_conformance.trajectories.trajectory import Trajectory
-from gym_schemas import Acceptance, Document, Schema, boundary_values, same, upgrade, walk, whole
+from gym_schemas import Acceptance, Document, Schema, boundary_values, same, scalars, upgrade, walk, whole
 from gym_schemas.json_values import type_of
 
 #: Words for something that does not exist: a look-up answers so to any value that it does not find.
@@ -127,6 +127,29 @@ async def _refused_in_place(
         because = f"{was}; {short(found.call)}, which is surely wrong, is answered alike"
         argument, beside = await _mended(place, nodes, reply)
         return RefusedCall(argument or found.name, call, reply, because + beside)
+    return await _asked_for(place, acceptance, nodes, call, reply)
+
+
+async def _asked_for(
+    place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema], call: Mapping[str, Any], refusal: Reply
+) -> RefusedCall | None:
+    """The recorded call, if it is refused for an argument that may be left out as for one that may not, but for the name."""
+    said = [text for text, _ in scalars(refusal.said) if isinstance(text, str)]
+    left_out = [name for name in nodes if name not in call]
+    asked = [(name, text) for name in left_out for text in said if re.search(rf"\b{re.escape(name)}\b", text)]
+    for own in call if asked else ():
+        less = {key: value for key, value in call.items() if key != own}
+        if acceptance.accepts(less):
+            continue
+        reply = (await place.ask(less))[1]
+        answered = [text for text, _ in scalars(reply.said) if isinstance(text, str)]
+        for name, text in asked if reply.status == refusal.status else ():
+            of_own = re.sub(rf"\b{re.escape(name)}\b", own.replace("\\", r"\\"), text)
+            if any(of_own in each for each in answered):
+                was = f"recorded in {place.recorded} with the output {short(place.output)}"
+                return RefusedCall(
+                    name, call, refusal, f"{was}; without {own}, which is required, it is answered {short(of_own)}"
+                )
     return None
 
 
