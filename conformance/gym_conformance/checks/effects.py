@@ -16,7 +16,7 @@ from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
 
 #: Reads that follow a write.
-_AFTER = 3
+_AFTER = 4
 
 
 @check(

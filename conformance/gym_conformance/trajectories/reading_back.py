@@ -13,7 +13,7 @@ from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, varying
-from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trajectories.trajectory import Trajectory, needs_from
 from gym_schemas import scalars
 
 #: Reads, each so often before the write, and so often after it; writes, and calls that may come before one.
@@ -123,15 +123,19 @@ def _reading_back(knowledge: Knowledge) -> Iterator[Trajectory]:
     for trajectory in known(knowledge):
         bare = [call for call in bare_reads(trajectory.row) if is_read(call.name) and call not in trajectory.calls]
         whole = replace(trajectory, calls=(*trajectory.calls, *bare))
-        reads = _telling(whole, len(trajectory.calls))
-        for at, call in enumerate(trajectory.calls[:_CALLS]) if reads else ():
-            if not is_read(call.name) and call.name not in seen:
+        for at, call in enumerate(trajectory.calls[:_CALLS]):
+            reads = _telling(whole, len(trajectory.calls), at) if not is_read(call.name) else []
+            if reads and call.name not in seen:
                 seen.add(call.name)
                 yield whole.chosen([*range(at), *reads * _BEFORE, at, *reads * _AFTER])
 
 
-def _telling(whole: Trajectory, made: int) -> list[int]:
-    """Reads of different tools, those first that the trajectory makes last, and then those that it does not make."""
-    numbers = {whole.calls[at].name: at for at in range(made) if is_read(whole.calls[at].name)}
-    bare = {call.name: at for at, call in enumerate(whole.calls) if at >= made}
+def _telling(whole: Trajectory, made: int, write: int) -> list[int]:
+    """Reads of different tools, those first that the trajectory makes last, and then those that it does not make.
+
+    None of them needs what the write, or a later call, returns: it is made before the write, too.
+    """
+    free = [at for at, call in enumerate(whole.calls) if not needs_from(call.arguments, write)]
+    numbers = {whole.calls[at].name: at for at in free if at < made and is_read(whole.calls[at].name)}
+    bare = {whole.calls[at].name: at for at in free if at >= made}
     return list({**bare, **numbers}.values())[::-1][:_READS]

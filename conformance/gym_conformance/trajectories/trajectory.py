@@ -277,6 +277,11 @@ def is_linked(arguments: Any) -> bool:
     return any(REPLY in way for _, way in scalars(arguments))
 
 
+def needs_from(arguments: Any, call: int) -> bool:
+    """Whether a value among the arguments was returned by that call, or by a later one of the same trajectory."""
+    return any(way[-2:] == (REPLY, "call") and value >= call for value, way in scalars(arguments))
+
+
 def asks_another(arguments: Any) -> bool:
     """Whether the arguments hold a value that was returned to another session of the schedule."""
     return any(way[-2:] == (REPLY, "session") for _, way in scalars(arguments))
