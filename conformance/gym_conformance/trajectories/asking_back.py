@@ -30,6 +30,9 @@ _TRAJECTORIES, _SEEN = 4, 50
 #: A longer text is what was written, and not what it is called.
 _CALLED: Final = 80
 
+#: What a reply says may be any text.
+_FREE: Final = {"type": "string"}
+
 
 async def asking_back(gym: Gym, found: Iterable[Trajectory], reads: Callable[[Tool], bool]) -> tuple[Trajectory, ...]:
     """Those of them that write, with reads that speak of what their first write of each tool has written.
@@ -74,7 +77,7 @@ async def _asked(gym: Gym, trajectory: Trajectory, reading: Sequence[Tool], name
         seen.add(call.name)
         later = trajectory.calls[at + 1 :]
         for tool in reading if len(found) < _READS else ():
-            candidates = _candidates(tool, trajectory.calls, at, rollout.replies[at])
+            candidates = _candidates(tool, trajectory, at, rollout.replies[at])
             read = (
                 await _taken(rollout, tool, candidates) if tool.name not in {one.call.name for one in found} else None
             )
@@ -106,31 +109,43 @@ def _with_reads(trajectory: Trajectory, found: Sequence[_Read]) -> Trajectory:
     return whole.chosen([*numbers, *range(made, made + len(found))])
 
 
-def _candidates(tool: Tool, calls: Sequence[Call], write: int, reply: Any) -> Iterator[dict[str, Any]]:
-    """Calls of a tool that speak of what a call has written: by names that are alike, else by any short text of it."""
-    known = next((call.arguments for call in calls if call.name == tool.name), None)
+def _candidates(tool: Tool, whole: Trajectory, write: int, reply: Any) -> Iterator[dict[str, Any]]:
+    """Calls of a tool that speak of what a call has written: by names that are alike, else by a text, where it takes one."""
+    known = next((call.arguments for call in whole.calls if call.name == tool.name), None)
     base = known if isinstance(known, dict) else plain_arguments(tool)
-    said = calls[write].arguments
-    if base is None or not isinstance(said, dict):
+    if base is None:
         return
-    properties = properties_of(tool.parameters)
-    asked = [key for key in properties if key in base or key in said]
-    alike = {key: value for key in asked for value in islice(_alike(key, properties[key], said, write, reply), 1)}
+    call, properties = whole.calls[write], properties_of(tool.parameters)
+    said = [*_spoken(call.arguments, whole.row.parameters_of(call.name))]
+    told = [(name_of(path), value, path) for value, path in islice(scalars(reply), _SEEN)]
+    said += [(name, Reference(write, path, value).as_json(), _FREE) for name, value, path in told]
+    asked = [key for key in properties if key in base or any(key == name for name, _, _ in said)]
+    alike = {key: value for key in asked for value in islice(_alike(key, properties[key], said), 1)}
     if alike:
         yield {**base, **alike}
-    texts = [value for value in said.values() if isinstance(_plain(value), str) and 0 < len(_plain(value)) <= _CALLED]
-    for key in asked if not alike else ():
-        yield from ({**base, key: value} for value in texts if takes_any_word(properties[key]))
+    elif len(asked) == 1 and takes_any_word(properties[asked[0]]):
+        texts = [value for _, value, schema in said if takes_any_word(schema) and isinstance(_plain(value), str)]
+        yield from ({**base, asked[0]: value} for value in texts if 0 < len(_plain(value)) <= _CALLED)
 
 
-def _alike(key: str, schema: Any, said: dict[str, Any], write: int, reply: Any) -> Iterator[Any]:
-    """What the write has said, or was told, under a name that is alike; its own name comes first."""
-    told = ((name_of(path), Reference(write, path, value).as_json()) for value, path in islice(scalars(reply), _SEEN))
-    for name, value in (*sorted(said.items(), key=lambda each: each[0] != key), *told):
+def _alike(key: str, schema: Any, said: Iterable[tuple[str, Any, Any]]) -> Iterator[Any]:
+    """What was said under a name that is alike, its own first; a word that may be any only where it might have been any."""
+    for name, value, theirs in sorted(said, key=lambda each: each[0] != key):
         plain = _plain(value)
         named = name and named_alike(key, name) and plain and type(plain) in (str, int)
-        if named and admits({"properties": {key: schema}}, {key: plain}):
+        free = takes_any_word(theirs) or not takes_any_word(schema)
+        if named and free and admits({"properties": {key: schema}}, {key: plain}):
             yield value
+
+
+def _spoken(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """What a call says, with its names and definitions."""
+    if isinstance(value, dict) and not is_reference(value):
+        known = properties_of(schema) if isinstance(schema, dict) else {}
+        for key, inner in value.items():
+            yield from _spoken(inner, known.get(key), key)
+    elif not isinstance(value, list):
+        yield name, value, schema
 
 
 def _plain(value: Any) -> Any:
