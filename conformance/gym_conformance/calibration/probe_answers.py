@@ -71,9 +71,9 @@ def cut_off(mould: TextMould, right: str) -> Iterator[tuple[str, str, GivenAnswe
     Not of a number, of which the rest may be close enough, nor of a choice, which the rest may tell from the others; nor
     of what may be an answer in itself.
     """
-    left = right[: (len(right) + 1) // 2].rstrip()
-    whole_word = not (left[-1:].isalnum() and right[len(left) : len(left) + 1].isalnum())
-    if len(right) >= _CUT and any(map(str.isalpha, left)) and not mould.hole.key and not whole_word:
+    within = (at for at in range((len(right) + 1) // 2, 1, -1) if right[at - 1 : at + 1].isalnum())
+    left = right[: next(within, 0)]
+    if len(right) >= _CUT and any(map(str.isalpha, left)) and not mould.hole.key:
         yield "the right answer, cut off in its midst", left, _saying(mould.before + left)
 
 
