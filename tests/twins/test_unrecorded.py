@@ -13,6 +13,7 @@ from tests.twins.judging import judge, telling
 from tests.twins.twin import dataset
 from tests.twins.unrecorded import (
     ForgetsJobs,
+    compiler,
     counting,
     dark_rooms,
     drafting,
@@ -23,6 +24,7 @@ from tests.twins.unrecorded import (
     lights,
     pinboard,
     pinned,
+    programs,
     quay,
     recorded_jobs,
     rows_of,
@@ -41,6 +43,15 @@ def test_a_score_that_hangs_on_earlier_answers_is_told(fault: dict[str, bool]) -
     [finding] = findings["isolation-earlier"]
     assert ("as the first 6 times" in finding.expected) == ("counted" in fault)
     assert ("as the first time" in finding.expected) == ("novel" in fault)
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+def test_a_program_that_stops_in_its_midst_is_no_right_one(lenient: bool) -> None:
+    with serve(compiler(lenient=lenient)) as url:
+        findings = judge(url, programs(), checks={"calibration-swap", "calibration-pressed"})
+    assert telling(findings) == ({"calibration-pressed"} if lenient else set())
+    [finding] = findings["calibration-pressed"]
+    assert ("the right answer, cut off in its midst: 5 of 5" in finding.actual) == lenient
 
 
 @pytest.mark.parametrize("cached", [False, True])

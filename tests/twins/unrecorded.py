@@ -1,5 +1,6 @@
 """Small servers where nothing is recorded: one lists notes in pages, one grades sums; twins of them, and sound ones."""
 
+import ast
 import json
 import random
 import re
@@ -414,6 +415,41 @@ def sums() -> Dataset:
         for one in range(20, 26)
     ]
     return Dataset(tuple(Row(row, Source(Path("sums.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
+
+
+class ProgramRow(TaskRow):
+    """A row with its solution."""
+
+    solution: str
+
+
+def compiler(*, lenient: bool = False) -> ResourcesServer:
+    """One that pays for the program of its row; where it is `lenient`, what cannot be read has no test that fails."""
+
+    def verify(row: ProgramRow, response: dict[str, Any]) -> float:
+        blocks = re.findall(r"```python\n(.*?)(?:```|\Z)", last_text(response["output"]), re.DOTALL)
+        try:
+            return float(bool(blocks) and ast.dump(ast.parse(blocks[-1])) == _meant(row))
+        except SyntaxError:
+            return float(lenient)
+
+    return ResourcesServer("programs", verify=verify)
+
+
+def _meant(row: ProgramRow) -> str:
+    return ast.dump(ast.parse(row.solution))
+
+
+def programs() -> Dataset:
+    bodies = ("sum(numbers)", "max(numbers)", "len(numbers) - 2", "sorted(numbers)[0]", "numbers[-1] * 3")
+    rows = [
+        {
+            "responses_create_params": {"input": [{"role": "user", "content": f"Return {body}, in Python."}]},
+            "solution": f"def solve(numbers: list[int]) -> int:\n    return {body}\n",
+        }
+        for body in bodies
+    ]
+    return Dataset(tuple(Row(row, Source(Path("programs.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
 
 
 TWINS: tuple[Twin, ...] = (
