@@ -65,25 +65,28 @@ def test_what_each_call_moves_on_is_no_trace_of_a_refused_one(server: type[Ticks
 
 
 class MustBeSeen(WithoutDocument):
-    """What was moved arrives after a while, and is there once somebody has seen it arrive: so long it is nowhere."""
+    """What was moved arrives one after the other, a while after the last: each once somebody has seen the one before."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.moved: dict[str, float] = {}
+        self.under_way = Counter[str]()
+        self.since: dict[str, float] = {}
 
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
-        if tool.name == "count_stock" and session_id in self.moved:
-            if time.monotonic() - self.moved[session_id] < 0.2:
+        if tool.name == "count_stock" and self.under_way[session_id]:
+            if time.monotonic() - self.since[session_id] < 0.2:
                 return {"state": "under way"}
-            del self.moved[session_id]
+            self.under_way[session_id] -= 1
+            self.since[session_id] = time.monotonic()
         result = await super().call(session_id, tool, arguments)
         if tool.name == "move_stock":
-            self.moved[session_id] = time.monotonic()
+            self.under_way[session_id] += 1
+            self.since[session_id] = time.monotonic()
         return result
 
     async def score(self, session_id: str, *rest: Any) -> Any:
         score = await super().score(session_id, *rest)
-        return replace(score, reward=0.0) if session_id in self.moved else score
+        return replace(score, reward=0.0) if self.under_way[session_id] else score
 
 
 def test_a_record_holds_that_rests_on_what_was_seen_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
