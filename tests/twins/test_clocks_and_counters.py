@@ -1,6 +1,7 @@
 """Worlds that count calls, go on in pauses and name their process are no violations."""
 
 import json
+import random
 import time
 from collections import Counter
 from dataclasses import replace
@@ -65,17 +66,21 @@ def test_what_each_call_moves_on_is_no_trace_of_a_refused_one(server: type[Ticks
 
 
 class MustBeSeen(WithoutDocument):
-    """What was moved arrives one after the other, a while after the last: each once somebody has seen the one before."""
+    """What was moved arrives one after the other, a while after the last: each once somebody has seen the one before.
 
-    def __init__(self) -> None:
+    Who asks before that is told so, or is told some number or other.
+    """
+
+    def __init__(self, *, tells: bool) -> None:
         super().__init__()
+        self.tells = tells
         self.under_way = Counter[str]()
         self.since: dict[str, float] = {}
 
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         if tool.name == "count_stock" and self.under_way[session_id]:
             if time.monotonic() - self.since[session_id] < 0.2:
-                return {"state": "under way"}
+                return {"state": "under way"} if self.tells else {"quantity": random.random()}
             self.under_way[session_id] -= 1
             self.since[session_id] = time.monotonic()
         result = await super().call(session_id, tool, arguments)
@@ -89,9 +94,10 @@ class MustBeSeen(WithoutDocument):
         return replace(score, reward=0.0) if self.under_way[session_id] else score
 
 
-def test_a_record_holds_that_rests_on_what_was_seen_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("tells", [True, False])
+def test_a_record_holds_that_rests_on_what_was_seen_after_a_pause(tells: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "PAUSES", (0.3,))
-    with serve(MustBeSeen()) as url:
+    with serve(MustBeSeen(tells=tells)) as url:
         found = judge(url, dataset(), checks=["repeat-recorded"])["repeat-recorded"]
     assert worst(found) is Verdict.PASS, found
 

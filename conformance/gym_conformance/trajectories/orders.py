@@ -23,9 +23,9 @@ def reordered(before: Outcome, after: Outcome, difference: Difference) -> bool:
 
 
 def _sequences(before: Outcome, after: Outcome, difference: Difference) -> Iterator[tuple[list[Any], list[Any]]]:
-    """The words of both, and the lists that they lie in."""
+    """What is told one after the other in both, where it differs: in texts, and in the lists that they lie in."""
     if isinstance(difference.expected, str) and isinstance(difference.actual, str):
-        yield _WORD.findall(difference.expected), _WORD.findall(difference.actual)
+        yield from _told(difference.expected, difference.actual)
     for length in range(2, len(difference.place)):
         for one in said_at(before, difference.place[:length]):
             for two in said_at(after, difference.place[:length]):
@@ -33,12 +33,27 @@ def _sequences(before: Outcome, after: Outcome, difference: Difference) -> Itera
                     yield one, two
 
 
+def _told(one: str, two: str) -> Iterator[tuple[list[Any], list[Any]]]:
+    """The words that moved, and those beside them that the same sign parts: `north, south, west`."""
+    words, others = (_WORD.findall(each) for each in (one, two))
+    between = _WORD.split(one)
+    if sorted(words) != sorted(others) or between != _WORD.split(two):
+        return
+    moved = [at for at, (was, now) in enumerate(zip(words, others, strict=True)) if was != now]
+    first, last = moved[0], moved[-1]
+    sign = between[first + 1]
+    if not sign.strip() or set(between[first + 1 : last + 1]) != {sign}:
+        return  # prose
+    while first and between[first] == sign:
+        first -= 1
+    while last + 1 < len(words) and between[last + 1] == sign:
+        last += 1
+    yield words[first : last + 1], others[first : last + 1]
+
+
 def _drawn(one: Sequence[Any], two: Sequence[Any]) -> bool:
-    if sorted(map(text, one)) != sorted(map(text, two)):
-        return False
-    moved = [at for at, (was, now) in enumerate(zip(one, two, strict=True)) if text(was) != text(now)]
-    spans = [each[moved[0] : moved[-1] + 1] for each in (one, two)] if moved else []
-    return any(len(each) >= _FEW for each in spans) and not any(map(_is_sorted, spans))
+    alike = sorted(map(text, one)) == sorted(map(text, two))
+    return alike and len(one) >= _FEW and not _is_sorted(one) and not _is_sorted(two)
 
 
 def _is_sorted(members: Sequence[Any]) -> bool:

@@ -117,13 +117,14 @@ async def _but_for_time(
     """A run that waits where that makes it as the record is, and the mask, with what else changes in a pause.
 
     What comes later may rest on what was ready by then, such as a job that was seen to be done: so a pause that helps is
-    kept in the runs that follow.
+    kept in the runs that follow. What was not ready may show later only, so a run that waits before each step is one, too.
     """
     recorded, now = was_and_is
     kept: dict[int, float] = {}
     while difference := _first(recorded, now, mask):
         step = int(difference.place[0])
-        pauses = [{**kept, step: pause} for pause in PAUSES] if step not in kept else []
+        pauses = [{**kept, step: pause} for pause in PAUSES if pause > kept.get(step, 0.0)]
+        pauses += [paced] if (paced := dict.fromkeys(range(step + 1), PAUSES[0]) | kept) != kept else []
         runs = await asyncio.gather(
             *(_run(trial, row, rollout, Channel(trial.gym.endpoint), waits) for waits in pauses)
         )
