@@ -1,20 +1,90 @@
 """What is handed in for rows where nobody recorded a rollout: a function of the user's, or a file of reference outputs."""
 
+import asyncio
 import importlib
 import inspect
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from functools import partial
+from math import inf
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import Item, message
 from gym_conformance.documents import parse_json, read_lines
 from gym_conformance.printable import Refusal
 
-#: Gives the output items of a row's right answer, the text of a message, or None where it knows none.
-Oracle = Callable[[Row], Any]
+#: Seconds that one answer may take, and the import of the user's module: generous, for it may ask a model.
+DEADLINE: Final = 60.0
+
+#: Seconds after which one that waits looks again whether it waits in vain.
+_LOOK: Final = 1.0
+
+
+class OracleHangs(Exception):
+    """It does not answer in time; the message says for which row."""
+
+
+class _OwnThread:
+    """A thread for what is the user's: what never ends in it holds up nothing of ours, not even the end of the run.
+
+    Attributes:
+        began: when the work that is under way began; inf where none is.
+    """
+
+    def __init__(self) -> None:
+        self.began = inf
+        self._works = SimpleQueue[tuple[Future[Any], Callable[[], Any]]]()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def begin(self, work: Callable[[], Any]) -> Future[Any]:
+        """What will come of a work, once those before it have ended."""
+        future = Future[Any]()
+        self._works.put((future, work))
+        return future
+
+    def _run(self) -> None:
+        while True:
+            future, work = self._works.get()
+            self.began = time.monotonic()
+            try:
+                future.set_result(work())
+            except StopIteration as error:  # no coroutine may raise it
+                future.set_exception(RuntimeError(repr(error)))
+            except BaseException as error:  # noqa: BLE001 - whoever asked is told
+                future.set_exception(error)
+            self.began = inf
+
+
+class Oracle:
+    """What gives the output items of a row's right answer, the text of a message, or None where it knows none."""
+
+    def __init__(self, function: Callable[[Row], Any], thread: _OwnThread | None = None) -> None:
+        self._function = function
+        self._thread = thread or _OwnThread()
+        self._row: Row | None = None
+
+    async def answer(self, row: Row) -> Any:
+        """The row's answer, or what the function raises.
+
+        Raises:
+            OracleHangs: this one, or one that is asked before it, takes too long.
+        """
+        asked = asyncio.wrap_future(self._thread.begin(partial(self._answer, row)))
+        while not (await asyncio.wait([asked], timeout=_LOOK))[0]:
+            if time.monotonic() - self._thread.began > DEADLINE:
+                raise OracleHangs(f"no answer within {DEADLINE:g} s for {self._row}")
+        return asked.result()
+
+    def _answer(self, row: Row) -> Any:
+        self._row = row
+        return self._function(row)
 
 
 class BadOracle(Refusal):
@@ -37,15 +107,19 @@ def load_oracle(given: str) -> Oracle:
         raise BadOracle(f"{given!r}: give module:function, or a JSONL file of reference outputs")
     if (here := os.getcwd()) not in sys.path:  # noqa: PTH109 - sys.path holds texts
         sys.path.insert(0, here)
+    thread = _OwnThread()  # that of the answers too: a database's connection serves only the thread that opened it
+    imported = thread.begin(lambda: getattr(importlib.import_module(module), name))
+    if not wait([imported], DEADLINE).done:
+        raise BadOracle(f"{given!r}: its import takes more than {DEADLINE:g} s; do the work when a row is asked")
     try:
-        function = getattr(importlib.import_module(module), name)
+        function = imported.result()
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's module may raise anything
         raise BadOracle(f"{given!r}: it cannot be imported: {type(error).__name__}: {error}") from None
     if not callable(function):
         raise BadOracle(f"{given!r}: {name} is no function; give one that takes a row and returns output items")
     if why := _unfit(function):
         raise BadOracle(f"{given!r}: {why}; give a plain function that takes a row (a dict) and returns output items")
-    return lambda row: function(dict(row.data))
+    return Oracle(lambda row: function(dict(row.data)), thread)
 
 
 def _unfit(function: Callable[..., Any]) -> str:
@@ -62,9 +136,8 @@ def _unfit(function: Callable[..., Any]) -> str:
 
 
 def _of_file(path: Path) -> Oracle:
-    references: dict[
-        tuple[str, ...], list[Rollout]
-    ] = {}  # by their input: a file may have as many as a dataset has rows
+    # by their input: a file may have as many as a dataset has rows
+    references: dict[tuple[str, ...], list[Rollout]] = {}
     try:
         for number, line in enumerate(read_lines(path), 1):
             if not line.isspace():
@@ -77,7 +150,7 @@ def _of_file(path: Path) -> Oracle:
         same = references.get(Rollout.input_texts(row.data), ())
         return next((one.response["output"] for one in same if one.belongs_to(row)), None)
 
-    return answer
+    return Oracle(answer)
 
 
 def _reference(line: bytes, source: Source) -> Rollout:
@@ -85,14 +158,14 @@ def _reference(line: bytes, source: Source) -> Rollout:
         data = parse_json(line.decode())
     except (ValueError, RecursionError):
         data = None
-    response = data.get("response") if isinstance(data, dict) else None
-    output = (
-        response.get("output") if isinstance(response, dict) else data.get("output") if isinstance(data, dict) else None
-    )
-    params = data.get("responses_create_params") if isinstance(data, dict) else None
-    asked = params.get("input") or [] if isinstance(params, dict) else None
+    match data:
+        case {"response": {"output": output}} | {"output": output}:
+            params = data.get("responses_create_params")
+        case _:
+            output = params = None
+    asked = (params.get("input") or []) if isinstance(params, dict) else None
     sound = isinstance(asked, str) or (isinstance(asked, list) and all(isinstance(each, dict) for each in asked))
-    if not isinstance(data, dict) or not sound or output is None:
+    if output is None or not sound:
         what = "give an object with a row's responses_create_params and its output"
         raise BadOracle(f"{source.path}, line {source.line}: no reference output; {what}")
     own = {key: value for key, value in data.items() if key != "output"}

@@ -1,5 +1,6 @@
 """`--gym-oracle`: a function or a file gives the right answers; what cannot be used is one line and exit status 4."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -18,7 +19,24 @@ def test_a_function_is_given_the_row(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "sums_oracle.py").write_text("def right(row):\n    return str(row['sum'])\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    assert load_oracle("sums_oracle:right")(ROW) == "5"
+    assert asyncio.run(load_oracle("sums_oracle:right").answer(ROW)) == "5"
+
+
+def test_a_function_is_called_in_the_thread_that_imported_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sqlite_oracle.py").write_text(
+        "import sqlite3\nSUMS = sqlite3.connect(':memory:')\n"
+        "def right(row):\n    return SUMS.execute('select ?', [str(row['sum'])]).fetchone()[0]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert asyncio.run(load_oracle("sqlite_oracle:right").answer(ROW)) == "5"
+
+
+def test_an_import_that_hangs_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow_oracle.py").write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("gym_conformance.oracle.DEADLINE", 0.1)
+    with pytest.raises(BadOracle, match="its import takes more than"):
+        load_oracle("slow_oracle:right")
 
 
 @pytest.mark.parametrize("given", [{"output": "5"}, {"response": {"output": "5"}}])
@@ -26,7 +44,7 @@ def test_a_reference_is_found_by_the_row_s_input(tmp_path: Path, given: dict[str
     file = tmp_path / "references.jsonl"
     file.write_text(json.dumps({"responses_create_params": {"input": "What is 2 + 3?"}, **given}) + "\n")
     oracle = load_oracle(str(file))
-    assert (oracle(ROW), oracle(OTHER)) == ("5", None)
+    assert [asyncio.run(oracle.answer(row)) for row in (ROW, OTHER)] == ["5", None]
 
 
 def test_a_row_is_compared_with_those_of_its_input_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +58,11 @@ def test_a_row_is_compared_with_those_of_its_input_alone(tmp_path: Path, monkeyp
         return belongs_to(one, row)
 
     monkeypatch.setattr(Rollout, "belongs_to", counted)
-    assert [oracle(Row(row, Source(file, 1))) for row in asked] == [str(at) for at in range(1000)]
+
+    async def answers() -> list[str]:
+        return [await oracle.answer(Row(row, Source(file, 1))) for row in asked]
+
+    assert asyncio.run(answers()) == [str(at) for at in range(1000)]
     assert len(compared) == 1000
 
 

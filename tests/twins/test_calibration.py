@@ -4,6 +4,7 @@ import json
 import random
 import re
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -121,8 +122,8 @@ def test_without_recorded_rollouts_nothing_is_examined_where_no_field_is_paid() 
 
 
 ORACLES = {
-    "a text": lambda row: f"Answer: {row.data['expected_answer']}",
-    "items": lambda row: [message(f"Answer: {row.data['expected_answer']}")],
+    "a text": Oracle(lambda row: f"Answer: {row.data['expected_answer']}"),
+    "items": Oracle(lambda row: [message(f"Answer: {row.data['expected_answer']}")]),
 }
 
 
@@ -139,19 +140,32 @@ def test_an_oracle_stands_in_for_recorded_rollouts(given: str, worth: Worth, fou
     assert "answers as the oracle gives them" in findings["calibration-swap"][0].reason
 
 
+def hangs(_: Row) -> str:
+    time.sleep(600)
+    return ""
+
+
 @pytest.mark.parametrize(
-    ("oracle", "said"),
-    [(lambda _: 1 / 0, "ZeroDivisionError: division by zero"), (lambda _: sys.exit("no key"), "SystemExit: no key")],
+    ("function", "said"),
+    [
+        (lambda _: 1 / 0, "ZeroDivisionError: division by zero, for example.jsonl:1"),
+        (lambda _: next(iter(())), "RuntimeError: StopIteration(), for example.jsonl:1"),
+        (lambda _: sys.exit("no key"), "SystemExit: no key, for example.jsonl:1"),
+        (hangs, "no answer within 0.1 s for example.jsonl:1"),
+    ],
 )
-def test_an_oracle_that_raises_is_untestable(oracle: Oracle, said: str) -> None:
+def test_an_oracle_that_does_not_answer_is_untestable(
+    function: Callable[[Row], Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gym_conformance.oracle.DEADLINE", 0.1)
     with serve(Quiz(fair)) as url:
-        run = Run(url, Options(url=url, oracle=oracle), Dataset(quizzed().rows))
+        run = Run(url, Options(url=url, oracle=Oracle(function)), Dataset(quizzed().rows))
         try:
             (found,) = run.judge(calibration_gold)
         finally:
             run.close()
     assert found.verdict is Verdict.UNTESTABLE
-    assert f"{said}, for example.jsonl:1" in found.reason
+    assert said in found.reason
 
 
 class Sandboxes:

@@ -9,10 +9,12 @@ import pytest
 
 from gym_conformance.checks.every_row import calibration_every_row
 from gym_conformance.checks.registry import EVERY_ROW
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.dataset import load
 from gym_conformance.findings import Finding, RewardSpread, Verdict
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import Options, read_options
+from gym_conformance.oracle import Oracle
 from gym_conformance.plugin.target_run import Run
 from gym_mocks.serving import serve
 from tests.twins.calibration import Quiz, Worth, fair, quizzed, row_of
@@ -115,3 +117,13 @@ def test_options_that_cannot_be_used_are_refused(
     with pytest.raises(BadOption, match="--gym-rows"):
         read_options({"url": "http://127.0.0.1:1", **given})
     assert replace(Options(), rows=0).bound > Options().bound
+
+
+def test_a_row_that_the_oracle_fails_for_leaves_the_others_asked(rows: Path) -> None:
+    def right(row: Row) -> str:
+        if row.source.line == ROWS:
+            raise KeyError(row.source.line)
+        return f"Answer: {row.data['expected_answer']}"
+
+    finding, _ = asked(fair, rows, oracle=Oracle(right))
+    assert finding.verdict is Verdict.PASS, finding.reason

@@ -16,7 +16,7 @@ from gym_conformance.calibration.row_scores import AnswerScore, Attempt, Calibra
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import Item
 from gym_conformance.contract.verify_reply import is_number
-from gym_conformance.oracle import items_of
+from gym_conformance.oracle import OracleHangs, items_of
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trials.ending import Untestable
 from gym_conformance.trials.launched import MOCKED
@@ -78,7 +78,7 @@ class Calibrating:
     async def run(self) -> Calibration:
         """Learn, try out, and ask each row."""
         rows = self.gym.rows[:_ROWS]
-        oracle = self._asked_oracle(rows)
+        oracle = await self._asked_oracle(rows)
         recorded = tuple(rollout.reward for rollout in self.gym.rollouts if is_number(rollout.reward))
         guessed = {} if recorded or oracle else await self._guessed()
         given = oracle or guessed
@@ -141,7 +141,7 @@ class Calibrating:
 
     async def row(self, row: Row, found: Calibration, known: Sequence[RowScores]) -> RowScores:
         """What one row of many earns, for its own answer and for no answer, and for that of one of the known rows."""
-        answer = self._asked_oracle([row]).get(row) if self.trial.settings.oracle else None
+        answer = (await self._asked_oracle([row], some=False)).get(row)
         if found.mould and not answer:
             answer = found.mould.fill(row.data)
         scores = await self.scoring.gold(row, answer, found.top)
@@ -193,21 +193,24 @@ class Calibrating:
         """A recorded rollout of the row that earned the top."""
         return next((one for one in self.gym.recorded.get(row, ()) if _earned(one, top)), None)
 
-    def _asked_oracle(self, rows: Sequence[Row]) -> dict[Row, GivenAnswer]:
+    async def _asked_oracle(self, rows: Sequence[Row], *, some: bool = True) -> dict[Row, GivenAnswer]:
         """The answers that the user's oracle gives; a row for which it fails has none.
 
         Raises:
-            Untestable: it fails for all of them.
+            Untestable: it hangs, or fails for all of them where there are to be some.
         """
         oracle, found, failed = self.trial.settings.oracle, dict[Row, GivenAnswer](), ""
         for row in rows if oracle else ():
+            self.gym.endpoint.ensure_time()
             try:
-                given = oracle(row) if oracle else None
+                given = await oracle.answer(row) if oracle else None
                 if given is not None:
                     found[row] = _answer_of(items_of(given))
+            except OracleHangs as hangs:
+                raise Untestable(f"an oracle that answers (--gym-oracle): {hangs}") from None
             except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's function may raise anything
                 failed = failed or f"{type(error).__name__}: {error}, for {row}"
-        if failed and not found:
+        if failed and not found and some:
             raise Untestable(f"an oracle that answers (--gym-oracle): {failed}")
         return found
 
