@@ -152,12 +152,19 @@ async def beside(works: Iterable[Callable[[], Awaitable[T]]], at_once: int = FEW
             return await work()
 
     ended = await asyncio.gather(*map(one, all_works), return_exceptions=True)
+    return [_result(each) for each in await again_alone(all_works, ended)]
+
+
+async def again_alone(
+    works: Sequence[Callable[[], Awaitable[T]]], ended: list[T | BaseException]
+) -> list[T | BaseException]:
+    """How works `ended` beside each other, those done again that found no room: one at a time, so that they raise what they do."""
     crowded = [at for at, each in enumerate(ended) if isinstance(each, NoRoom)]
     for at in crowded:
         ended[at] = asyncio.CancelledError()  # the frames of the other one hold replies
     for at in crowded:
-        ended[at] = await all_works[at]()
-    return [_result(each) for each in ended]
+        ended[at] = await works[at]()
+    return ended
 
 
 def _result(ended: T | BaseException) -> T:

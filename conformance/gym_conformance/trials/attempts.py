@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.session.channel import Channel, NoRoom, OutOfTime, PathHangs
 from gym_conformance.session.refusals import says_error
 from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.trajectories.execute import again_alone
 from gym_conformance.trajectories.novelty import Novelty
 from gym_conformance.trajectories.profiles import Profile
 from gym_conformance.trajectories.reduce import smaller
@@ -112,18 +114,14 @@ class Attempts:
             results = [await self._try_one(schedule) for schedule in schedules]
         else:
             self.among = len(schedules) > 1
-            ended = await asyncio.gather(*map(self._try_one, schedules), return_exceptions=True)
+            works = [partial(self._try_one, schedule) for schedule in schedules]
+            ended = await asyncio.gather(*(work() for work in works), return_exceptions=True)
             self.among = False
             if len(schedules) > 1 and any(map(_unanswered, ended)):
                 self.jammed = True
                 endpoint.hangs = hangs  # what is asked one at a time may be answered
                 return await self.try_batch(schedules)
-            crowded = [at for at, one in enumerate(ended) if isinstance(one, NoRoom)]
-            for at in crowded:
-                ended[at] = None  # the frames of the failure hold replies
-            for at in crowded:
-                ended[at] = await self._try_one(schedules[at])
-            results = [_raised(one) for one in ended]
+            results = [_raised(one) for one in await again_alone(works, ended)]
         for found in filter(None, results):
             if self.jammed or len(schedules) == 1:
                 self.certain = self.certain or found

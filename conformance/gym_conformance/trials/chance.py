@@ -1,6 +1,5 @@
 """Excluding chance before a difference between two runs is called a violation (`trajectories.evidence` has the rule)."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -173,7 +172,7 @@ async def _compared(
 
     for form in (True, False):  # to know how long they take
         await run(form)
-    await _decide(comparison, run, size, time_of)
+    await _decide(comparison, run, size, partial(time_of.allows, comparison))
     slow = 0 if seconds <= _PACED else _SLOW_CONTROLS
     if comparison.decision is Decision.DIFFERENT and not any([await controlled(seconds) for _ in range(slow)]):
         return last
@@ -183,14 +182,18 @@ async def _compared(
     return None
 
 
-async def _decide(comparison: Comparison, run: Callable[[bool], Awaitable[bool]], size: int, time_of: _Time) -> None:
-    """Make the runs of each look, so many at once, until it is decided or time is up."""
+async def _decide(
+    comparison: Comparison,
+    run: Callable[[bool], Awaitable[bool]],
+    size: int,
+    allows: Callable[[list[bool], list[bool]], bool] = lambda *_: True,
+) -> None:
+    """Make the runs of each look, so many at once, until it is decided or no more are allowed."""
     while comparison.decision is Decision.OPEN:
         forms = comparison.order()
-        batches = iter([forms[at : at + size] for at in range(0, len(forms), size)])
         came: list[bool] = []
-        while time_of.allows(comparison, forms, came) and (batch := next(batches, None)):
-            came += await asyncio.gather(*map(run, batch))
+        while len(came) < len(forms) and allows(forms, came):
+            came += await beside([partial(run, form) for form in forms[len(came) :][:size]], size)
         if len(came) < len(forms):
             return
         comparison.record(forms, came)
@@ -199,23 +202,19 @@ async def _decide(comparison: Comparison, run: Callable[[bool], Awaitable[bool]]
 async def waiting_beyond_chance(
     trial: Trial, tried: Run[D], control: Run[Any], at_once: int, looks: Sequence[Look] = SEVENTEEN
 ) -> D | None:
-    """The same for runs that take long because they wait: so many at once, in an order that is drawn."""
+    """The same for runs that take long because they wait: so many at once, and no control waits as long as a trial took."""
     if trial.shrinking:
         return await _one(trial, tried)
     trial.tried.comparisons += 1
     comparison = Comparison(trial.tried.comparisons, looks)
-    found: list[D] = []
+    found: list[D | None] = []
 
-    async def run(*, tries: bool) -> bool:
-        if not tries:
-            return await control(Channel(trial.gym.endpoint)) is not None
-        difference = await _one(trial, tried)
-        found.extend([] if difference is None else [difference])
+    async def run(form: bool) -> bool:
+        difference = await (_one(trial, tried) if form else control(Channel(trial.gym.endpoint)))
+        found.extend([difference] if form and difference is not None else [])
         return difference is not None
 
-    while comparison.decision is Decision.OPEN:
-        forms = comparison.order()
-        comparison.record(forms, await beside([partial(run, tries=form) for form in forms], at_once))
+    await _decide(comparison, run, at_once)
     return found[-1] if comparison.decision is Decision.DIFFERENT else None
 
 
