@@ -50,6 +50,11 @@ def printable_lines(text: str) -> str:
     return "\n".join(printable(line, None) for line in text.split("\n"))
 
 
+def counted(count: int, thing: str) -> str:
+    """So many of a thing, as in 1 request or 1,204 requests."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
 def _without_password(word: re.Match[str]) -> str:
     """A word without what stands before the host in a URL, also in a malformed one."""
     before, at, host = word[0].rpartition("@")

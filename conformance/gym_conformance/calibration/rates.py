@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from gym_conformance.printable import counted
+
 #: Standard deviations of an interval that holds the true share in 95 of 100 cases.
 _Z = 1.959964
 
@@ -26,6 +28,4 @@ class Rate:
 
     def __str__(self) -> str:
         low, high = self.interval
-        return (
-            f"{self.hits} of {self.of} rows ({self.hits / max(1, self.of):.0%}; 95% interval {low:.0%} to {high:.0%})"
-        )
+        return f"{self.hits} of {counted(self.of, 'row')} ({self.hits / max(1, self.of):.0%}; 95% interval {low:.0%} to {high:.0%})"

@@ -11,6 +11,7 @@ from gym_conformance.calibration.moulds import GivenAnswer, Mould
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.row_fields import fields_of, may_be_the_same, names_gold, value_at
 from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.printable import counted
 from gym_conformance.session.exchange import Exchange
 from gym_schemas import Way
 
@@ -138,7 +139,7 @@ class RowTally:
     def account(self) -> str:
         """How many rows were checked, and why the others were not."""
         left = "; ".join(f"{count} unchecked: {why}" for why, count in self.unchecked.items())
-        return f"{self.checked} rows checked" + (f"; {left}" if left else "")
+        return f"{counted(self.checked, 'row')} checked" + (f"; {left}" if left else "")
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.statuses import is_success
+from gym_conformance.printable import counted
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import FEW, beside, run, run_each
 from gym_conformance.trajectories.first import known
@@ -139,7 +140,7 @@ async def drift_default(trial: Trial, _: object) -> None:
                 f"it takes it for {value!r}, as where it is left out",
                 f"`{each.argument} or {value!r}` takes 0 for what is left out: ask whether it is None.",
             )
-    trial.note = f"{len(found)} calls with a default left out, {len(zeros)} with a zero"
+    trial.note = f"{counted(len(found), 'call')} with a default left out, {len(zeros)} with a zero"
 
 
 async def _told(trial: Trial, one: _LeftOut) -> Difference | None:

@@ -25,6 +25,7 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.policy_output import message, response
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.printable import counted
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trials.check import check
@@ -113,12 +114,12 @@ async def judge_prompt_role(trial: Trial, _: object) -> None:
     Our inference.
     """
     rows = await _judged_rows(trial)
-    trial.note = f"looked at in {len(rows)} rows; it stands in a {rows[0].place.role} message"
+    trial.note = f"looked at in {counted(len(rows), 'row')}; it stands in a {rows[0].place.role} message"
     if all(one.place.role in INSTRUCTIONS for one in rows):
         _tell(trial, rows[0].judgement)
         raise Violation(
             "the policy's text in a user message",
-            f"it stands in a {rows[0].place.role} message in {len(rows)} of {len(rows)} rows, such as {rows[0].row}",
+            f"it stands in a {rows[0].place.role} message in {len(rows)} of {counted(len(rows), 'row')}, such as {rows[0].row}",
             "Put the instructions into the system message, and the policy's text into a user message of its own.",
         )
 
@@ -139,13 +140,13 @@ async def judge_prompt_delimiters(trial: Trial, _: object) -> None:
     """
     rows = await _judged_rows(trial)
     left = [(one, judgement) for one in rows if (judgement := await _leaves(trial, one))]
-    trial.note = f"tried in {len(rows)} rows"
+    trial.note = f"tried in {counted(len(rows), 'row')}"
     if len(left) == len(rows):
         one, judgement = left[0]
         _tell(trial, judgement)
         raise Violation(
             "delimiters that the policy cannot write: made anew for each prompt, or taken out of its text, or its text as JSON",
-            f"in {len(left)} of {len(rows)} rows, such as {one.row}, it writes {one.place.closing.strip()!r}, which closes its "
+            f"in {len(left)} of {counted(len(rows), 'row')}, such as {one.row}, it writes {one.place.closing.strip()!r}, which closes its "
             "text there, and what it writes next stands outside",
             "Put the policy's text into the prompt by json.dumps, or between random delimiters.",
         )
@@ -219,7 +220,7 @@ def _tell_quote(trial: Trial, quoted: Sequence[_Quoted]) -> None:
     _tell(trial, judgement)
     raise Violation(
         f"what {words.no!r} alone earns",
-        f"in {len(quoted)} of {len(quoted)} rows, such as {one.row}, a judge model that says {words.quoted_first!r} earns "
+        f"in {len(quoted)} of {counted(len(quoted), 'row')}, such as {one.row}, a judge model that says {words.quoted_first!r} earns "
         f"{judgement.reward:g}, as {words.yes!r} alone does",
         "Ask for the verdict at the end, in a form that nothing else has, read the last one, and refuse two that differ.",
     )
@@ -243,7 +244,7 @@ async def _quoted(trial: Trial) -> Sequence[_Quoted]:
                 found.append((before.reward == paid, after.reward == paid, (one, words, before)))
     if not found:
         raise NotApplicable("its prompt has no yes and no by which the reward differs")
-    trial.note = f"tried in {len(found)} rows, with {found[0][2][1].yes!r} and {found[0][2][1].no!r}"
+    trial.note = f"tried in {counted(len(found), 'row')}, with {found[0][2][1].yes!r} and {found[0][2][1].no!r}"
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.endpoints import CLOSE, CLOSE_CAPABILITY, SEED_SESSION, WEB_SESSION_ID
 from gym_conformance.contract.statuses import is_refusal, is_success
+from gym_conformance.printable import counted
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.trials.check import check
@@ -92,7 +93,7 @@ async def web_seed(trial: Trial, _: object) -> None:
             raise Violation("a reply without the capability to close the session", f"{CLOSE_CAPABILITY} in it", hint)
     if len(opened := set(map(_session_of, seeds))) > 1:
         hint = "Look the id up before a session is made, with nothing awaited in between."
-        raise Violation(f"one session for {len(seeds)} seeds of one id", f"{len(opened)} sessions", hint)
+        raise Violation(f"one session for {len(seeds)} seeds of one id", counted(len(opened), "session"), hint)
     other = reply_of(await session.seed(conformance_other=1))
     if not is_refusal(other.status):
         raise Violation("a refusal (4xx) of another row with the same id", describe(other), _BOUND)

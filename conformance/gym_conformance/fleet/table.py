@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from gym_conformance.plugin.summary import Tally, write_baseline_end, write_changes
+from gym_conformance.printable import counted
 from gym_conformance.reports.fleet_table import FleetRow, ordered
 from gym_conformance.reports.report import Conclusion
 
@@ -32,7 +33,7 @@ def write_table(terminal: Any, tallies: Mapping[str, Tally], *, resumed: int) ->
         write_baseline_end(terminal, tallies.values())
         if resumed:
             terminal.write_line(f"{resumed} of them as an earlier run found them (--gym-resume).")
-        terminal.write_line(f"{len(ran)} of {len(tallies)} servers, {_effort(tallies.values())}.")
+        terminal.write_line(f"{len(ran)} of {counted(len(tallies), 'server')}, {_effort(tallies.values())}.")
         _write_changes(terminal, lines)
         _write_verdict(terminal, lines, ran)
     if locked := [tally.locked for tally in tallies.values() if tally.locked]:
@@ -56,7 +57,7 @@ def _write_changes(terminal: Any, lines: list[FleetRow]) -> None:
 def _effort(tallies: Collection[Tally]) -> str:
     spent = [each for tally in tallies for each in tally.effort.values()]
     requests, seconds = sum(count for count, _ in spent), sum(seconds for _, seconds in spent)
-    return f"{requests} requests, {seconds:.1f} s waiting for them"
+    return f"{counted(requests, 'request')}, {seconds:.1f} s waiting for them"
 
 
 def said_of(line: FleetRow, tally: Tally) -> str:

@@ -14,6 +14,8 @@ from typing import Final, TextIO, TypeVar
 
 import pytest
 
+from gym_conformance.printable import counted
+
 T = TypeVar("T")
 
 #: Seconds before a check is shown, and between updates: quick checks are never shown.
@@ -83,7 +85,7 @@ class Progress:
 def line(check: str, trials: int, requests: int, seconds: float) -> str:
     """What is shown."""
     examples = f"{trials:,} example{'s' if trials != 1 else ''}"
-    return f"{check}: {examples}, {requests:,} requests, {requests / seconds:,.0f}/s, {seconds:.0f} s"
+    return f"{check}: {examples}, {counted(requests, 'request')}, {requests / seconds:,.0f}/s, {seconds:.0f} s"
 
 
 def progress_of(config: pytest.Config) -> Progress | None:

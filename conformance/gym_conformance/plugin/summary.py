@@ -10,6 +10,7 @@ from gym_conformance.baseline import Stale
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import NOT_SELECTED, Finding, LoadLevel, Verdict
 from gym_conformance.options import Options
+from gym_conformance.printable import counted
 from gym_conformance.reports.changes import MENDED, NEW, Changes, compare
 from gym_conformance.reports.endpoint_latency import Latency
 from gym_conformance.reports.finding_groups import alike
@@ -224,7 +225,7 @@ def _write_target(terminal: Any, tally: Tally, findings: list[Finding]) -> None:
     requests = sum(count for count, _ in tally.effort.values())
     seconds = sum(spent for _, spent in tally.effort.values())
     terminal.write_line(
-        f"{len(tally.found)} of {len(tally.checks)} checks, {requests} requests, {seconds:.1f} s of them waiting for the server."
+        f"{len(tally.found)} of {counted(len(tally.checks), 'check')}, {counted(requests, 'request')}, {seconds:.1f} s of them waiting for the server."
     )
 
 
@@ -240,20 +241,19 @@ def _verdict(tally: Tally, report: Report) -> tuple[str, str]:
             return _what_to_mend(list(fatal.values())[::-1]), "red"
         case Conclusion.STALE:
             return "The baseline is stale: fix its entries.", "red"
-        case _ if len(tally.found) < len(tally.checks):
-            but = " but what is accepted" if accepted else ""
-            ran = f"{len(tally.found)} checks" if len(tally.found) != 1 else "one check"
-            return f"No rule broken{but}, judging by the {ran} that ran.", "green"
         case Conclusion.NOTHING:
-            return "Nothing to judge here.", "yellow"
+            return f"{report.conclusion}.", "yellow"
+        case Conclusion.PARTLY:
+            but = " but what is accepted" if accepted else ""
+            return f"No rule broken{but}, judging by the {counted(len(tally.found), 'check')} that ran.", "green"
     cautious = {check for checks in report.cautions.values() for check in checks}
     counts = {"accepted violation": len(accepted), "warning": len(warned), "caution": len(cautious)}
-    return f"Fit to train on{_counted(counts)}.", "yellow" if cautious else "green"
+    return f"Fit to train on{_with(counts)}.", "yellow" if cautious else "green"
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def _with(counts: Mapping[str, int]) -> str:
     """So many of each that there are, behind a comma."""
-    said = [f"{count} {word}{'s'[: count - 1]}" for word, count in counts.items() if count]
+    said = [counted(count, word) for word, count in counts.items() if count]
     return f", with {' and '.join(filter(None, (', '.join(said[:-1]), said[-1])))}" if said else ""
 
 

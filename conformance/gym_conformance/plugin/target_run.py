@@ -18,7 +18,7 @@ from gym_conformance.gym_under_test import recognise
 from gym_conformance.judge import Judge
 from gym_conformance.options import Options
 from gym_conformance.plugin.progress import Progress
-from gym_conformance.printable import Refusal
+from gym_conformance.printable import Refusal, counted
 from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.exchange import Request
@@ -75,7 +75,7 @@ class Run:
         if self._judge:
             gym = self._judge.gym
             offered = len(self._judge.bench.learned.offer.tools)
-            over_mcp = f"; {offered} tool{'s'[: offered - 1]} over MCP" if offered else ""
+            over_mcp = f"; {counted(offered, 'tool')} over MCP" if offered else ""
             known |= {"kind": gym.kind.value, "evidence": gym.endpoint.secrets.show(gym.evidence + over_mcp)}
             known |= {} if gym.kind is ServerKind.ENVIRONMENT else {"contract": gym.contracts}
         return known

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from gym_conformance import HOME, __version__
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import Verdict
+from gym_conformance.printable import counted
 from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.fleet_needs import needs, shared_violations
 from gym_conformance.reports.fleet_table import ordered
@@ -62,7 +63,7 @@ def html_reports(reports: Mapping[str, Report], folder: str) -> str:
     rows = ordered(reports)
     counts = outcome_counts(rows)
     fit = sum(count for (_, word), count in counts.items() if word == "fit")
-    title = f"{fit:,} of {len(rows):,} servers are fit to train on"
+    title = f"{fit:,} of {counted(len(rows), 'server')} are fit to train on"
     parts = {
         "Changes": changed(rows, folder),
         "Missing": missing(needs(rows), folder),
@@ -107,8 +108,8 @@ def table_page(
         for name, cells, class_ in servers
     ]
     shown = table(("server", *heads), rows, None)
-    header = element("header", element("p", kicker, class_="kicker"), element("h1", f"{len(rows)} servers"))
-    return document(f"{len(rows)} servers", header, element("main", shown))
+    header = element("header", element("p", kicker, class_="kicker"), element("h1", counted(len(rows), "server")))
+    return document(counted(len(rows), "server"), header, element("main", shown))
 
 
 def document(title: str, *content: Markup) -> str:

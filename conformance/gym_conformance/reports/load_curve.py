@@ -5,6 +5,7 @@ from itertools import takewhile
 from typing import Final
 
 from gym_conformance.findings import EndpointLoad, LoadLevel
+from gym_conformance.printable import counted
 from gym_conformance.reports.shown_text import shown_time
 
 #: A level that reaches so much of the highest rate is as fast as it gets.
@@ -95,7 +96,7 @@ def text_lines(levels: Sequence[LoadLevel]) -> Iterator[str]:
 def whose(levels: Sequence[LoadLevel]) -> str:
     """Which machines the times are of, in a phrase."""
     if nodes := max(level.nodes for level in levels):
-        return f"driven from {nodes} node{'s'[: nodes - 1]} of a cluster, whose times these are"
+        return f"driven from {counted(nodes, 'node')} of a cluster, whose times these are"
     return "times are this machine's, which client and server share"
 
 

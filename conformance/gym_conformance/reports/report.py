@@ -142,9 +142,10 @@ class Report:
             return Conclusion.UNTESTABLE
         if self.stale:
             return Conclusion.STALE
-        if not any(map(_about_training, self.findings)):
-            return Conclusion.NOTHING
-        return Conclusion.FIT if all(check.selected for check in self.checks) else Conclusion.PARTLY
+        if not all(check.selected for check in self.checks):
+            passed = any(finding.verdict is Verdict.PASS for finding in self.findings)
+            return Conclusion.PARTLY if passed else Conclusion.NOTHING
+        return Conclusion.FIT if any(map(_about_training, self.findings)) else Conclusion.NOTHING
 
     @cached_property
     def clients(self) -> tuple[Compatibility, ...]:

@@ -8,6 +8,7 @@ from functools import partial
 
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.statuses import is_error
+from gym_conformance.printable import counted
 from gym_conformance.session.channel import Channel, NoRoom, OutOfTime, PathHangs
 from gym_conformance.session.refusals import says_error
 from gym_conformance.session.server_fault import ServerFault
@@ -212,7 +213,8 @@ class Attempts:
 
     def note(self, seconds: float) -> str:
         """What a pass rests on."""
-        text = f"{self.tried} trajectories in {seconds:.1f} s"
+        trajectories = "1 trajectory" if self.tried == 1 else f"{self.tried:,} trajectories"
+        text = f"{trajectories} in {seconds:.1f} s"
         if self.settled:
             text += f", the last {self.novelty.quiet} with nothing new"
         if excused := self.excuses.total():
@@ -220,8 +222,7 @@ class Attempts:
         if self.jammed:
             text += "; one at a time, since several at once got no answer in time"
         if self.dismissed:
-            count = len(self.dismissed)
-            text += f"; {count} difference{'s'[: count - 1]} may be chance: {self.dismissed[-1]}"
+            text += f"; {counted(len(self.dismissed), 'difference')} may be chance: {self.dismissed[-1]}"
         if self.volatile:
             named = sorted(self.volatile)
             more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
