@@ -23,6 +23,7 @@ from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import ServedTool, catch_all, served_tools
 from gym_conformance.drift.survey import survey
 from gym_conformance.drift.tool_drift import Drift, DriftKind
+from gym_conformance.printable import counted
 from gym_conformance.session.channel import Channel, Endpoint, NotSent
 from gym_conformance.session.contracts import CookieContract, CookieHabit, SessionContract, post
 from gym_conformance.session.exchange import Reply, Request, reply_of
@@ -293,7 +294,7 @@ async def _get(endpoint: Endpoint, path: str) -> Reply | None:
 def _describe(api: Api) -> str:
     match api.kind:
         case ServerKind.TOOLS:
-            return f"its OpenAPI document lists {len(api.tools)} tool routes"
+            return f"its OpenAPI document lists {counted(len(api.tools), 'tool route')}"
         case ServerKind.CATCH_ALL:
             return "its OpenAPI document lists one route for all paths"
         case ServerKind.SINGLE_TURN:

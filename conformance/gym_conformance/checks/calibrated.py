@@ -81,7 +81,7 @@ def said(tally: RowTally) -> str:
         return tally.account
     named = ", ".join(map(str, tally.hits[:_NAMED]))
     more = f" and {tally.hit - _NAMED} more" if tally.hit > _NAMED else ""
-    return f"not so in {tally.rate}: {named}{more}; {tally.account}"
+    return f"otherwise in {tally.rate}: {named}{more}; {tally.account}"
 
 
 def reproduce(trial: Trial, hit: Hit) -> None:
@@ -106,7 +106,7 @@ async def calibration_gold(trial: Trial, _: object) -> None:
     Our inference.
     """
     trial.rewards = counted(await calibrated(trial))
-    await _ask(trial, Question.GOLD, "a reward of {top} for each row's own answer, written as {words}")
+    await _ask(trial, Question.GOLD, "a reward of {top} for each row's own answer ({words})")
     again = (await calibrated(trial)).earned_again
     trial.note += f"; what was recorded at the top is earned again in {again}" if again.of else ""
 
@@ -144,7 +144,9 @@ async def calibration_swap(trial: Trial, _: object) -> None:
 
     Our inference.
     """
-    await _ask(trial, Question.SWAP, "less than {top}, which its own answer earns, for that of another row as {words}")
+    await _ask(
+        trial, Question.SWAP, "less than {top}, which a row's own answer earns, for another row's answer ({words})"
+    )
 
 
 @check(

@@ -114,8 +114,8 @@ async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome)
         raise Violation(
             "/verify scores what the calls have led to",
             said,
-            "verify assumes something of the session's state that the tools do not hold to, such as a number where they "
-            "may write a text.",
+            "verify assumes something about the session's state that the tools do not guarantee, such as a number where "
+            "they accept a text.",
         )
 
 
@@ -285,7 +285,7 @@ async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> Traje
         raise Violation(
             f"{asked} answers after a call that was refused, as in other sessions",
             f"{fault.fault}: {fault.detail}, twice",
-            "What refuses a call leaves the session's lock, or a transaction, held: use `async with`, or release it in `finally`.",
+            "A refused call leaves the session's lock, or a transaction, held: use `async with`, or release it in `finally`.",
         ) from fault
     return rollout
 

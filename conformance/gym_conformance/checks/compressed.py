@@ -45,7 +45,7 @@ class _TakesCompressed(Channel):
             raise Violation(
                 "a body that is coded as its Content-Encoding says",
                 f"{request.method} {request.path}: {fault.detail}",
-                "Middleware compresses some replies, and its header is on others: errors, or what is short.",
+                "Middleware sets its header on replies that it does not compress, such as errors or short ones.",
             ) from fault
 
 
@@ -78,5 +78,5 @@ async def _expect_the_same(trial: Trial, trajectory: Trajectory) -> None:
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as to a client that takes no compressed replies",
             f"{difference.actual!r}",
-            "What is compressed is another reply, or a part of it: compress the bytes that would be sent without.",
+            "Another reply is compressed, or only a part of it: compress the very bytes that would be sent otherwise.",
         )

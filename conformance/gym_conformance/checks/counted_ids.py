@@ -63,7 +63,7 @@ async def expect_none_found(trial: Trial, knowledge: Knowledge) -> None:
         if len(numbers) == _TIMES and _counts_on(numbers):
             last = asked[-1]
             raise Violation(
-                f"{last.reply.name} of a fresh session knows nothing of {last.given!r}, which another was given",
+                f"{last.reply.name} of a fresh session knows nothing of {last.given!r}, which another session was given",
                 f"{str(last.reply.body)[:200]}, while an id that nobody was given is refused",
                 FOUND_BY_ID,
                 Cause.SHARED_STATE,

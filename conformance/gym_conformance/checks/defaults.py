@@ -127,18 +127,18 @@ async def drift_default(trial: Trial, _: object) -> None:
         if difference := await _told(trial, one):
             raise Violation(
                 f"{difference.step} answers {difference.actual!r} where {one.argument} of {one.tool} is left out, as where "
-                f"it is said to be {one.default!r}, its default",
+                f"its default, {one.default!r}, is given",
                 f"{difference.expected!r}",
-                "The tool's own default is another one: change it there, or in the definition.",
+                "The tool's own default is another one: change it in the tool or in the definition.",
             )
     taken = await beside([partial(one.taken_for, trial) for one in zeros], knowledge.beside(FEW))
     for each, value in zip(zeros, taken, strict=True):
         if value is not None and await each.taken_for(trial) == value:
             await run(trial.gym, trial.channel, each.zero)
             raise Violation(
-                f"{each.tool} takes {each.argument} for 0 where it is 0",
-                f"it takes it for {value!r}, as where it is left out",
-                f"`{each.argument} or {value!r}` takes 0 for what is left out: ask whether it is None.",
+                f"{each.tool} uses 0 where {each.argument} is 0",
+                f"it uses {value!r}, as where {each.argument} is left out",
+                f"`{each.argument} or {value!r}` takes 0 for a missing value: compare with None instead.",
             )
     trial.note = f"{counted(len(found), 'call')} with a default left out, {len(zeros)} with a zero"
 

@@ -238,7 +238,7 @@ async def verify_keeps_row_fields(trial: Trial, _: object) -> None:
     if verdict.get("gym_conformance_extra") != "kept?":
         raise Violation(
             "the extra field in the reply",
-            "none",
+            "it is missing",
             "This is NeMo Gym's default; give the request and response models ConfigDict(extra='allow') to change it.",
         )
     trial.channel.exchanges.clear()

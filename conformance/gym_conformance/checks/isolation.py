@@ -38,8 +38,8 @@ _NEEDS = [RESOURCES_SERVER, SCORE]
 FOUND_BY_ID = "What a session made is found by its id or cursor alone: look it up within the session that asks."
 
 _EVICTED = (
-    "The session was evicted: a store that holds so many sessions and no more, or an expiry; unless isolation-interleaved "
-    "says that sessions share state. A store of a fixed size is smaller than a batch one day."
+    "The session was evicted, by a store of a fixed size or an expiry; unless isolation-interleaved says that sessions "
+    "share state. A store of a fixed size is smaller than a batch one day."
 )
 
 _WORKERS = (

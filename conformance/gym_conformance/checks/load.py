@@ -95,7 +95,7 @@ async def load_episode(trial: Trial, _: object) -> None:
         difference = strayed.difference
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as alone",
-            f"{difference.actual!r}; so or otherwise, {level.wrong:,} of {level.episodes:,} episodes went astray with "
+            f"{difference.actual!r}; in all, {level.wrong:,} of {level.episodes:,} episodes differed with "
             f"{level.in_flight:,} in flight",
             _HINT,
         )
@@ -258,8 +258,8 @@ async def load_abandoned(trial: Trial, _: object) -> None:
                     raise Violation(
                         f"{difference.step} answers {difference.expected!r}, as before",
                         f"{difference.actual!r} after {begun:,} sessions were opened and left",
-                        "Sessions take places that only verify or a close gives back: free the oldest, or those of whom "
-                        "nothing was heard for long.",
+                        "What a session takes is given back by verify or a close alone: free the oldest sessions, or those "
+                        "without requests for a long time.",
                         Cause.WORN_OUT,
                     )
     trial.note = f"after {begun:,} abandoned sessions, {open_requests:,} requests half sent"
@@ -308,6 +308,6 @@ async def load_pathological(trial: Trial, answer: str) -> None:
     raise Violation(
         f"{len(episodes)} other episodes in {usual:.1f} s, as alone, while the answer is scored",
         f"{took:.1f} s",
-        "It is scored on the event loop, or in the one thread or lock that all share: score in a process of its own, and "
-        "end it after a while.",
+        "It is scored on the event loop, or in a thread or under a lock that all share: score in a process of its own, "
+        "with a time limit.",
     )

@@ -64,7 +64,7 @@ async def mcp_lists_tools(trial: Trial, _: object) -> None:
     hint = "The list was written by hand and is wrong; let the SDK derive it."
     names = Counter(str(tool.get("name")) for tool in listed)
     if twice := [name for name, count in names.items() if count > 1]:
-        raise Violation("each tool once", f"{', '.join(twice)} twice", hint)
+        raise Violation("each tool listed once", f"{', '.join(twice)} listed twice", hint)
     for tool in listed:
         definition = read_definition(as_function(tool))
         if definition and not_json_schema(definition):
@@ -173,5 +173,7 @@ async def mcp_routes_listed(trial: Trial, _: object) -> None:
         raise NotApplicable("the server names no tool routes")
     if unlisted := sorted(trial.gym.api.tools - trial.learned.offer.served.keys()):
         raise Violation(
-            "every tool's route listed", f"{', '.join(unlisted)} not", "They were left out on purpose, or forgotten."
+            "every tool route listed over MCP",
+            f"not listed: {', '.join(unlisted)}",
+            "They were left out on purpose, or forgotten.",
         )

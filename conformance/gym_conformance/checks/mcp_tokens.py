@@ -234,7 +234,7 @@ async def mcp_restricted(trial: Trial, _: object) -> None:
                 result = await connection.call(name, witness.value if witness else {})
                 if not result.is_error:
                     raise Violation(
-                        f"an error to {name}, which the session of {row} is not shown",
+                        f"an error to {name}, which tools/list does not offer to the session of {row}",
                         str(result),
                         "The list is restricted, but the call is not; apply the token to both.",
                     )

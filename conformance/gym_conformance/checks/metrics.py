@@ -100,7 +100,11 @@ async def metrics_order(trial: Trial, _: object) -> None:
         raise NotApplicable("it does not aggregate them; see metrics-shape")
     in_turn, mixed = (_numbers(reply) for reply in replies)
     if in_turn != mixed:
-        raise Violation(f"{in_turn} both ways", f"{mixed} mixed", "compute_metrics() relies on the order of its input.")
+        raise Violation(
+            f"{in_turn} in either order",
+            f"{mixed} where tasks are mixed",
+            "compute_metrics() relies on the order of its input.",
+        )
 
 
 def _numbers(reply: Reply) -> dict[str, Any]:

@@ -118,8 +118,8 @@ async def repeat_pages(trial: Trial, _: object) -> None:
                 raise Violation(
                     f"{paged.tool.name} answers the same items in pages of {size} and of {paged.sizes[0]}",
                     f"pages of {size} {lost}",
-                    "Where a page ends, an item is left out or given twice: let the cursor name the last item whole, with "
-                    "what breaks ties, and take the next page from just after it.",
+                    "An item is lost or repeated where a page ends: let the cursor hold the last item's whole sort key, "
+                    "with what breaks ties, and begin the next page just after it.",
                 )
     if not walked:
         raise NotApplicable(f"no list goes on, or is longer than {_FEWEST - 1} items, or its items have no names")
@@ -136,8 +136,8 @@ async def _expect_no_page_again(trial: Trial, paged: _Paged) -> bool:
     raise Violation(
         f"another page of {paged.tool.name} for each {paged.place}",
         f"{', '.join(again)} come twice, in {_SESSIONS} of {_SESSIONS} sessions",
-        "A cursor that the server has given out is not known where it is asked for, and read as the first page's: is it "
-        "kept in the memory of another process?",
+        "The server does not know a cursor that it gave out, and answers with the first page: is the cursor kept in the "
+        "memory of another process?",
     )
 
 

@@ -108,7 +108,7 @@ async def resources_reward_kept(trial: Trial, _: object) -> None:
                 raise Violation(
                     f"a reward of {found.expected!r} after a pause of {pause:g} s, as without one",
                     f"{found.actual!r}",
-                    "The score hangs on the time since the seed, or since the last call: count steps instead.",
+                    "The score depends on the time since the seed, or since the last call: count steps instead.",
                 )
     trial.note = f"sessions were left alone for {keeping.longest:.0f} s"
 

@@ -22,8 +22,8 @@ from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
 
 _OWN_COPY = (
-    "What the call wrote is in the memory of one process or thread, and others answer from a copy of their own: keep it "
-    "where all of them find it, and no reading of it for longer than one request."
+    "What the call wrote stays in the memory of one process or thread, and others answer from a copy of their own: keep "
+    "it where all of them find it, and cache it for no longer than one request."
 )
 
 #: Seconds after a write in which it may still come to other replicas.
@@ -78,7 +78,7 @@ async def expect_read_back(trial: Trial, read_backs: Sequence[ReadBack]) -> None
         if found := await waiting_beyond_chance(trial, tried, control, at_once, LOOKS):
             trial.schedule = Schedule((read_back.trajectory,))
             raise Violation(
-                f"{found.step} answers {found.actual!r} to every client after the call before it",
+                f"{found.step} answers {found.actual!r} to every client once the call before it was answered",
                 f"{found.actual!r} to some, and {found.expected!r} to others, as before that call",
                 _OWN_COPY,
                 Cause.SEPARATE_PROCESSES,

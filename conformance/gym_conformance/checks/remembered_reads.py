@@ -20,8 +20,8 @@ ROUNDS: Final = 3
 _CONTROLS: Final = 3
 
 _REMEMBERED: Final = (
-    "What the read has answered before is kept, and given again: a cache that no write clears. Forget it with each write "
-    "of the session, or do not keep it."
+    "An earlier answer to the read is given again: a cache that no write clears. Clear it with each write of the session, "
+    "or do without it."
 )
 
 
@@ -107,7 +107,7 @@ async def expect_fresh(trial: Trial, one: AroundWrite) -> None:
         write = one.whole.calls[one.write].name
         trial.schedule = Schedule((one.trajectory(),))
         raise Violation(
-            f"{found.step} answers {found.expected!r} after {write}, as where it was not asked before that",
+            f"{found.step} answers {found.expected!r} after {write}, as in sessions that did not ask before it",
             f"{found.actual!r}, as before {write}, {ROUNDS} times",
             _REMEMBERED,
         )

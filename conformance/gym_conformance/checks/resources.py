@@ -225,9 +225,9 @@ def _judge_growth(readings: list[ProcessReading]) -> str:
     grown = (readings[-1].memory - readings[0].memory) / sessions
     hint = "A dictionary keyed by session id is never emptied, or a process is started for each session and kept."
     if children >= sessions / 2:
-        raise Violation("no more child processes", f"{children} more after {sessions} sessions", hint)
+        raise Violation("no child process left behind", f"{children} more after {sessions} sessions", hint)
     if files >= sessions / 2:
-        raise Violation("no more open files", f"{files} more after {sessions} sessions", hint)
+        raise Violation("no open file left behind", f"{files} more after {sessions} sessions", hint)
     if memory > _KEPT_BYTES:
         raise Violation(
             "about the same memory after more sessions",

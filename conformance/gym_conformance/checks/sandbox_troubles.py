@@ -74,8 +74,8 @@ async def sandbox_closed(trial: Trial, trouble: SandboxTrouble) -> None:
         await asyncio.sleep(_PAUSE)
     left = set(sandboxes.left_sandboxes) - before
     raise Violation(
-        "no sandbox that is left",
-        f"{len(left)} left {_CLOSING:g} s after verify"
+        "no sandbox left behind",
+        f"{len(left)} still there {_CLOSING:g} s after verify"
         + ("" if trouble is SandboxTrouble.NONE else f", when {trouble}"),
         "Stop the sandbox in a `finally`, whatever happened to its commands.",
     )

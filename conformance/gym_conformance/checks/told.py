@@ -100,7 +100,11 @@ class _Words:
         for marker in strange & self._told.keys():
             raise _overheard(self._schedule, turn, exchange, marker, self._told[marker])
         if strange and self._among:  # another schedule's: where this one is tried alone, it overhears one of its own
-            raise Violation(f"{exchange.request.path} knows nothing of {min(strange)!r}", "it does", STORE)
+            raise Violation(
+                f"{exchange.request.path} knows nothing of {min(strange)!r}, which this session was never told",
+                f"{min(strange)!r} in its reply",
+                STORE,
+            )
 
 
 def _overheard(

@@ -284,7 +284,7 @@ async def typed_seed_race(trial: Trial, _: object) -> None:
         both = await asyncio.gather(mine.seed(), mine.again(rollout_id=ANOTHER).seed())
         taken = sum(is_success(reply_of(exchange).status) for exchange in both)
         if binds and taken != 1:
-            raise Violation("one of two episodes' seeds taken", f"{taken} of them", hint)
+            raise Violation("one of two episodes' seeds accepted", f"{taken} of them accepted", hint)
 
 
 @check(

@@ -57,7 +57,7 @@ def _worn_out(trial: Trial, reply: Reply) -> Violation:
     return Violation(
         f"status 200, as to the first {seeds.taken} seeds",
         describe(reply),
-        "Sessions take places that nothing frees: a pool, a semaphore, files or processes. Free those of the "
-        f"oldest sessions, or after a time without requests.{held}",
+        "Each session takes something that is never given back: a slot of a pool, a semaphore, files or processes. "
+        f"Free what the oldest sessions hold, or what had no requests for a while.{held}",
         Cause.WORN_OUT,
     )
