@@ -47,6 +47,7 @@ from gym_conformance.checks import (
     typed_close,
     unfinished,
     verify,
+    verify_rewards,
     wearing_out,
     web,
     whole_groups,
@@ -64,6 +65,7 @@ _MODULES = (
     *(live, seed, rows_read, readiness, cookies, tools, drift, defaults, mcp, mcp_calls, mcp_tokens),
     *(
         verify,
+        verify_rewards,
         unfinished,
         whole_groups,
         echo,

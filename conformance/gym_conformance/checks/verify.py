@@ -1,19 +1,13 @@
-"""`POST /verify`: scores a response, and hands it back with the reward.
+"""`POST /verify` takes whatever a policy or a client sends: every row, degenerate outputs, no session, malformed requests.
 
-Source: `BaseVerifyRequest` and `BaseVerifyResponse` in nemo_gym/base_resources_server.py (every version), and what
-the clients read from the reply: Verifiers, verl and NeMo RL take reward, response and token fields from it.
+Source: `BaseVerifyRequest` in nemo_gym/base_resources_server.py (every version).
 """
 
-import contextlib
-from collections.abc import Iterator
-from dataclasses import replace
 from http import HTTPStatus
-from itertools import cycle, islice
 from typing import Any
 
-from gym_conformance.contract.dataset_rows import Rollout, Row
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
-from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import (
     DO_NOTHING,
     LONG_NUMBER,
@@ -29,23 +23,13 @@ from gym_conformance.contract.policy_output import (
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
-from gym_conformance.gym_under_test import Gym
-from gym_conformance.session.channel import NotSent
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.refusals import places
-from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.execute import TrajectoryRun, run
-from gym_conformance.trajectories.first import known
-from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.generate import is_read
-from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import check
-from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
-from gym_conformance.trials.in_form import expect_number, expect_summed
-from gym_conformance.trials.needs import RESOURCES_SERVER, ROLLOUTS, SCORE, TOOLS, each_degenerate_output, each_row
-from gym_conformance.trials.property import knowledge_of
-from gym_conformance.trials.replay import play
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.in_form import expect_number
+from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, TOOLS, each_degenerate_output, each_row
 from gym_conformance.trials.trial import (
     Trial,
     describe,
@@ -88,17 +72,6 @@ def _refused_by_type(reply: Reply) -> bool:
     return bool(found) and all(place[:2] == ["body", "response"] for place in found)
 
 
-async def _scored(trial: Trial, row: Row, output: dict[str, Any]) -> dict[str, Any]:
-    """What verify answers; {} where it does not score an empty output, which is verify-degenerate's finding."""
-    session = await trial.open(row)
-    try:
-        return await trial.scored(session, output)
-    except Untestable:
-        if output["output"]:
-            raise
-        return {}
-
-
 @check(
     "verify-degenerate",
     "verify MUST score degenerate policy outputs",
@@ -129,7 +102,7 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
         expect_number(reply)
     except Violation:
         record = list(trial.channel.exchanges)
-        plain = await _scored(trial, trial.gym.row, DO_NOTHING.response)
+        plain = await trial.scored(await trial.open(), DO_NOTHING.response)
         trial.channel.exchanges[:] = record
         if is_number(plain.get("reward")):  # otherwise see verify-reward-finite
             raise
@@ -232,129 +205,6 @@ async def verify_raw_surrogate(trial: Trial, _: object) -> None:
     )
 
 
-def _wrong_answers(gym: Gym, row: Row) -> Iterator[dict[str, Any]]:
-    """What was recorded of another row, said as it was, and the first half of what was said for this one."""
-    own = {rollout.last_text for rollout in gym.recorded.get(row, ())}
-    others = (rollout for other in gym.recorded if other is not row for rollout in gym.recorded[other])
-    yield from (response(rollout.output) for rollout in islice((one for one in others if one.last_text not in own), 1))
-    yield from (response([message(text[: len(text) // 2])]) for text in islice(own, 1) if len(text) > 1)
-
-
-def _half_done(gym: Gym, row: Row) -> Iterator[Trajectory]:
-    """A third and two thirds of the calls of the row's first recorded rollout, if it calls tools that are served here."""
-    rollouts = gym.recorded.get(row, ()) if gym.kind is not ServerKind.SINGLE_TURN else ()
-    whole = [followed(row, rollout) for rollout in rollouts[:1]]
-    for trajectory in whole:
-        count = len(trajectory.calls)
-        yield from (trajectory.without(range(kept, count)) for kept in sorted({count // 3, 2 * count // 3} - {0}))
-
-
-@check(
-    "verify-reward-finite",
-    "The reward MUST be a finite number",
-    why="NaN and null poison the advantages of the whole batch; a string or a bool breaks the trainer's types.",
-    needs=[RESOURCES_SERVER, SCORE],
-    subjects=each_row,
-    beside=True,
-)
-async def verify_reward_finite(trial: Trial, row: Row) -> None:
-    """Verifies each row with a message that does nothing, an empty output, wrong answers and half the deeds, and looks at `reward`.
-
-    The wrong answers are what was recorded of another row, and half of what was recorded of this one; the deeds are a
-    third and two thirds of a recorded rollout's calls, which may earn a part of the reward.
-
-    Source: `BaseVerifyResponse.reward: float` (every version); NaN leaves FastAPI as null.
-    """
-    plain = DO_NOTHING.response
-    for output in (plain, response([]), *_wrong_answers(trial.gym, row)):
-        reply = await trial.verify_fresh(output, row)
-        if not is_success(reply.status) and output is not plain:
-            continue  # see verify-degenerate
-        if not is_success(reply.status):
-            raise Untestable(f"a score: /verify answered {reply.status}; see verify-scores-rows")
-        expect_number(reply)
-    for reply in await _partly_scored(trial, row):
-        expect_number(reply)
-
-
-async def _partly_scored(trial: Trial, row: Row) -> list[Reply]:
-    """What verify answers to a part of the deeds, where it scores them."""
-    replies = []
-    for deeds in _half_done(trial.gym, row):
-        try:
-            await run(trial.gym, trial.channel, deeds)
-        except (ServerFault, NotSent):
-            break  # a tool that does not answer is told by others
-        replies.append(reply_of(next(one for one in reversed(trial.channel.exchanges) if one.request.path == VERIFY)))
-    return [reply for reply in replies if is_success(reply.status)]
-
-
-#: Words before an answer, more than any author would want.
-_LONG = "I go through it once more, step by step. " * 1_000
-
-#: Rows whose recorded rollouts are held to their components; known trajectories whose calls are repeated up to so many.
-_ROWS, _KNOWN, _MANY = 8, 3, 24
-
-
-@check(
-    "verify-reward-components",
-    "reward_components MUST sum to the reward and keep their keys",
-    why="multi-objective trainers normalise each component; a missing one or a wrong sum trains for another objective.",
-    needs=[RESOURCES_SERVER, SCORE],
-)
-async def verify_reward_components(trial: Trial, _: object) -> None:
-    """Verifies two outputs that do nothing and recorded rollouts, whole and in part, and compares the components' sum.
-
-    So it does after a very long answer, and after 24 calls that the tools are known to take, repeated: either may cost
-    something.
-
-    On the first row their keys must be the same each time. Not applicable if no reply to it has `reward_components`.
-    Source: `BaseMultiRewardVerifyResponse` in nemo_gym/base_resources_server.py (0.7.0).
-    """
-    row = trial.gym.row
-    verdicts = [await _scored(trial, row, output) for output in (DO_NOTHING.response, response([]))]
-    verdicts = [verdict for verdict in [*verdicts, *await _done_scored(trial, row)] if verdict]
-    if all(verdict.get("reward_components") is None for verdict in verdicts):
-        raise NotApplicable("the reply has no reward_components")
-    keys = [_summed(verdict).keys() for verdict in verdicts]
-    if other := next((each for each in keys if each != keys[0]), None):
-        hint = "A component is left out when it is 0."
-        raise Violation(f"the keys {sorted(keys[0])} each time", f"{sorted(other)}", hint)
-    for other_row in list(trial.gym.recorded)[:_ROWS]:
-        trial.channel.exchanges.clear()
-        with contextlib.suppress(Untestable):  # a row that is not scored is told by others
-            for verdict in await _done_scored(trial, other_row):
-                _summed(verdict)
-    for trajectory in known(await knowledge_of(trial))[:_KNOWN]:
-        often = trajectory.chosen(list(islice(cycle(range(len(trajectory.calls))), _MANY)))
-        for dear in (often, replace(trajectory, answer=_LONG + trajectory.answer)):
-            trial.channel.exchanges.clear()
-            rollout = TrajectoryRun(trial.gym, trial.channel, dear)
-            await rollout.finish()
-            reply = reply_of(rollout.exchanges[-1])
-            if is_success(reply.status) and reply.fields:
-                with contextlib.suppress(Untestable):
-                    _summed(reply.fields)
-
-
-async def _done_scored(trial: Trial, row: Row) -> list[dict[str, Any]]:
-    """What verify answers to a recorded rollout of the row, and to parts of it."""
-    played = await play(trial, row)
-    replies = [*([played] if is_success(played.status) else []), *await _partly_scored(trial, row)]
-    return [reply.fields for reply in replies if reply.fields]
-
-
-def _summed(verdict: dict[str, Any]) -> dict[str, Any]:
-    """The components, which sum to the reward."""
-    components, reward = verdict.get("reward_components"), verdict.get("reward")
-    if not is_number(reward):
-        raise Untestable("a reward that is a number; see verify-reward-finite")
-    if not isinstance(components, dict) or not all(map(is_number, components.values())):
-        raise Violation("an object of numbers", f"reward_components: {components!r}", "Each component is a float.")
-    expect_summed(verdict)
-    return components
-
-
 @check(
     "verify-without-session",
     "verify MUST NOT crash without a session",
@@ -372,87 +222,6 @@ async def verify_without_session(trial: Trial, subject: str) -> None:
     unknown = Cookies((("unknown", "cookie"),)) if subject == "an unknown cookie" else NO_COOKIES
     reply = await trial.verify_bare(DO_NOTHING.response, unknown)
     expect_no_crash(reply, "verify looks up its session without checking that it exists.")
-
-
-@check(
-    "verify-floor",
-    "Doing nothing SHOULD NOT earn what the best recorded rollout earns",
-    why="the shortest way to that reward is to do nothing, which is what the policy will learn.",
-    needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
-    subjects=lambda trial: list(trial.gym.recorded),
-    beside=True,
-)
-async def verify_floor(trial: Trial, row: Row) -> None:
-    """Verifies an empty output and a message that does nothing, and compares with the best reward recorded for the row.
-
-    Not applicable where no recorded rollout of the row earned more than 0, or where doing nothing is the right answer:
-    the best rollout makes no call either, or only looks, and in a row whose best one does more nothing earns less. Where
-    rewards are relative to a group, the best rollout is scored anew beside the same others.
-    Our inference: a reward without work teaches none.
-    """
-    best, rollouts = _best(trial, row)
-    if best <= 0:
-        raise NotApplicable("no recorded rollout of this row earned a reward")
-    idle = [rollout for rollout in rollouts if _only_looks(rollout)]
-    if trial.gym.kind is not ServerKind.SINGLE_TURN and any(not rollout.calls for rollout in idle):
-        raise NotApplicable("its best recorded rollout makes no call either")
-    if trial.gym.endpoint.groups.size > 1:
-        best = await _beside_its_group(trial, row, rollouts[0], best)
-    for output, name, hint in (
-        (response([]), "an empty output", _IGNORES),
-        (DO_NOTHING.response, "a message that does nothing", _BELIEVES),
-    ):
-        reward = (await _scored(trial, row, output)).get("reward")
-        if is_number(reward) and reward >= best:
-            if idle and await _nothing_is_not_enough(trial, row):
-                raise NotApplicable("its best recorded rollout only looks, and in other rows doing nothing earns less")
-            raise Violation(
-                f"less than {best}, the best recorded reward",
-                f"{reward} for {name}",
-                hint,
-            )
-
-
-_IGNORES = "The scorer ignores what the policy did, or compares with a state that needs no change."
-_BELIEVES = (
-    "The scorer takes words such as 'done' for the deed, or any message for an answer: an empty output earns less."
-)
-
-
-async def _beside_its_group(trial: Trial, row: Row, rollout: Rollout, recorded: float) -> float:
-    """What a rollout earns anew, beside the others of its group.
-
-    Raises:
-        NotApplicable: no more than these, or a mock of ours scored it.
-    """
-    best = (await _scored(trial, row, response(rollout.output))).get("reward", recorded)
-    trial.expect_own_score()
-    if not is_number(best) or best <= 0:
-        raise NotApplicable("its best recorded rollout earns no more than the others of its group")
-    return float(best)
-
-
-def _best(trial: Trial, row: Row) -> tuple[float, list[Rollout]]:
-    """The best reward that is recorded for the row, 0 where none is, and the rollouts that earned it."""
-    rollouts = [rollout for rollout in trial.gym.recorded[row] if is_number(rollout.reward)]
-    best = max((rollout.reward for rollout in rollouts), default=0)
-    return best, [rollout for rollout in rollouts if rollout.reward == best]
-
-
-def _only_looks(rollout: Rollout) -> bool:
-    return all(is_read(call.name) for call in rollout.calls)
-
-
-async def _nothing_is_not_enough(trial: Trial, row: Row) -> bool:
-    """Whether there is another row in which more is to be done than to look, and doing nothing earns less than that."""
-    for other in trial.gym.recorded:
-        best, rollouts = _best(trial, other)
-        if other is row or best <= 0 or any(map(_only_looks, rollouts)):
-            continue
-        reward = (await _scored(Trial(trial.bench), other, response([]))).get("reward")
-        if is_number(reward) and reward < best:
-            return True
-    return False
 
 
 @check(
