@@ -221,7 +221,7 @@ class Options:
     )
     workers: int = _option(
         "--gym-workers N",
-        "serve it with so many processes on one port, as `num_workers` of its config does (default: 1)",
+        "serve it with this many processes on one port, as `num_workers` of its config does (default: 1)",
         partial(read_count, least=1),
         default=1,
         more=f"at most {MOST_WORKERS}",
@@ -277,13 +277,13 @@ class Options:
     )
     rows: int | None = _option(
         "--gym-rows N",
-        "ask so many rows of the files, or all, whether their own answers are paid, and no others",
+        "ask this many rows of the files, or all, whether they pay their own answers and no others",
         read_rows,
         more="[how](docs/calibration.md#whole-datasets)",
     )
     rows_keep: Path | None = _option(
         "--gym-rows-keep FILE",
-        "write the rows that hold, byte for byte",
+        "with --gym-rows: write the rows that do, byte for byte",
         partial(read_report, suffixes=(".jsonl",)),
         paths=True,
     )
@@ -340,12 +340,12 @@ class Options:
     )
     pid: int | None = _option(
         "--gym-pid PID",
-        "the server's process on this machine, to see what sessions leave behind",
+        "the server's process on this machine, to see what sessions leave behind: memory, files, child processes",
         partial(read_count, least=1),
     )
     load: tuple[int, ...] = _option(
         "--gym-load N,N,...",
-        "run whole episodes, so many at once, and hold replies and rewards to what they are alone",
+        "run whole episodes, this many at once, and compare replies and rewards with those of an episode alone",
         read_counts,
         default=(),
         more=f"`--gym-load` alone is {','.join(map(str, LOADS))}; [docs/load.md](docs/load.md)",
