@@ -17,6 +17,7 @@ def objects(*names: str) -> list[dict[str, Any]]:
     [
         ("exits: north, down, east", "exits: east, down, north", True),
         ("exits: north, down, east; it is late", "exits: down, north, east; it is late", True),
+        ("exits: north, down, east", "exits: north, east, down", True),
         ("exits: down, east, north", "exits: east, down, north", False),  # was sorted
         ("from the attic to the barn", "from the barn to the attic", False),  # no list
         ("exits: north, down, east", "exits: east, down, west", False),

@@ -43,7 +43,8 @@ class TicksForEachCall(WithoutDocument):
         made = self.made[session_id]
         clock = datetime(2031, 1, 1, tzinfo=UTC) + timedelta(minutes=15 * made)
         result = await super().call(session_id, tool, arguments)
-        return {**result, "clock": clock.isoformat(), "calls_left": 500 - made}
+        due = {"due": (clock + timedelta(days=1)).isoformat()} if tool.name == "move_stock" else {}
+        return {**result, **due, "clock": clock.isoformat(), "calls_left": 500 - made}
 
 
 class CountsPieces(TicksForEachCall):
@@ -53,7 +54,7 @@ class CountsPieces(TicksForEachCall):
         pieces = self.made[session_id]
         result = await super().call(session_id, tool, arguments)
         self.made[session_id] = pieces + (tool.name == "add_stock")
-        return {key: value for key, value in result.items() if key != "clock"}
+        return {key: value for key, value in result.items() if key not in ("clock", "due")}
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ async def repeat_recorded(trial: Trial, row: Row) -> None:
     that are not served, and what changes while a session waits for up to 3 s, such as the state of a job: policies think
     between calls, and a replay does not. A clock goes on, and a calendar that begins today names later days than it did
     when the rollout was recorded: dates that all moved on by as many days are no difference. Nor is another order of the
-    same words or members, where neither order rises or falls: sets come in another one from each process. Nor is one value
+    same words or members, where the recorded one neither rises nor falls: sets come in another one from each process. Nor is one value
     that all replies of several tools have, and had another one of: it names the process. Nor is one that
     comes after replies which are drawn anew in each session, ids and times apart, if none is as the policy was told then.
 

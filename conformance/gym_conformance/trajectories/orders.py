@@ -15,9 +15,10 @@ _FEW: Final = 3
 
 
 def reordered(before: Outcome, after: Outcome, difference: Difference) -> bool:
-    """Whether there are the same words, or the same members of a list, in another order, and neither order means anything.
+    """Whether there are the same words, or the same members of a list, in another order, and the first order means nothing.
 
-    An order means something where what moved rises or falls: a list that was sorted, and is not any more, has changed.
+    It means something where what moved rises or falls: a list that was sorted, and is not any more, has changed. The order
+    of a few is sorted by chance now and then, so the later one says nothing.
     """
     return any(_drawn(one, two) for one, two in _sequences(before, after, difference))
 
@@ -53,7 +54,7 @@ def _told(one: str, two: str) -> Iterator[tuple[list[Any], list[Any]]]:
 
 def _drawn(one: Sequence[Any], two: Sequence[Any]) -> bool:
     alike = sorted(map(text, one)) == sorted(map(text, two))
-    return alike and len(one) >= _FEW and not _is_sorted(one) and not _is_sorted(two)
+    return alike and len(one) >= _FEW and not _is_sorted(one)
 
 
 def _is_sorted(members: Sequence[Any]) -> bool:
