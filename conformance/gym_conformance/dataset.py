@@ -10,13 +10,16 @@ from typing import Any, Generic, TypeVar
 from pydantic_core import from_json
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
-from gym_conformance.documents import DEEPEST, flaw, parse_json, read_lines
+from gym_conformance.documents import DEEPEST, bulk, flaw, parse_json, parsed_bytes, read_lines
 from gym_conformance.drift.definitions import Definition, Definitions
 from gym_conformance.drift.repeats import Repeats
 from gym_conformance.printable import Refusal
 
 #: How many rows, and recorded rollouts, are kept to judge with.
 BOUND = 32
+
+#: Bytes that the rows that are kept may take, and the rollouts; one alone may take more.
+KEPT = 48 << 20
 
 #: Where nemo-gym puts the recorded rollouts of `example.jsonl`.
 _ROLLOUTS = "_rollouts"
@@ -58,11 +61,11 @@ def load(paths: Iterable[Path], bound: int = BOUND, *, recorded: bool = True) ->
     files = _files(paths, recorded=recorded)
     for path in files:
         before = rows.offered + rollouts.offered
-        for item in _read(path, reader):
+        for item, weight in _read(path, reader):
             if isinstance(item, Rollout):
-                rollouts.offer(item, partial(_input, item))
+                rollouts.offer(item, weight, partial(_input, item))
             else:
-                rows.offer(item, partial(item.shape, reader.number if reader.number >= 0 else None))
+                rows.offer(item, weight, partial(item.shape, reader.number if reader.number >= 0 else None))
         if before == rows.offered + rollouts.offered:
             raise BadData(f"{path}: the file is empty; give a JSONL file with one row a line")
     if rollouts.offered and not rows.offered:
@@ -80,40 +83,50 @@ def read(path: Path) -> Iterator[Row | Rollout]:
     Raises:
         BadData: the file cannot be read, or a line is no row.
     """
-    return _read(path, Repeats(Definitions(), _parse))
+    return (item for item, _ in _read(path, Repeats(Definitions(), _parse)))
 
 
-def _read(path: Path, reader: Repeats) -> Iterator[Row | Rollout]:
+def _read(path: Path, reader: Repeats) -> Iterator[tuple[Row | Rollout, int]]:
+    """Each with about how many bytes it takes."""
     try:
         for number, line in enumerate(read_lines(path), start=1):
             if not line.isspace():
-                yield _read_line(line, Source(path, number), reader)
+                yield _read_line(line, Source(path, number), reader), len(line) + parsed_bytes(line)
     except OSError as error:
         raise BadData(f"{path}: {error.strerror}; give a JSONL file that can be read") from None
 
 
 class _Choice(Generic[T]):
-    """The first of each shape, then the first of all, up to a bound; in the order of the file."""
+    """The first of each shape, then the first of all, up to a bound and while there is room; in the order of the file."""
 
     def __init__(self, bound: int) -> None:
         self.bound = bound
         self.offered = 0
         self._first: dict[object, tuple[int, T]] = {}
-        self._more: list[tuple[int, T]] = []
+        self._more: list[tuple[int, T, int]] = []
+        self._taken = 0
 
-    def offer(self, item: T, shape: Callable[[], object]) -> None:
+    def offer(self, item: T, weight: int, shape: Callable[[], object]) -> None:
         """Take the item, or let it go; the shape is asked for only where there is room for one more."""
         self.offered += 1
         if len(self._first) < self.bound and (found := shape()) not in self._first:
-            self._first[found] = (self.offered, item)
-        elif len(self._more) < self.bound:
-            self._more.append((self.offered, item))
+            while self._more and not self._fits(weight):
+                self._taken -= self._more.pop()[2]
+            if self._fits(weight):
+                self._first[found] = (self.offered, item)
+                self._taken += weight
+        elif len(self._more) < self.bound and self._fits(weight):
+            self._more.append((self.offered, item, weight))
+            self._taken += weight
+
+    def _fits(self, weight: int) -> bool:
+        return not self._taken or self._taken + weight <= KEPT
 
     @property
     def chosen(self) -> tuple[T, ...]:
         """What was kept."""
         first = list(self._first.values())
-        numbered = first + self._more[: self.bound - len(first)]
+        numbered = first + [(number, item) for number, item, _ in self._more[: self.bound - len(first)]]
         return tuple(item for _, item in sorted(numbered, key=lambda pair: pair[0]))
 
 
@@ -135,6 +148,9 @@ def _files(paths: Iterable[Path], *, recorded: bool) -> list[Path]:
 
 
 def _read_line(line: bytes, source: Source, reader: Repeats) -> Row | Rollout:
+    if too_much := bulk(line):
+        what = f"{too_much}; no reply that repeats them is read, so leave the row out"
+        raise BadData(f"{source.path}, line {source.line}: {what}")
     try:
         data = reader.read(line, source)
     except (ValueError, RecursionError) as error:

@@ -11,10 +11,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 #: Bytes of a file that is read whole, of one line of a file that is read by lines, and of a YAML file.
 LARGEST: Final = 64 << 20
@@ -28,6 +29,9 @@ MOST: Final = 200_000
 
 #: Of a reply: far more than a sound one has.
 _VALUES, _CONTAINERS = 500_000, 50_000
+
+#: A report of many servers has what so many of their replies may have.
+_REPLIES: Final = 10
 
 #: A text in a JSON text, closed or not, which may hold any of its signs: what a policy wrote comes back several times from a server with a judge.
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -86,10 +90,21 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Raises:
         OSError: it cannot be written; nothing is left behind.
     """
+    with writing_whole(path) as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
+
+
+@contextmanager
+def writing_whole(path: Path) -> Iterator[BinaryIO]:
+    """The same of a file that is written piece by piece.
+
+    Raises:
+        OSError: it cannot be written; nothing is left behind.
+    """
     half = path.with_name(f".{path.name[:100]}.{token_hex(8)}.part")
     try:
         with half.open("xb") as file:  # never a file or a link that is there
-            file.write(content if isinstance(content, bytes) else content.encode())
+            yield file
         half.replace(path)
     except BaseException:
         half.unlink(missing_ok=True)
@@ -109,21 +124,21 @@ def own_folder(path: Path) -> Path:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line to a file.
+    """Append a line, or several, to a file.
 
     Raises:
-        OSError: it cannot be written, or is a link.
+        OSError: it cannot be written, or is a link or no regular file.
     """
     with open(path, "a", encoding="utf-8", opener=_open_here) as file:
         file.write(line + "\n")
 
 
-def bulk(text: str | bytes) -> str:
-    """Why a JSON text would make too much of a server's reply, '' if it would not: each value costs many times its bytes."""
-    values, containers = _signs(text)
-    if values <= _VALUES and containers <= _CONTAINERS:
+def bulk(text: str | bytes, times: int = 1) -> str:
+    """Why a JSON text would make too much of a server's reply, or of so many, '' if it would not: each value costs many times its bytes."""
+    values, containers = _signs(text, times)
+    if values <= times * _VALUES and containers <= times * _CONTAINERS:
         return ""
-    return f"more than {_VALUES:,} values, or {_CONTAINERS:,} objects and arrays"
+    return f"more than {times * _VALUES:,} values, or {times * _CONTAINERS:,} objects and arrays"
 
 
 def parsed_bytes(text: str | bytes) -> int:
@@ -132,10 +147,10 @@ def parsed_bytes(text: str | bytes) -> int:
     return 0 if values > _VALUES or containers > _CONTAINERS else values * _VALUE_BYTES + containers * _CONTAINER_BYTES
 
 
-def _signs(text: str | bytes) -> tuple[int, int]:
+def _signs(text: str | bytes, times: int = 1) -> tuple[int, int]:
     """Of a JSON text the values, and the objects and arrays, at most; where they are too many, without those that only stand in its texts."""
     values, containers = _counted(text)
-    if values <= _VALUES and containers <= _CONTAINERS:
+    if values <= times * _VALUES and containers <= times * _CONTAINERS:
         return values, containers
     return _counted(_STRING.sub("", text, _VALUES) if isinstance(text, str) else _BYTE_STRING.sub(b"", text, _VALUES))
 
@@ -150,8 +165,10 @@ def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        ValueError: it is not JSON, or `flaw` finds one.
+        ValueError: it is not JSON, has far more values than any file of ours, or `flaw` finds one.
     """
+    if too_much := bulk(text, _REPLIES):
+        raise ValueError(too_much)
     try:
         value = json.loads(text)
     except RecursionError:
@@ -232,7 +249,11 @@ def flaw(value: Any, most: int | None = None) -> str:
 
 
 def _open_here(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)  # a FIFO would block
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return descriptor
 
 
 def _open_regular(path: str, flags: int) -> int:

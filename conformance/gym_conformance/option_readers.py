@@ -112,6 +112,10 @@ def read_url(option: str, given: str) -> str:
         raise BadOption(f"{named}: not an http or https URL; give one such as http://127.0.0.1:8000")
     if "?" in given or "#" in given:
         raise BadOption(f"{named}: it has a query or a fragment; give the URL to which /seed_session is appended")
+    if port == 0:
+        raise BadOption(f"{named}: no server listens on port 0; give a URL such as http://127.0.0.1:8000")
+    if not _is_host(parts.hostname):
+        raise BadOption(f"{named}: its host is no name; give a URL such as http://127.0.0.1:8000")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
 
@@ -119,6 +123,16 @@ def read_url(option: str, given: str) -> str:
 def _is_plain(url: str) -> bool:
     """Whether it can stand in a request and in a shell command as it is."""
     return url.isprintable() and not any(character.isspace() or character in '"<>\\^`{|}' for character in url)
+
+
+def _is_host(name: str) -> bool:
+    """Whether what sends the requests takes it for a host's name: not all Unicode has a spelling in ASCII."""
+    import httpx  # noqa: PLC0415 - only this option needs it
+
+    try:
+        return bool(httpx.URL(scheme="http", host=name).host)
+    except (httpx.InvalidURL, UnicodeError):
+        return False
 
 
 def read_header(option: str, given: str) -> tuple[str, str]:

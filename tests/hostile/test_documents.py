@@ -10,7 +10,8 @@ import pytest
 
 from gym_conformance.baseline_toml import BadBaseline, read_baseline
 from gym_conformance.checks.registry import CHECKS
-from gym_conformance.dataset import BadData, load
+from gym_conformance.dataset import KEPT, BadData, load
+from gym_conformance.documents import append_line
 from gym_conformance.launch.env import BadConfig, find_server
 from gym_conformance.option_readers import BadOption
 from gym_conformance.plugin.locking import load_lock
@@ -59,6 +60,11 @@ def endless_line(path: Path) -> None:
         file.truncate(200 << 30)
 
 
+def many_values(path: Path) -> None:
+    """Sixteen of them for each that a reply may have."""
+    path.write_text("[" + "1," * 8_000_000 + "1]")
+
+
 def holds(text: str | bytes) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         path.write_bytes(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
@@ -92,6 +98,7 @@ JSON: dict[str, Callable[[Path], None]] = {
     "an object": holds("{}"),
     "lone surrogate": holds('"\\ud800"'),
     "two values": holds("{} {}"),
+    "many values": many_values,
 }
 ROWS: dict[str, Callable[[Path], None]] = {
     "row: NaN": holds(ROW % "NaN"),
@@ -108,6 +115,8 @@ ROWS: dict[str, Callable[[Path], None]] = {
     "row: params no object": holds('{"responses_create_params": 1}'),
     "row: empty file": holds(""),
     "row: blank lines": holds("\n" * 100_000),
+    "row: many values": holds(ROW % ("[" + "1," * 500_000 + "1]")),
+    "row: many objects": holds(ROW % ("[" + "{}," * 50_000 + "1]")),
     "row: second line": holds(ROW % 1 + "\n" + ROW % "NaN"),
 }
 VERSION = '{"version": 1, "rows": %s}'
@@ -213,6 +222,29 @@ def test_a_row_at_every_limit_is_read(tmp_path: Path) -> None:
     extra = {"deep": deep, "number": 1.7e308, "integer": 10**300, "text": "x" * (1 << 20), "surrogate": "\ud800"}
     (path := tmp_path / "rows.jsonl").write_text(ROW % json.dumps(extra))
     assert load([path]).rows[0].data["extra"] == extra
+
+
+def test_rows_are_kept_while_there_is_room(tmp_path: Path) -> None:
+    """Of many large ones the first, one of each shape before others; all are counted."""
+    wide = [ROW % json.dumps("x" * (8 << 20))] * 8
+    other = '{"responses_create_params": {"input": "x"}, "other": "%s"}' % ("y" * (8 << 20))
+    (path := tmp_path / "rows.jsonl").write_text("\n".join([*wide, other]) + "\n")
+    dataset = load([path])
+    assert dataset.read == 9
+    assert sum(len(json.dumps(row.data)) for row in dataset.rows) <= KEPT
+    assert [row.source.line for row in dataset.rows] == [1, 2, 3, 4, 9]
+
+
+def test_one_row_of_any_size_is_kept(tmp_path: Path) -> None:
+    (path := tmp_path / "rows.jsonl").write_text(ROW % json.dumps("x" * (KEPT + 1)))
+    assert len(load([path]).rows) == 1
+
+
+@pytest.mark.parametrize("there", [fifo, device, nowhere, folder])
+def test_no_line_is_appended_to_what_is_no_file(there: Callable[[Path], None], tmp_path: Path) -> None:
+    there(path := tmp_path / "lines")
+    with pytest.raises(OSError, match=r"."):
+        append_line(path, "x")
 
 
 def test_names_of_files_cannot_write_to_the_terminal(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """OpenAPI documents and tool lists that are no such thing: read as far as they go, and never an exception."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gym_conformance.contract.dataset_rows import Rollout, Row, Source, prompt_of
 from gym_conformance.contract.mcp_block import block_of, faults, read_endpoint
 from gym_conformance.contract.openapi import Api, ServerKind, read_openapi
 from gym_conformance.drift.lock import lock_of
@@ -83,6 +85,31 @@ def test_any_mcp_block_is_read(reply: Any) -> None:
     block = block_of(reply)
     read_endpoint(block)
     list(faults(block))
+
+
+CALL = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["function_call", "function_call_output"]),
+        "call_id": JSON,
+        "name": JSON,
+        "arguments": JSON | st.sampled_from(["{}", "[" * 100_000, '{"a": 1e999}', "9" * 5_000]),
+        "output": JSON,
+    }
+)
+MESSAGE = st.fixed_dictionaries({"role": st.just("user"), "content": JSON})
+ASKED = st.fixed_dictionaries({"input": JSON | st.lists(MESSAGE, max_size=2), "tools": JSON | st.lists(JSON)})
+
+
+@given(ASKED, JSON | st.lists(JSON | CALL | MESSAGE, max_size=3), JSON)
+def test_any_row_and_rollout_is_read(asked: Any, output: Any, more: Any) -> None:
+    data = {"responses_create_params": asked, "extra": more}
+    row = Row(data, Source(Path("x"), 1))
+    rollout = Rollout({**data, "response": {"output": output}, "reward": more}, row.source)
+    assert row.shape() == Row(data, row.source).shape()
+    assert all(isinstance(tool.name, str) for tool in row.tools)
+    assert isinstance(prompt_of(row) + rollout.last_text, str)
+    assert len(rollout.played) == len(rollout.calls) >= len(rollout.answered)
+    assert rollout.rows_of([row]) == [row]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ BAD = {
     "digits": (_ROW[:-2] + b', "n": ' + b"9" * 100_000 + b"}", "rows.jsonl, line 1: Exceeds the limit (4300 digits) for integer string conversion: value has 100000 digits; each line *"),
     "UTF-16": (_ROW.decode().encode("utf-16"), "rows.jsonl, line 1: not UTF-8 (invalid start byte at byte 1); save the file as UTF-8"),
     "Latin-1": (_ROW + b'{"responses_create_params": {"input": "caf\xe9"}}', "rows.jsonl, line 2: not UTF-8 (* at byte 43); *"),
-    "deep": (b'{"responses_create_params":' + b"[" * 100_000, "rows.jsonl, line 1: nested deeper than *; each line must be one JSON object *"),
+    "deep": (b'{"responses_create_params":' + b"[" * 40_000, "rows.jsonl, line 1: nested deeper than *; each line must be one JSON object *"),
     "rollouts alone": (b'{"responses_create_params": {}, "response": {}, "reward": 1}', "rows.jsonl: it has only recorded rollouts; give the dataset rows *"),
 }  # fmt: skip
 

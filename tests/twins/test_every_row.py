@@ -108,6 +108,40 @@ def test_a_file_that_is_no_report_of_ours_is_not_continued(rows: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        {"line": 10**9},
+        {"line": -1},
+        {"line": "1"},
+        {"verdict": "x"},
+        {"rewards": {"its own answer": "1"}},
+        {"outcomes": {"gold": "hit"}, "reward": None},
+        {"outcomes": [1]},
+        {"file": 5},
+    ],
+)
+def test_a_line_that_was_changed_is_not_continued(rows: Path, tmp_path: Path, change: dict[str, Any]) -> None:
+    """Not even one whose number alone would take a gigabyte."""
+    report = tmp_path / "report.jsonl"
+    asked(fair, rows, rows=1, reports=(report,))
+    head, line = map(json.loads, report.read_text().splitlines())
+    report.write_text("".join(json.dumps(each) + "\n" for each in (head, line | change)))
+    finding, _ = asked(fair, rows, rows=2, reports=(report,), resume=True)
+    assert "has a line that is none" in finding.reason
+
+
+def test_what_is_written_follows_no_link(rows: Path, tmp_path: Path) -> None:
+    (precious := tmp_path / "precious").write_text("precious")
+    report, kept = tmp_path / "report.jsonl", tmp_path / "kept.jsonl"
+    for link in (report, kept):
+        link.symlink_to(precious)
+    asked(fair, rows, reports=(report,), rows_keep=kept, resume=True)
+    assert precious.read_text() == "precious"
+    assert len(report.read_text().splitlines()) == 1 + ROWS
+    assert kept.read_bytes() == rows.read_bytes()
+
+
+@pytest.mark.parametrize(
     "given", [{"rows_keep": "kept.jsonl"}, {"reports": ["rows.jsonl"]}, {"rows": "none"}, {"rows": "0"}]
 )
 def test_options_that_cannot_be_used_are_refused(

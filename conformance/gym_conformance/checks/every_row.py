@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from gym_conformance.calibration.reward_counts import RewardCounts
+from gym_conformance.calibration.reward_counts import VERDICTS, RewardCounts
 from gym_conformance.calibration.row_plan import RowPlan
 from gym_conformance.calibration.row_scores import ASKED, AnswerScore, Calibration, Counting, Hit, Question, RowScores
 from gym_conformance.checks.calibrated import calibrated, hint_of, reproduce, said
 from gym_conformance.contract.dataset_rows import Row, Source
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.dataset import BadData, read
-from gym_conformance.documents import parse_json, read_lines
+from gym_conformance.documents import append_line, parse_json, read_lines, write_whole, writing_whole
 from gym_conformance.trials.calibrating import Calibrating
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotExamined, Untestable, Violation
@@ -78,6 +79,8 @@ class _EveryRow:
         self.known = [scores for scores in found.rows if scores.is_top]
         self.counts = {question: Counting(found.chance(question)) for question in ASKED}
         self.rewards = trial.rewards = RewardCounts(found)
+        #: Bytes of each file: it has no line of a higher number.
+        self.sizes: dict[str, int] = {}
         self.done: dict[str, bytearray] = {}
         self.lines: list[str] = []
 
@@ -93,6 +96,7 @@ class _EveryRow:
             raise Untestable(f"files that can be read and written: {bad}") from None
 
     async def _run(self) -> None:
+        self.sizes = {str(file): file.stat().st_size for file in self.plan.files}
         self._head()
         rows = self._rows()
         workers = [asyncio.create_task(self._ask(rows)) for _ in range(AT_ONCE)]
@@ -111,9 +115,9 @@ class _EveryRow:
         report = self.plan.report
         if report is None:
             return
-        if self.plan.resume and report.is_file() and self._resumed(report, head):
+        if self.plan.resume and report.is_file() and not report.is_symlink() and self._resumed(report, head):
             return
-        report.write_text(json.dumps(head) + "\n", encoding="utf-8")
+        write_whole(report, json.dumps(head) + "\n")
 
     def _resumed(self, report: Path, head: dict[str, Any]) -> bool:
         """Take over an earlier run's lines, where it asked the same; a line that was cut off is dropped."""
@@ -138,12 +142,8 @@ class _EveryRow:
         Raises:
             Untestable: no run of ours wrote this.
         """
-        try:
-            self._retake(line)
-        except (LookupError, TypeError, AttributeError):
-            raise Untestable(f"a report of rows to continue: {self.plan.report} has a line that is none") from None
-
-    def _retake(self, line: Any) -> None:
+        if not _is_told(line) or line["line"] > self.sizes.get(line["file"], line["line"]):
+            raise Untestable(f"a report of rows to continue: {self.plan.report} has a line that is none")
         source = Source(Path(line["file"]), line["line"])
         self._mark(line["file"], line["line"], holds=line["verdict"] == "holds")
         refused = Question.GOLD.value if line["outcomes"].get("gold") == "hit" else ""
@@ -155,6 +155,8 @@ class _EveryRow:
             self.counts[question].add(hit)
 
     def _mark(self, file: str, number: int, *, holds: bool) -> None:
+        if file not in self.sizes:  # of an earlier run, which had other files, too
+            return
         marks = self.done.setdefault(file, bytearray())
         marks.extend(bytes(max(0, number + 1 - len(marks))))
         marks[number] = _HOLDS if holds else _ASKED_ALREADY
@@ -208,17 +210,35 @@ class _EveryRow:
 
     def _write(self) -> None:
         if self.plan.report and self.lines:
-            with self.plan.report.open("a", encoding="utf-8") as file:
-                file.write("".join(f"{line}\n" for line in self.lines))
+            append_line(self.plan.report, "\n".join(self.lines))
         self.lines.clear()
 
     def _keep(self) -> None:
         """Copy the rows that hold."""
         if self.plan.keep is None:
             return
-        with self.plan.keep.open("wb") as kept:
+        with writing_whole(self.plan.keep) as kept:
             for file in self.plan.files:
                 marks = self.done.get(str(file), b"")
                 for number, line in enumerate(read_lines(file), 1):
                     if number < len(marks) and marks[number] == _HOLDS:
                         kept.write(line)
+
+
+def _is_told(line: Any) -> bool:
+    """Whether it is a line of such a report, which anybody may have changed."""
+    if not isinstance(line, dict):
+        return False
+    rewards, outcomes = line.get("rewards"), line.get("outcomes")
+    return (
+        isinstance(line.get("file"), str)
+        and type(line.get("line")) is int
+        and line["line"] > 0
+        and line.get("verdict") in VERDICTS
+        and isinstance(line.get("for"), str)
+        and isinstance(rewards, dict)
+        and isinstance(outcomes, dict)
+        and all(reward is None or is_number(reward) for reward in (*rewards.values(), line.get("reward")))
+        and all(why is None or isinstance(why, str) for why in outcomes.values())
+        and ("hit" not in outcomes.values() or is_number(line.get("reward")))
+    )

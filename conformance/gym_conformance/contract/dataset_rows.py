@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gym_conformance.documents import parse_json
+
 type_name = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
 
 
@@ -59,8 +61,8 @@ class Row:
     @cached_property
     def tools(self) -> tuple[Tool, ...]:
         """The function tools of `responses_create_params.tools`, in flat or nested form; others (hosted) are left out."""
-        declared = self.data["responses_create_params"].get("tools") or []
-        return tuple(tool for entry in declared if (tool := _read_tool(entry)) is not None)
+        declared = self.data["responses_create_params"].get("tools")
+        return tuple(tool for entry in _listed(declared) if (tool := _read_tool(entry)) is not None)
 
     def parameters_of(self, tool: str) -> Mapping[str, Any]:
         """The parameters of the tool of that name, a JSON Schema; an empty one where the row declares none."""
@@ -125,7 +127,7 @@ class Rollout:
     def answered(self) -> list[tuple[Call, Any]]:
         """The calls whose output is recorded, each with it."""
         outputs = {
-            item.get("call_id"): item.get("output")
+            repr(item.get("call_id")): item.get("output")
             for item in self.output
             if isinstance(item, dict) and item.get("type") == "function_call_output"
         }
@@ -144,15 +146,15 @@ class Rollout:
                 found.append((call, None))
         return found
 
-    def _calls(self) -> Iterator[tuple[Any, Call]]:
+    def _calls(self) -> Iterator[tuple[str, Call]]:
         for item in self.output:
             if isinstance(item, dict) and item.get("type") == "function_call":
                 try:
-                    arguments = json.loads(item["arguments"])
-                except (KeyError, TypeError, ValueError):
+                    arguments = parse_json(item["arguments"])
+                except (KeyError, TypeError, ValueError, AttributeError):
                     continue
                 if isinstance(arguments, dict):
-                    yield item.get("call_id"), Call(str(item.get("name")), arguments)
+                    yield repr(item.get("call_id")), Call(str(item.get("name")), arguments)
 
     @property
     def last_text(self) -> str:
@@ -190,7 +192,7 @@ class Rollout:
     def input_texts(data: Mapping[str, Any]) -> tuple[str, ...]:
         """The texts of the input; versions differ in how they spell the messages around them."""
         given = data["responses_create_params"].get("input")
-        return (given,) if isinstance(given, str) else tuple(_text(message) for message in given or ())
+        return (given,) if isinstance(given, str) else tuple(map(_text, _listed(given)))
 
 
 def _own(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,6 +204,11 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _listed(value: Any) -> list[Any]:
+    """The list, and an empty one for whatever else stands where a list should."""
+    return value if isinstance(value, list) else []
 
 
 def _text(message: Any) -> str:
@@ -216,7 +223,7 @@ def prompt_of(row: Row) -> str:
     given = row.data["responses_create_params"].get("input")
     if isinstance(given, str):
         return given
-    asked = [message for message in given or [] if isinstance(message, dict) and message.get("role") == "user"]
+    asked = [message for message in _listed(given) if isinstance(message, dict) and message.get("role") == "user"]
     return _text(asked[-1]) if asked else ""
 
 

@@ -33,6 +33,9 @@ from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
 
 T = TypeVar("T")
 
+#: Characters of a line of an account that are shown.
+_ACCOUNT = 1_000
+
 #: Seconds within which a running server accepts a connection.
 _CONNECT = 5.0
 
@@ -81,8 +84,12 @@ class Run:
         return known
 
     def statistics(self, check: Check) -> str:
-        """Hypothesis's own account of a property's search; '' where there was none."""
-        return self._judge.bench.tried.statistics.get(check.id, "") if self._judge else ""
+        """Hypothesis's own account of a property's search; '' where there was none. It names places in replies."""
+        if self._judge is None:
+            return ""
+        show = self._judge.gym.endpoint.secrets.show
+        account = self._judge.bench.tried.statistics.get(check.id, "")
+        return "\n".join(show(line, _ACCOUNT) for line in account.split("\n"))
 
     def effort(self) -> Effort:
         """What was spent so far."""
