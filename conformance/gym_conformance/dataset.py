@@ -21,6 +21,9 @@ BOUND = 32
 #: Bytes that the rows that are kept may take, and the rollouts; one alone may take more.
 KEPT = 48 << 20
 
+#: A line may have as many values as so many replies: a recorded rollout has every token's id and logprob.
+_REPLIES = 4
+
 #: Where nemo-gym puts the recorded rollouts of `example.jsonl`.
 _ROLLOUTS = "_rollouts"
 
@@ -91,7 +94,7 @@ def _read(path: Path, reader: Repeats) -> Iterator[tuple[Row | Rollout, int]]:
     try:
         for number, line in enumerate(read_lines(path), start=1):
             if not line.isspace():
-                yield _read_line(line, Source(path, number), reader), len(line) + parsed_bytes(line)
+                yield _read_line(line, Source(path, number), reader), len(line) + parsed_bytes(line, _REPLIES)
     except OSError as error:
         raise BadData(f"{path}: {error.strerror}; give a JSONL file that can be read") from None
 
@@ -148,9 +151,8 @@ def _files(paths: Iterable[Path], *, recorded: bool) -> list[Path]:
 
 
 def _read_line(line: bytes, source: Source, reader: Repeats) -> Row | Rollout:
-    if too_much := bulk(line):
-        what = f"{too_much}; no reply that repeats them is read, so leave the row out"
-        raise BadData(f"{source.path}, line {source.line}: {what}")
+    if too_much := bulk(line, _REPLIES):
+        raise BadData(f"{source.path}, line {source.line}: {too_much}; leave the line out")
     try:
         data = reader.read(line, source)
     except (ValueError, RecursionError) as error:

@@ -62,8 +62,9 @@ def read_text(path: Path, most: int = LARGEST) -> str:
         UnicodeDecodeError: it is not UTF-8.
     """
     with open(path, "rb", opener=_open_regular) as file:
-        text = file.read(most + 1)
-    if len(text) > most:
+        large = os.fstat(file.fileno()).st_size > most
+        text = b"" if large else file.read(most + 1)
+    if large or len(text) > most:  # of those in /proc no size is known
         raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
     return text.decode()
 
@@ -141,10 +142,12 @@ def bulk(text: str | bytes, times: int = 1) -> str:
     return f"more than {times * _VALUES:,} values, or {times * _CONTAINERS:,} objects and arrays"
 
 
-def parsed_bytes(text: str | bytes) -> int:
+def parsed_bytes(text: str | bytes, times: int = 1) -> int:
     """About how many bytes the value of a JSON text takes, beside its strings; 0 where `bulk` refuses it."""
-    values, containers = _signs(text)
-    return 0 if values > _VALUES or containers > _CONTAINERS else values * _VALUE_BYTES + containers * _CONTAINER_BYTES
+    values, containers = _signs(text, times)
+    if values > times * _VALUES or containers > times * _CONTAINERS:
+        return 0
+    return values * _VALUE_BYTES + containers * _CONTAINER_BYTES
 
 
 def _signs(text: str | bytes, times: int = 1) -> tuple[int, int]:

@@ -294,10 +294,28 @@ class Finding:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Finding":
-        """The inverse of `as_json`."""
-        tuples = {name: tuple(data.get(name, ())) for name in _LISTS}
-        cause = Cause(data["cause"]) if data.get("cause") else None
-        return cls(**data | tuples | {"verdict": Verdict(data["verdict"]), "cause": cause})
+        """The inverse of `as_json`.
+
+        Raises:
+            ValueError: it is no such object: a file of results may have been changed.
+        """
+        try:
+            tuples = {name: tuple(data.get(name, ())) for name in _LISTS}
+            cause = Cause(data["cause"]) if data.get("cause") else None
+            finding = cls(**data | tuples | {"verdict": Verdict(data["verdict"]), "cause": cause})
+        except (AttributeError, LookupError, TypeError) as error:
+            raise ValueError(f"no finding: {error!r}") from None
+        words = (finding.check, finding.level, finding.script, finding.replay, finding.docs)
+        objects = (*finding.drift, *finding.readings, *finding.load, *finding.rewards)
+        flags = (finding.framework, finding.not_examined)
+        if not (
+            all(isinstance(word, str) for word in words)
+            and all(isinstance(each, dict) for each in objects)
+            and all(isinstance(flag, bool) for flag in flags)
+            and type(finding.line) is int
+        ):
+            raise ValueError("no finding: a field has a value of another type")
+        return finding
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:

@@ -12,11 +12,13 @@ from gym_conformance.baseline_toml import BadBaseline, read_baseline
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import KEPT, BadData, load
 from gym_conformance.documents import append_line
+from gym_conformance.findings import Finding, Verdict
 from gym_conformance.launch.env import BadConfig, find_server
 from gym_conformance.option_readers import BadOption
 from gym_conformance.plugin.locking import load_lock
 from gym_conformance.plugin.replays import read_replay
 from gym_conformance.printable import Refusal, printable
+from gym_conformance.reports.earlier_report import BadReport, read_earlier
 
 DEEP = 100_000
 ROW = '{"responses_create_params": {"input": "x"}, "extra": %s}'
@@ -29,6 +31,11 @@ def read_rows(path: Path) -> None:
 
 def read_replays(path: Path) -> None:
     read_replay(path, CHECKS)
+
+
+def read_reports(path: Path) -> None:
+    """As what a run is compared with."""
+    read_earlier(path, several=False)
 
 
 def read_config(path: Path) -> None:
@@ -115,8 +122,8 @@ ROWS: dict[str, Callable[[Path], None]] = {
     "row: params no object": holds('{"responses_create_params": 1}'),
     "row: empty file": holds(""),
     "row: blank lines": holds("\n" * 100_000),
-    "row: many values": holds(ROW % ("[" + "1," * 500_000 + "1]")),
-    "row: many objects": holds(ROW % ("[" + "{}," * 50_000 + "1]")),
+    "row: many values": holds(ROW % ("[" + "1," * 2_000_000 + "1]")),
+    "row: many objects": holds(ROW % ("[" + "{}," * 200_000 + "1]")),
     "row: second line": holds(ROW % 1 + "\n" + ROW % "NaN"),
 }
 VERSION = '{"version": 1, "rows": %s}'
@@ -154,6 +161,31 @@ BASELINES: dict[str, Callable[[Path], None]] = {
     "baseline: reason no text": holds('[[accepted]]\ncheck = "x"\nreason = 1\n'),
     "baseline: a key with an escape": holds('[[accepted]]\n"\\u001b[31m" = 1\n'),
 }
+REPORT = '{"schema": "gym-conformance/2", "findings": %s}'
+FINDING = Finding("x", "MUST", "a rule", Verdict.FAIL, "server", "a", "b", reproduce=("c",), line=1).as_json()
+
+
+def changed(**fields: object) -> Callable[[Path], None]:
+    return holds(REPORT % json.dumps([FINDING | fields]))
+
+
+REPORTS: dict[str, Callable[[Path], None]] = {
+    **{
+        f"report: findings {value}": holds(REPORT % value)
+        for value in ("1", "null", "[1]", "[[]]", '["x"]', '{"a": 1}')
+    },
+    **{
+        f"report: {name} {value!r}": changed(**{name: value})
+        for name in FINDING
+        for value in (None, [1], {"a": 1}, 1.5)
+        if (name, value) not in [("reproduce", {"a": 1}), ("docs", None)]
+    },
+    "report: another field": changed(other=1),
+    "report: drift no objects": changed(drift=[1]),
+    "report: framework no flag": changed(framework="x"),
+    "report: servers no list": holds('{"schema": "gym-conformance-fleet/2", "servers": 1}'),
+    "report: servers no objects": holds('{"schema": "gym-conformance-fleet/2", "servers": [1]}'),
+}
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + at)}: &{chr(98 + at)} [{', '.join(['*' + chr(97 + at)] * 10)}]\n" for at in range(9)
 )
@@ -178,6 +210,7 @@ READERS: list[tuple[Callable[[Path], object], type[Refusal], dict[str, Callable[
     (load_lock, BadOption, ANY | JSON | LOCKS),
     (read_replays, BadOption, ANY | JSON | REPLAYS),
     (read_baseline, BadBaseline, ANY | BASELINES),
+    (read_reports, BadReport, ANY | JSON | REPORTS),
     (read_config, BadConfig, {name: ANY[name] for name in ANY if name not in {"folder", "missing"}} | CONFIGS),
 ]
 

@@ -1,8 +1,10 @@
 """The mocks before a browser that was lured to them, and before requests that mean harm."""
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -12,6 +14,7 @@ from gym_mocks.gym import MockGym
 from gym_mocks.policy import FakePolicy
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.serving import serve
+from gym_mocks.wire.app import read_request
 
 MOCKS = ("head", "policy", "resources")
 FOREIGN = (
@@ -96,6 +99,18 @@ def test_what_is_no_body_has_an_end(mock: str, start: bytes, more: bytes, urls: 
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
             client.sendall(more * (64 * 2**20 // len(more)))
     assert httpx.get(f"{urls[mock]}/openapi.json").status_code < 500
+
+
+def test_a_body_that_breaks_off_is_no_request() -> None:
+    messages: Iterator[dict[str, Any]] = iter(
+        [{"type": "http.request", "body": b"{}", "more_body": True}, {"type": "http.disconnect"}]
+    )
+
+    async def receive() -> dict[str, Any]:
+        return next(messages)
+
+    scope = {"method": "POST", "path": "/verify", "headers": []}
+    assert asyncio.run(read_request(scope, receive)) is None
 
 
 def test_choices_have_room_together(urls: dict[str, str]) -> None:

@@ -1,6 +1,8 @@
 """The file that a run of several servers is resumed from."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +11,7 @@ from gym_conformance.fleet.resuming import Ledger
 from gym_conformance.launch.env import Env
 from gym_conformance.options import Options
 
-_FOUND = {"name": "a", "target": {"url": "a"}, "effort": ["gw0", 3, 1.5], "latency": [["GET /", [0.1]]]}
+_FOUND = {"name": "a", "target": {"url": "a"}, "effort": ["gw0", 3, 1.5], "latency": [["GET /", 1, 0.1, [0.1]]]}
 
 
 def _finding(check: str) -> Finding:
@@ -54,3 +56,29 @@ def test_what_is_not_whole_is_not(folder: Path) -> None:
     assert _ledger(folder).earlier("a", {"live-root"}) is None
     _ledger(folder).begin(resume=False)
     assert not again.path.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"findings": 1},
+        {"findings": []},
+        {"findings": [1]},
+        {"findings": [{}]},
+        {"effort": None},
+        {"effort": ["gw0", "3", 1.5]},
+        {"effort": [{}, 3, 1.5]},
+        {"latency": [1]},
+        {"latency": [["GET /", "1", 0.1, [0.1]]]},
+        {"target": 1},
+        {"run": []},
+        {"mark": 1},
+    ],
+    ids=repr,
+)
+def test_a_line_that_was_changed_is_judged_again(folder: Path, change: dict[str, Any]) -> None:
+    path = _ledger(folder).path
+    first, *others = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(first) | change), *others]))
+    assert _ledger(folder).earlier("a", {"live-root"}) is None
+    assert _ledger(folder).earlier("a", {"live-endpoints"}) is not None

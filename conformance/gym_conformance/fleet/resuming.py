@@ -20,6 +20,7 @@ from gym_conformance.launch.env import Env
 from gym_conformance.options import Options
 from gym_conformance.plugin.keeping import FOLDER
 from gym_conformance.plugin.target import Target
+from gym_conformance.session.latencies import Latencies
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials.check import Check
 
@@ -134,8 +135,27 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             line = parse_json(text)
         except ValueError:
             continue
-        if isinstance(line, dict) and {"name", "mark", "run", "findings"} <= line.keys():
+        if _is_ours(line):
             yield line
+
+
+def _is_ours(line: Any) -> bool:
+    """Whether it is what `Ledger.write` writes, as far as it is read again: in this folder anybody may have changed it."""
+    try:
+        process, requests, seconds = line["effort"]
+        for sample in line["latency"]:
+            Latencies().merge([sample])
+        found = [Finding.from_json(one) for one in line["findings"]]
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return False
+    texts = (line.get("name"), line.get("mark"), process)
+    numbers = (line.get("run"), requests, seconds)
+    return (
+        bool(found)
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(number, int | float) for number in numbers)
+        and isinstance(line.get("target"), dict)
+    )
 
 
 def _check(line: Mapping[str, Any]) -> str:

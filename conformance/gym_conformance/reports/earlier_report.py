@@ -10,8 +10,8 @@ from gym_conformance.findings import Finding
 from gym_conformance.printable import Refusal
 from gym_conformance.reports.json_report import FLEET_SCHEMA, SCHEMA
 
-#: Bytes: a report of some thousand servers.
-_LARGEST: Final = 512 << 20
+#: Bytes: a report of some hundred servers.
+_LARGEST: Final = 128 << 20
 
 
 class BadReport(Refusal):

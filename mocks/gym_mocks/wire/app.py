@@ -97,7 +97,7 @@ async def _lifespan(receive: Receive, send: Send) -> None:
 
 
 async def read_request(scope: Scope, receive: Receive) -> HttpRequest | None:
-    """A request with its body read whole; None where that is longer than `BODY_LIMIT`."""
+    """A request with its body read whole; None where that is longer than `BODY_LIMIT`, or its client went before its end."""
     chunks: list[bytes] = []
     size = 0
     more = True
@@ -105,7 +105,7 @@ async def read_request(scope: Scope, receive: Receive) -> HttpRequest | None:
         message = await receive()
         chunk = message.get("body", b"")
         size += len(chunk)
-        if size > BODY_LIMIT:
+        if size > BODY_LIMIT or message["type"] == "http.disconnect":  # half a request is never taken for one
             return None
         chunks.append(chunk)
         more = message.get("more_body", False)
