@@ -22,12 +22,12 @@ from gym_conformance.options import Options
 from gym_conformance.oracle import Oracle
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trials.launched import Launched, SandboxTrouble
-from gym_mocks.reference import DATA, ROLLOUTS
-from gym_mocks.resources import ResourcesServer, Score, TaskRow
+from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer
+from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 from gym_mocks.serving import serve
 from tests.twins.calibration import CAPITALS, Quiz, Worth, fair, quizzed, refuses_two, row_of, said
 from tests.twins.judging import judge, telling
-from tests.twins.twin import Json
+from tests.twins.twin import Json, dataset
 
 IDS = tuple(check.id for check in CHECKS if check.section == "calibration")
 
@@ -378,3 +378,20 @@ def any_word(_: Json, words: str) -> float:
 def test_what_was_only_found_by_asking_is_not_believed_where_others_earn_the_same(worth: Worth) -> None:
     found = calibrated(boxes(worth), unrecorded(tuple(CAPITALS.values())))
     assert not telling(found) - {"calibration-strict"}, found
+
+
+class PaysWords(ReferenceServer):
+    """Pays for anything that is said in the end."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        del session_id, row
+        return Score(float(bool(response["output"]) and bool(last_text(response["output"]))), {})
+
+
+@pytest.mark.parametrize("server", [ReferenceServer, PaysWords])
+def test_what_recorded_rollouts_say_of_the_answer_shows_that_it_is_the_task(server: type[ReferenceServer]) -> None:
+    """No mould is learned where calls are made; yet each rollout says in the end what its row calls the answer."""
+    asked = {"calibration-floor", "calibration-swap"}
+    with serve(server()) as url:
+        found = judge(url, dataset(), checks=asked)
+    assert telling(found) == (asked if server is PaysWords else set()), found

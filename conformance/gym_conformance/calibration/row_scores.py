@@ -180,6 +180,8 @@ class Calibration:
         rows: what each earned.
         top: the usual best reward.
         words: how their answers look.
+        says_gold: whether calls are made, and recorded rollouts at the top say in the end what a field that is called an
+            answer holds.
         is_gold: whether the field is known to hold the right answer, by its name or by whoever gave it.
         mould: how they look, where that was learned.
         reason: why no row could be calibrated; '' where some were.
@@ -195,6 +197,7 @@ class Calibration:
     words: str = ""
     mould: Mould | None = None
     is_gold: bool = False
+    says_gold: bool = False
     reason: str = ""
     missing: bool = False
     earned_again: Rate = field(default_factory=lambda: Rate(0, 0))
@@ -212,7 +215,7 @@ class Calibration:
         """Whether the reward is known to be about what fills the mould: it is called so, or others mostly earn less."""
         swaps = [one for scores in self.rows for one in _worst(scores, Question.SWAP) if scores.is_top]
         wrong = sum(one.score.reaches(scores.bar) for scores in self.rows for one in _worst(scores, Question.SWAP))
-        return self.is_gold or (bool(swaps) and 2 * wrong < len(swaps))
+        return self.is_gold or self.says_gold or (bool(swaps) and 2 * wrong < len(swaps))
 
     @cached_property
     def _forms(self) -> frozenset[str]:
@@ -361,12 +364,27 @@ def usual_top(rewards: Iterable[float]) -> float | None:
 def surely_wrong(answer: GivenAnswer, row: Mapping[str, Any], own: GivenAnswer) -> bool:
     """Whether another row's answer is wrong in this row, as far as the row says.
 
-    Other calls are. Of a text nothing may be right here: every field that is called an answer may hold a right one.
+    Other calls are, unless what is said after them may be right. Of a text nothing may be right here: every field that is called an answer may hold a right one.
     """
     if own.calls or answer.calls:
-        return answer.gold != own.gold
-    right = [*own.gold, *(str(value) for path, value in fields_of(row) if names_gold(path) and _is_plain(value))]
+        return answer.gold != own.gold and not any(may_be_the_same(right, answer.words) for right in _right(row))
+    right = [*own.gold, *_right(row)]
     return bool(answer.gold) and not any(may_be_the_same(theirs, ours) for theirs in answer.gold for ours in right)
+
+
+def say_gold(texts: Iterable[tuple[str, Mapping[str, Any]]]) -> bool:
+    """Whether each of these texts says what a field of its row that is called an answer holds; not where all may say one.
+
+    Args:
+        texts: what is said in the end, with the row's fields.
+    """
+    said = [{right for right in _right(row) if right and may_be_the_same(right, text)} for text, row in texts]
+    return len(said) >= _ROWS and all(said) and not set.intersection(*said)
+
+
+def _right(row: Mapping[str, Any]) -> list[str]:
+    """What stands in the row's fields that are called answers."""
+    return [str(value) for path, value in fields_of(row) if names_gold(path) and _is_plain(value)]
 
 
 def _is_plain(value: object) -> bool:

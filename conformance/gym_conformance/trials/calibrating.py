@@ -12,7 +12,15 @@ from gym_conformance.calibration.handed_in import NOTHING, floors, probes, with_
 from gym_conformance.calibration.moulds import Candidate, GivenAnswer, Mould, Sample, learn
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
-from gym_conformance.calibration.row_scores import AnswerScore, Attempt, Calibration, Question, RowScores, usual_top
+from gym_conformance.calibration.row_scores import (
+    AnswerScore,
+    Attempt,
+    Calibration,
+    Question,
+    RowScores,
+    say_gold,
+    usual_top,
+)
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import Item
 from gym_conformance.contract.verify_reply import is_number
@@ -94,12 +102,14 @@ class Calibrating:
         if guessed and not (mould and mould.names_gold and top >= _WHOLE):
             return Calibration(reason=_UNRECORDED, missing=True)
         found = await self._ask({row: oracle.get(row) if oracle else self._own(row, mould, top) for row in rows}, top)
+        best = [(one.last_text, row.data) for row in rows if (one := self._best(row, top))]
         return Calibration(
             tuple(found),
             top,
             _how(mould, oracle),
             mould,
             bool(oracle) or (mould is not None and mould.names_gold and not guessed),
+            self.scoring.executes and say_gold(best),
             _reason(found, mocked),
             earned_again=self._earned_again(found, mould, top),
             recorded=recorded,
