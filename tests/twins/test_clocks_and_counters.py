@@ -47,6 +47,15 @@ class TicksForEachCall(WithoutDocument):
         return {**result, **due, "clock": clock.isoformat(), "calls_left": 500 - made}
 
 
+class EndsAfterNine(TicksForEachCall):
+    """The same, and there are nine calls."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        if self.made[session_id] >= 9:
+            raise HttpRefusal(409, "no calls are left")
+        return await super().call(session_id, tool, arguments)
+
+
 class CountsPieces(TicksForEachCall):
     """Refused calls of one tool leave a piece behind, which all replies tell of: that is no count of calls."""
 
@@ -58,7 +67,9 @@ class CountsPieces(TicksForEachCall):
 
 
 @pytest.mark.parametrize(
-    ("server", "verdict"), [(TicksForEachCall, Verdict.PASS), (CountsPieces, Verdict.FAIL)], ids=["calls", "pieces"]
+    ("server", "verdict"),
+    [(TicksForEachCall, Verdict.PASS), (EndsAfterNine, Verdict.PASS), (CountsPieces, Verdict.FAIL)],
+    ids=["calls", "nine", "pieces"],
 )
 def test_what_each_call_moves_on_is_no_trace_of_a_refused_one(server: type[TicksForEachCall], verdict: Verdict) -> None:
     with serve(server()) as url:

@@ -125,7 +125,9 @@ def _in_replies(found: Iterable[Difference]) -> list[Difference]:
 
 
 async def _is_counter(trial: Trial, alone: Trajectory, changed: Sequence[Difference], others: Sequence[Tool]) -> bool:
-    """Whether what changed after one refused call are numbers that count refused calls of any tool."""
+    """Whether what changed after one refused call are numbers that count calls, or refused ones of any tool."""
+    if await _counts_each_call(trial, alone, changed):
+        return True
     if not all(is_number(each.expected) and is_number(each.actual) for each in changed):
         return False
     elsewhere = await _of_another_tool(trial, alone, others)
