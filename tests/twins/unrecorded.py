@@ -345,8 +345,9 @@ class SumRow(TaskRow):
 
 
 def _boxed(response: dict[str, Any]) -> str:
-    found = re.search(r"\\boxed\{([^{}]*)\}", last_text(response["output"]))
-    return found[1] if found else ""
+    """What is in the last box: whoever takes an answer back is not paid for it."""
+    found = re.findall(r"\\boxed\{([^{}]*)\}", last_text(response["output"]))
+    return str(found[-1]) if found else ""
 
 
 def _right(boxed: str, row: SumRow) -> float:
