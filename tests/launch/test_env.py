@@ -121,6 +121,88 @@ def test_a_yaml_of_an_env_is_an_env_of_its_own(tmp_path: Path) -> None:
     assert [each.name for each in both] == ["easy", "hard", "sums"]
 
 
+def _several(folder: Path) -> Path:
+    """A folder whose YAML declares a server and another beside it, each with an agent and rows of its own."""
+    names = ("easy", "hard")
+    declared = "".join(_SERVER.format(name=name, inner=folder.name) for name in names)
+    agents = {
+        f"{name}_agent": {
+            "responses_api_agents": {
+                "simple_agent": {
+                    "resources_server": {"type": "resources_servers", "name": name},
+                    "datasets": [{"type": "example", "jsonl_fpath": f"data/{name}.jsonl"}],
+                }
+            }
+        }
+        for name in names
+    }
+    _env(folder, **{folder.name: declared + yaml.safe_dump(agents)})
+    (folder / "data").mkdir()
+    for name in ("example", *names):
+        (folder / "data" / f"{name}.jsonl").touch()
+    return folder
+
+
+def test_of_several_servers_the_first_is_judged_or_the_one_that_is_named(tmp_path: Path) -> None:
+    folder = _several(tmp_path / "sums")
+    (first,) = find_envs(["sums"], tmp_path)
+    assert (first.configured.name, [each.name for each in first.others]) == ("easy", ["hard"])
+    for given in ("sums:hard", f"{folder}/configs/sums.yaml:hard", f"{folder}:hard"):
+        (hard,) = find_envs([given], tmp_path)
+        assert (hard.name, hard.configured.name, hard.others) == ("hard", "hard", ())
+        assert hard.data == (folder / "data" / "hard.jsonl",)
+        assert Launch(hard, NOBODY).specification(1)["instance"] == "hard"
+    assert [env.name for env in find_envs(["sums", "sums:hard", "sums:hard"], tmp_path)] == ["sums", "hard"]
+    with pytest.raises(NoEnv, match=r"declares the server harsh; what it declares is easy, hard"):
+        find_envs(["sums:harsh"], tmp_path)
+
+
+def test_servers_of_files_none_of_which_bears_the_folders_name(tmp_path: Path) -> None:
+    """The first by name is judged, and the others are known; where one bears it, it is meant."""
+    written = {name: _SERVER.format(name=name, inner="sums") for name in ("b", "a")}
+    folder = _env(tmp_path / "sums", **written)
+    (env,) = find_envs(["sums"], tmp_path)
+    assert (env.configured.name, [each.name for each in env.others]) == ("a", ["b"])
+    (env,) = find_envs(["sums/configs/a.yaml"], tmp_path)
+    assert env.others == (), "it was given"
+    (folder / "configs" / "sums.yaml").write_text(_SERVER.format(name="c", inner="sums"))
+    (env,) = find_envs(["sums"], tmp_path)
+    assert (env.configured.name, env.others) == ("c", ())
+
+
+def test_servers_with_entry_points_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    declared = [f"{name}:\n  resources_servers:\n    {name}:\n      entrypoint: {name}/main.py\n" for name in "ab"]
+    (tmp_path / "repo" / "gym.yaml").write_text("".join(declared))
+    for name in "ab":
+        (tmp_path / "repo" / name).mkdir()
+        (tmp_path / "repo" / name / "main.py").touch()
+    first, second = find_envs(["repo", "repo:b"], tmp_path)
+    assert (first.configured.name, [each.name for each in first.others]) == ("a", ["b"])
+    assert second.app == tmp_path / "repo" / "b" / "main.py"
+
+
+def test_a_module_in_a_folder_is_a_module(tmp_path: Path) -> None:
+    """`weather:app` is an attribute of a package, though the folder may be an env as well."""
+    folder = _env(tmp_path / "weather", weather=_SERVER.format(name="mine", inner="weather"))
+    with pytest.raises(NoEnv, match="declares the server app"):
+        find_envs(["weather:app"], tmp_path)
+    (folder / "__init__.py").touch()
+    assert find_envs(["weather:app"], tmp_path)[0].application == "weather:app"
+    assert find_envs(["weather:mine"], tmp_path)[0].server == "mine"
+
+
+def test_an_environment_that_declares_servers_of_several_folders(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        _env(tmp_path / "resources_servers" / name)
+    home = tmp_path / "environments" / "both"
+    home.mkdir(parents=True)
+    (home / "config.yaml").write_text("".join(_SERVER.format(name=f"{name}_1", inner=name) for name in ("one", "two")))
+    first, second = find_envs(["environments/both", "environments/both:two_1"], tmp_path)
+    assert (first.folder.name, [each.name for each in first.others]) == ("one", ["two_1"])
+    assert (second.folder.name, second.configured.name, second.others) == ("two", "two_1", ())
+
+
 @pytest.mark.parametrize("given", ["empty", "nothing*", "file", "missing"])
 def test_no_env(tmp_path: Path, given: str) -> None:
     (tmp_path / "empty").mkdir()

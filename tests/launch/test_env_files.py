@@ -50,6 +50,12 @@ def _edit(env: Path, old: str, new: str) -> None:
     config.write_text(config.read_text().replace(old, new))
 
 
+def _another_server(env: Path) -> None:
+    config = env / "configs" / "notes_env.yaml"
+    text = config.read_text()
+    config.write_text(text + text[: text.index("notes_env_simple_agent")].replace("notes_env_resources", "second"))
+
+
 #: Stands in for nemo-gym 0.7.0's module of this name, with its functions and its report's fields.
 _VALIDATOR = """
 import runpy
@@ -82,6 +88,7 @@ _TWINS: dict[str, tuple[Callable[[Path], object], set[str]]] = {
     "no domain": (_without_domain, {"env-config"}),
     "no entry point": (lambda env: (env / "app.py").unlink(), {"env-config"}),
     "four rows": (lambda env: (env / "data" / "example.jsonl").write_text("{}\n" * 4), {"env-examples"}),
+    "another server": (_another_server, {"env-servers"}),
     "no rows": (lambda env: (env / "data" / "example.jsonl").unlink(), {"env-examples"}),
     "no metrics": (lambda env: (env / "data" / "example_metrics.json").unlink(), {"env-metrics"}),
     "bad metrics": (lambda env: (env / "data" / "example_metrics.json").write_text("["), {"env-metrics"}),
@@ -107,6 +114,18 @@ def test_a_twin_fails_exactly_its_own(tmp_path: Path, twin: str) -> None:
     env = _env(tmp_path)
     spoil(env)
     assert _failing(Env("notes_env", env)) == fails
+
+
+def test_a_server_that_is_named_is_held_to_the_files_rules(tmp_path: Path) -> None:
+    env = _env(tmp_path)
+    _another_server(env)
+    assert _failing(Env("notes_env", env, server="second_server")) == set()
+    _edit(
+        env,
+        "second_server:\n  resources_servers:\n    notes_env:\n",
+        "second_server:\n  resources_servers:\n    other:\n",
+    )
+    assert _failing(Env("notes_env", env)) == set(), "it is another folder's"
 
 
 def test_every_check_of_files_has_a_twin() -> None:

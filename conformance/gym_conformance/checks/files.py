@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from gym_conformance.documents import parse_json, read_lines, read_text, read_yaml
-from gym_conformance.launch.env import ENVIRONMENT, BadConfig, find_server
+from gym_conformance.documents import parse_json, read_lines, read_text
+from gym_conformance.launch.env import ENVIRONMENT, BadConfig, Env, chained
 from gym_conformance.launch.env_files import hold_to_task_data, missing_references
 from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.trials.check import check
@@ -21,10 +21,15 @@ from gym_conformance.trials.trial import Trial
 _EXAMPLES: Final = 5
 
 
-def _folder(trial: Trial) -> Path:
+def _env(trial: Trial) -> Env:
     env = trial.launched.env
     if env is None or env.application:
         raise NotApplicable("the env's files are known only if its folder is given as --gym-env")
+    return env
+
+
+def _folder(trial: Trial) -> Path:
+    env = _env(trial)
     if env.home != env.folder:
         raise NotApplicable("its server lives elsewhere; these rules are about the server's own folder")
     return env.folder
@@ -44,15 +49,45 @@ async def env_config(trial: Trial, _: object) -> None:
     """
     folder = _folder(trial)
     try:
-        server = find_server(folder)
+        server = _env(trial).configured
     except BadConfig as bad:
         raise Violation(str(bad), "no such file", "NeMo Gym knows a server only by its YAML.") from None
-    entry = read_yaml(server.path)[server.name][server.group][server.inner]
+    entry = chained(server.path, _root(trial))[server.name][server.group][server.inner]
     if server.group != ENVIRONMENT and not entry.get("domain"):
         raise Violation(f"a domain in {server.path.name}", "none", "Add `domain: agent`, or another of its Domain.")
     if not (folder / server.entrypoint).is_file():
         raise Violation(
             f"the file {server.entrypoint}", "no such file", "`entrypoint` is relative to the env's folder."
+        )
+
+
+@check(
+    "env-servers",
+    "The env's YAML declares several servers, and one of them is judged",
+    why="each has a config of its own; what holds for one need not hold for the others.",
+)
+async def env_servers(trial: Trial, _: object) -> None:
+    """Reads the YAML, or all of `configs/*.yaml` where none bears the folder's name, for further servers of the folder.
+
+    Where one is named, as in `--gym-env FOLDER:SERVER`, or its YAML is given, there is no question which is meant.
+
+    Source: NeMo Gym starts all servers of the YAML files that it is given (`global_config.py`).
+    """
+    env = _env(trial)
+    try:
+        judged, others = env.configured, env.others
+    except BadConfig:
+        raise NotApplicable("no YAML declares its server; see env-config") from None
+    if others:
+        named = ", ".join(
+            dict.fromkeys(
+                each.name if each.path == judged.path else f"{each.name} ({each.path.name})" for each in others
+            )
+        )
+        raise Violation(
+            "one server, or one that is named",
+            f"{judged.name} of {judged.path.name} is judged, and not {named}",
+            f"To judge another, name it: --gym-env FOLDER:{others[0].name}",
         )
 
 
@@ -65,7 +100,7 @@ def _expect_data(trial: Trial) -> Path:
     folder = _folder(trial)
     group = folder.parent.name
     with suppress(BadConfig):
-        group = find_server(folder).group
+        group = _env(trial).configured.group
     if group == ENVIRONMENT:
         raise NotApplicable("an environment server plays the rows of other envs")
     return folder

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from glob import glob
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.documents import read_yaml, yaml_mapping
 from gym_conformance.printable import Refusal
@@ -25,6 +25,9 @@ _PYTHON = Path(".venv", "bin", "python")
 #: The files that say what an env requires, and the folder in which most build backends look for packages.
 REQUIRING = ("requirements.txt", "pyproject.toml")
 _SOURCES = "src"
+
+#: What an `environments/NAME` or a `benchmarks/NAME` declares its server in.
+_HOMES: Final = "config.yaml"
 
 #: The keys of credentials: a made-up value will do until they are used.
 CREDENTIAL = re.compile(r"key|token|secret|passw|credential|(^|_)cx$", re.IGNORECASE)
@@ -56,6 +59,7 @@ class Env:
         python: its own interpreter, where it has one.
         data: its example rows, those that its YAML names of its own first; where it has none, others that its YAML names.
         config: the YAML that was given; of an `environments/NAME`, whose server lives in `folder`, elsewhere, its own.
+        server: which of the servers that its YAML declares is meant; '' where none was named.
     """
 
     name: str
@@ -64,11 +68,35 @@ class Env:
     python: Path | None = None
     data: tuple[Path, ...] = ()
     config: Path | None = None
+    server: str = ""
 
     @property
     def home(self) -> Path:
         """The folder that was given for it: its own, but of an `environments/NAME`."""
         return self.config.parent if self.config and self.folder not in self.config.parents else self.folder
+
+    @property
+    def place(self) -> Path:
+        """What was given for it: its home, or a YAML."""
+        return self.home if self.config in (None, self.home / _HOMES) else self.config or self.home
+
+    @property
+    def configured(self) -> "ConfiguredServer":
+        """The server that its YAML declares for it.
+
+        Raises:
+            BadConfig: there is none, or a file cannot be read.
+        """
+        return find_server(self.folder, self.config, self.server)
+
+    @property
+    def others(self) -> tuple["ConfiguredServer", ...]:
+        """Where none was named, the servers that might have been meant as well.
+
+        Raises:
+            BadConfig: as above.
+        """
+        return () if self.application or self.server else _others(self.folder, self.config)
 
     @property
     def root(self) -> Path:
@@ -96,7 +124,7 @@ class Env:
     @property
     def app(self) -> Path | None:
         """The file that is run; None where a module is."""
-        return None if self.application else _entry(self.folder, self.config) or self.folder / "app.py"
+        return None if self.application else _entry(self.folder, self.config, self.server) or self.folder / "app.py"
 
 
 @dataclass(frozen=True)
@@ -122,20 +150,22 @@ class ConfiguredServer:
 
 
 def find_envs(patterns: Iterable[str], cwd: Path) -> tuple[Env, ...]:
-    """The environments that folders, globs and `module:attribute`s name, each once, in that order.
+    """The environments that folders, globs, `FOLDER:SERVER`s and `module:attribute`s name, each once, in that order.
 
     Raises:
         NoEnv: one of them names none.
     """
-    found: dict[Path | str, Env] = {}
+    found: dict[tuple[Path | str, str], Env] = {}
     for pattern in patterns:
         for env in _find(pattern, cwd):
-            found.setdefault(env.application or env.config or env.home, env)
+            found.setdefault((env.application or env.place, env.server), env)
     return _named(tuple(found.values()))
 
 
 def _find(pattern: str, cwd: Path) -> list[Env]:
     folder = cwd / pattern
+    if not folder.exists() and (one := _of_several(pattern, cwd)):
+        return [one]
     if _APPLICATION.fullmatch(pattern) and not folder.exists():
         return [Env(pattern.replace(":", "."), cwd, pattern)]
     if folder.is_dir():
@@ -156,63 +186,96 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
     return envs
 
 
-def _read(home: Path) -> Env | None:
+def _of_several(pattern: str, cwd: Path) -> Env | None:
+    """The env of `FOLDER:SERVER` or `YAML:SERVER`; None where that names something else, such as a module's attribute.
+
+    Raises:
+        NoEnv: no YAML there declares this server.
+    """
+    given, _, server = pattern.rpartition(":")
+    place = cwd / given
+    env = (_read(place, server) if place.is_dir() else _configured(place, server)) if given else None
+    try:
+        return env and replace(env, name=_UNFIT.sub("-", env.configured.name))
+    except BadConfig as bad:
+        if (place / "__init__.py").is_file() or place.with_suffix(".py").is_file():
+            return None
+        raise NoEnv(f"{pattern!r}: it needs {bad}") from None
+
+
+def _read(home: Path, server: str = "") -> Env | None:
     """The env of a folder: its own, or one whose config.yaml names a server of the same repo; None where it has none."""
     home = home.resolve()
-    if _entry(home):
-        return _at(home, home, _rows_of(home))
+    if _entry(home, server=server):
+        return _at(home, home, _rows_of(home, server=server), server=server)
     rows = home / "data" / "example.jsonl"
     data = (rows,) if rows.is_file() else ()
-    config = home / "config.yaml"
+    config = home / _HOMES
     root = home.parent.parent
     try:
         declared = _configured_servers(config, root) if config.is_file() else []
     except BadConfig:
         return None
-    declared.sort(key=lambda server: server.group != RESOURCES)  # the environment server beside it only relays
-    places = (root / server.group / server.inner for server in declared)
+    named = [each for each in declared if each.name == server] or declared
+    named.sort(key=lambda each: each.group != RESOURCES)  # the environment server beside it only relays
+    places = (root / each.group / each.inner for each in named)
     folder = next((place for place in places if _entry(place)), None)
-    return _at(home, folder, data, config) if folder else None
+    return _at(home, folder, data, config, server) if folder else None
 
 
-def _configured(file: Path) -> Env | None:
+def _configured(file: Path, server: str = "") -> Env | None:
     """The env of a YAML in its folder or in its `configs`; None of another file."""
     file = file.resolve()
-    if file.suffix not in (".yaml", ".yml"):
+    if file.suffix not in (".yaml", ".yml") or not file.is_file():
         return None
-    folder = next((each for each in file.parents[:2] if _entry(each, file)), None)
+    folder = next((each for each in file.parents[:2] if _entry(each, file, server)), None)
     if folder is None:
         return None
-    return replace(_at(folder, folder, _rows_of(folder, file), file), name=_UNFIT.sub("-", file.stem))
+    env = _at(folder, folder, _rows_of(folder, file, server), file, server)
+    return replace(env, name=_UNFIT.sub("-", file.stem))
 
 
-def _entry(folder: Path, config: Path | None = None) -> Path | None:
-    """The file that is run: an `app.py`, or what the folder's YAML names; None where neither is there."""
-    entry = folder / "app.py"
-    if not entry.is_file():
-        with suppress(BadConfig):
-            entry = folder / find_server(folder, config).entrypoint
-    return entry if entry.is_file() else None
+def _entry(folder: Path, config: Path | None = None, server: str = "") -> Path | None:
+    """The file that is run: what the folder's YAML names, or an `app.py`; None where neither is there."""
+    entries = [folder / "app.py"]
+    with suppress(BadConfig):
+        entries.insert(0, folder / find_server(folder, config, server).entrypoint)
+    return next((entry for entry in entries if entry.is_file()), None)
 
 
-def _rows_of(folder: Path, config: Path | None = None) -> tuple[Path, ...]:
-    """The rows of an env: examples that a YAML of another name than the folder's has of its own, else the folder's, else any that are named."""
+def _rows_of(folder: Path, config: Path | None = None, server: str = "") -> tuple[Path, ...]:
+    """The rows of an env: examples of the server's own, if there are several, or of a YAML of another name than the folder's; else the folder's, else any that are named."""
     own = folder / "data" / "example.jsonl"
     files = [config] if config else _yaml_files(folder)
+    with suppress(BadConfig):
+        judged, *others = _candidates(folder, config, server)
+        there = _named_rows(_agents_of(judged) if others or server else (), folder)
+        if examples := [place for kind, place in there if kind == _KINDS[0]]:
+            return (own if own in examples else examples[0],)
     if own.is_file() and files and files[0].stem == folder.name:
         return (own,)
     with suppress(BadConfig):
-        files = [find_server(folder, config).path]
-    there = _named_rows(files, folder)
+        files = [find_server(folder, config, server).path]
+    there = _named_rows(map(yaml_mapping, files), folder)
     examples = [place for kind, place in there if kind == _KINDS[0]]
     if own.is_file() and (own in examples or not examples):
         return (own,)
     return tuple(place for _, place in there[:1])
 
 
-def _named_rows(files: Iterable[Path], folder: Path) -> list[tuple[str, Path]]:
-    """The files of rows that YAMLs name and that are there, each with what it is for, the best to look at first."""
-    named = [each for file in files for each in datasets(yaml_mapping(file))]
+def _agents_of(server: "ConfiguredServer") -> Iterator[Any]:
+    """The agents that its YAML declares for a server."""
+    for kinds in yaml_mapping(server.path).values():
+        agents = kinds.get("responses_api_agents") if isinstance(kinds, dict) else None
+        for agent in agents.values() if isinstance(agents, dict) else ():
+            called = agent.get("resources_server") if isinstance(agent, dict) else None
+            if isinstance(called, dict) and called.get("name") == server.name:
+                yield agent
+
+
+def _named_rows(nodes: Iterable[object], folder: Path) -> list[tuple[str, Path]]:
+    """The files of rows that are named and that are there, each with what it is for, the best to look at first."""
+    named = [each for node in nodes for each in datasets(node)]
     named.sort(key=lambda each: _KINDS.index(each[0]))
     root = _root_of(folder)
     return [(kind, place) for kind, path in named for place in places(path, folder, root) if place.is_file()]
@@ -246,10 +309,10 @@ def _root_of(folder: Path) -> Path:
     return next(each for each in (folder, *folder.parents) if not (each / "__init__.py").is_file())
 
 
-def _at(home: Path, folder: Path, data: tuple[Path, ...], config: Path | None = None) -> Env:
+def _at(home: Path, folder: Path, data: tuple[Path, ...], config: Path | None = None, server: str = "") -> Env:
     python = folder / _PYTHON
     name = _UNFIT.sub("-", home.name)
-    return Env(name, folder, python=python if python.exists() else None, data=data, config=config)
+    return Env(name, folder, python=python if python.exists() else None, data=data, config=config, server=server)
 
 
 def _named(envs: tuple[Env, ...]) -> tuple[Env, ...]:
@@ -266,8 +329,8 @@ def _named(envs: tuple[Env, ...]) -> tuple[Env, ...]:
     return tuple(unique)
 
 
-def find_server(folder: Path, config: Path | None = None) -> ConfiguredServer:
-    """The server that the folder's YAML files declare for it: of its name, else the first.
+def find_server(folder: Path, config: Path | None = None, server: str = "") -> ConfiguredServer:
+    """The server that the folder's YAML files declare for it: the one that is named, else one of its name, else the first.
 
     The file that bears the folder's name comes first, then the others by name; where a `config` is given, it alone counts,
     with what it takes in.
@@ -275,6 +338,11 @@ def find_server(folder: Path, config: Path | None = None) -> ConfiguredServer:
     Raises:
         BadConfig: there is none, or a file cannot be read.
     """
+    return _candidates(folder, config, server)[0]
+
+
+def _candidates(folder: Path, config: Path | None, server: str = "") -> list[ConfiguredServer]:
+    """The server that is meant, and others that might be as well."""
     files = [config] if config else _yaml_files(folder)
     root = _root_of(folder) if config else None
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
@@ -282,7 +350,28 @@ def find_server(folder: Path, config: Path | None = None) -> ConfiguredServer:
     if not declared:
         none = f"none of {len(files)} files does" if files else "there is no file"
         raise BadConfig(f"a YAML in configs/ that declares {group}.{folder.name}; {none}")
-    return min(declared, key=lambda instance: (instance.inner != folder.name, instance.group != group))
+    if server and server not in (names := [each.name for each in declared]):
+        raise BadConfig(
+            f"a YAML that declares the server {server}; what it declares is {', '.join(dict.fromkeys(names))}"
+        )
+
+    def rank(instance: ConfiguredServer) -> tuple[bool, ...]:
+        return bool(server) and instance.name != server, instance.inner != folder.name, instance.group != group
+
+    best = min(map(rank, declared))
+    return [each for each in declared if rank(each) == best]
+
+
+def _others(folder: Path, config: Path | None) -> tuple[ConfiguredServer, ...]:
+    """The servers that might be meant as well: of the same file, or of any where none bears the folder's name."""
+    judged, *rest = _candidates(folder, config)
+    if config is None:
+        return tuple(each for each in rest if judged.path.stem != folder.name or each.path == judged.path)
+    if folder not in config.parents:  # each lives in a folder of its own
+        declared = _configured_servers(config, _root_of(folder))
+        rest = [each for each in declared if each.name != judged.name]
+    own = yaml_mapping(config)  # without those of the files that it takes in
+    return tuple(each for each in rest if each.name in own and each.group == judged.group)
 
 
 def _yaml_files(folder: Path) -> list[Path]:

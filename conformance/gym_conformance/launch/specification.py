@@ -13,7 +13,6 @@ from gym_conformance.launch.env import (
     ConfiguredServer,
     Env,
     chained,
-    find_server,
     mappings,
     noted,
     references,
@@ -81,11 +80,11 @@ class Launch:
         Raises:
             BadConfig: the env has no YAML that can be used.
         """
-        return () if self.env.application else find_server(self.env.folder, self.env.config).models
+        return () if self.env.application else self.env.configured.models
 
     def with_made_up(self, fields: Sequence[str]) -> "Launch":
         """The same with made-up values for these fields of the server's config."""
-        instance = find_server(self.env.folder, self.env.config)
+        instance = self.env.configured
         place = f"{instance.name}.{instance.group}.{instance.inner}"
         made_up = (f"{place}.{field}={MADE_UP}" for field in fields)
         return replace(self, settings=(*self.settings, *made_up))
@@ -112,7 +111,7 @@ class Launch:
         }
         if env.application:
             return told
-        instance = find_server(env.folder, env.config)
+        instance = env.configured
         return told | {
             "root": str(env.root),
             "instance": instance.name,

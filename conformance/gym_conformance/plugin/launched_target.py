@@ -153,7 +153,7 @@ def launched_target(name: str, options: Options, peers: Mocks) -> Target:
         )
         return launched(LaunchedServer(launch), options, peers)
 
-    shown = relative(str(env.home), Path.cwd()) or "."
-    given = env.application or shown
+    place = relative(str(env.place), Path.cwd()) or "."
+    given = env.application or (f"{place}:{env.server}" if env.server else place)
     known = {"url": env.name if given == "." else given} | ({"app": str(env.app)} if env.app else {})
     return Target(name, f"--gym-env {quote(given)}", options, serve, known, env, interpreter=interpreter)
