@@ -1,14 +1,15 @@
 """A target that is launched from an env's files: its server, with the mocks beside it, for as long as it is judged."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, Protocol
 
 from gym_conformance.dataset import BadData, Dataset, load
+from gym_conformance.launch.env import BadConfig
 from gym_conformance.launch.launched_server import LaunchedServer
 from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.specification import Launch, PeerAddresses
@@ -44,19 +45,26 @@ class Mocks(FakeModel, FakeHosts, FakeSandboxes, Protocol):
 
 @dataclass
 class launched:  # noqa: N801 - a context manager
-    """Serve what is launched: `server` is not started yet; the mocks are told its config.
+    """Serve what is launched, in what `interpreter` gives; the mocks are told its config.
 
     Raises on entry:
-        NotLaunched: it does not answer within the deadline, or its rows cannot be read.
+        NotLaunched: it does not answer within the deadline, its YAML or its rows cannot be read, or what it runs in cannot
+            be had; what is read is read first, since an interpreter may take minutes to make.
     """
 
-    server: LaunchedServer
+    launch: Launch
+    interpreter: Callable[[], str]
     options: Options
     mocks: Mocks
+    server: LaunchedServer = field(init=False)
 
     def __enter__(self) -> RunningServer:
-        launch = self.server.launch
-        dataset = self._rows(launch.env.data)
+        try:
+            models = self.launch.models
+        except BadConfig as bad:
+            raise NotLaunched(str(bad)) from None
+        dataset = self._rows(self.launch.env.data)
+        self.server = LaunchedServer(replace(self.launch, python=self.interpreter()))
         self.mocks.forget()
         self.server.start()
         try:
@@ -65,8 +73,9 @@ class launched:  # noqa: N801 - a context manager
         except BaseException:
             self.server.close()
             raise
+        launch = self.launch
         known = Launched(
-            judge_models=JudgeModels(launch.models, self.mocks),
+            judge_models=JudgeModels(models, self.mocks),
             workers=launch.workers,
             listen=partial(self.server.listen, _SEEN),
             relaunch=Relaunching(self.server, self.options),
@@ -139,19 +148,17 @@ def launched_target(name: str, options: Options, peers: Mocks) -> Target:
     interpreter = Interpreter(env, options)
 
     def serve() -> launched:
-        python = interpreter()
         launch = Launch(
             env,
             peers.addresses,
-            python,
-            options.settings,
-            options.launch_timeout,
+            settings=options.settings,
+            deadline=options.launch_timeout,
             real=options.real,
             workers=options.workers,
             network=options.network,
             local_sandbox=options.sandbox == LOCAL,
         )
-        return launched(LaunchedServer(launch), options, peers)
+        return launched(launch, interpreter, options, peers)
 
     place = relative(str(env.place), Path.cwd()) or "."
     given = env.application or (f"{place}:{env.server}" if env.server else place)
