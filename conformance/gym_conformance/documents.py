@@ -195,6 +195,10 @@ def read_yaml(path: Path) -> Any:
     text = read_text(path, _LARGEST_YAML)
     try:
         value = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ValueError(where + ", ".join(filter(None, (error.problem, error.context)))) from None
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from None
     except RecursionError:

@@ -63,7 +63,7 @@ def test_it_is_named(error: Exception, needs: str) -> None:
         (
             "/seed_session",
             "\"FileNotFoundError('/envs/a/db.json not found. Fetch it')\"",
-            "the file /envs/a/db.json not ",
+            "a file that is not there: /envs/a/db.json not found. Fetch it",
         ),
         ("/read_file", "\"FileNotFoundError('notes.txt')\"", ""),
         ("/verify", '{"detail":"_ng_rollout_index is required"}', "_ng_rollout_index, which nemo-gym's "),

@@ -116,6 +116,17 @@ def test_a_twin_fails_exactly_its_own(tmp_path: Path, twin: str) -> None:
     assert _failing(Env("notes_env", env)) == fails
 
 
+def test_a_yaml_that_cannot_be_read_is_told_with_its_line(tmp_path: Path) -> None:
+    env = _env(tmp_path)
+    _edit(env, "domain: agent", "domain: [agent")
+    target = Target("", "", Options(), nullcontext, {}, Env("notes_env", env))  # type: ignore[arg-type]  # never called
+    [finding] = target.judge(next(check for check in FILES if check.id == "env-config"))
+    assert finding.expected == "a YAML that can be read"
+    assert finding.actual == (
+        "notes_env.yaml cannot: line 6, column 15: expected ',' or ']', but got ':', while parsing a flow sequence"
+    )
+
+
 def test_a_server_that_is_named_is_held_to_the_files_rules(tmp_path: Path) -> None:
     env = _env(tmp_path)
     _another_server(env)

@@ -40,6 +40,6 @@ def test_what_is_read_is_read_first(
         path.write_text(content)
     options = Options(envs=find_envs(["sums"], tmp_path), install=True)
     mocks = SimpleNamespace(addresses=NOBODY, forget=lambda: None)
-    target = launched_target("", options, mocks)  # type: ignore[arg-type]  # no more of them is asked for
+    target = launched_target("", options, mocks)  # no more of them is asked for
     with pytest.raises(NotLaunched, match=needs), target.serve():
         pass

@@ -51,7 +51,8 @@ async def env_config(trial: Trial, _: object) -> None:
     try:
         server = _env(trial).configured
     except BadConfig as bad:
-        raise Violation(str(bad), "no such file", "NeMo Gym knows a server only by its YAML.") from None
+        wanted, _, actual = str(bad).partition("; ")
+        raise Violation(wanted, actual, "NeMo Gym knows a server only by its YAML.") from None
     entry = chained(server.path, _root(trial))[server.name][server.group][server.inner]
     if server.group != ENVIRONMENT and not entry.get("domain"):
         raise Violation(f"a domain in {server.path.name}", "none", "Add `domain: agent`, or another of its Domain.")

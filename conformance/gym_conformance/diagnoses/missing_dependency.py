@@ -12,7 +12,7 @@ from gym_conformance.contract.policy_output import RESPONSE_FIELDS
 from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.diagnoses.said import Sent, exception_of, texts
-from gym_conformance.launch.reasons import NETWORK
+from gym_conformance.launch.reasons import NETWORK, missing_file
 from gym_conformance.session.exchange import Exchange
 
 #: Seconds after which a server's last words are in its log.
@@ -130,7 +130,7 @@ def _file(exchange: Exchange, log: Log) -> Missing | None:
     if exchange.request.path not in _OPENING:
         return None
     if found := _OWN_FILE.search(exception):
-        return Missing(f"the file {found['file'][:_CUT]}")
+        return Missing(missing_file(found["file"][:_CUT]))
     printed = next(filter(None, map(_NOT_FOUND.search, reversed(log()))), None) if _NO_FILE in exception else None
     return Missing(f"the file {printed['name']}") if printed and printed["name"] else None
 

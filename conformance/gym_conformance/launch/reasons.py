@@ -51,7 +51,7 @@ def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: P
         case "EnvironKeyError":
             return f"the environment variable {first.strip(_QUOTES)}"
         case "FileNotFoundError":
-            return f"the file {failure['file'] or first}"
+            return missing_file(failure["file"] or first)
         case "SystemExit":
             return f"an app.py that does not exit ({first})"
     if "attempted relative import with no known parent package" in message:
@@ -59,6 +59,11 @@ def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: P
     if bases & _NETWORK_TYPES or NETWORK.search(message) or (kind == "CalledProcessError" and "://" in message):
         return f"the network, or the files that it would download: {kind}: {first}"
     return _config(kind, message, first) or f"to start: {kind}: {first}"
+
+
+def missing_file(said: str) -> str:
+    """The file that an exception names, or what it says instead, in words of its own."""
+    return f"a file that is not there: {said}" if " " in said else f"the file {said}"
 
 
 def missing_credentials(failure: Mapping[str, Any]) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ _KINDS: Final = tuple(
         (r"^the program|program that", "a program", "install it on the machine"),
         (r"rollouts? ", "the other rollouts of a prompt", "only nemo-gym's own rollout collection sends them together"),
         (r"\brows\b", "rows", "data/example.jsonl beside it, or --gym-data"),
-        (r"^the file ", "files", "fetch or make them, as its README says"),
+        (r"^(?:the file|a file that) ", "files", "fetch or make them, as its README says"),
         (r"config", "another config", "see what its page says of the config"),
         (r"^to (start|answer)|within", "to start, and to answer in time", "see its log on its page; --gym-launch-timeout"),
     )
