@@ -102,7 +102,7 @@ def _reason(answer: PolicyAnswer) -> str:
 def _log_probs(answer: PolicyAnswer) -> dict[str, Any] | None:
     if not answer.request.body.get("logprobs"):
         return None
-    return {"content": answer.named_log_probs, "refusal": None}
+    return {"content": answer.named_log_probs}
 
 
 def _envelope(answer: PolicyAnswer, kind: str) -> dict[str, Any]:
