@@ -121,3 +121,12 @@ def test_no_file_that_rows_are_read_from_is_written(
     (tmp_path / "link.jsonl").symlink_to("given/a.jsonl")
     with pytest.raises(BadOption, match="rows are read from it"):
         read_options({"url": "http://127.0.0.1:1", "rows": "all", "data": [data], **option})
+
+
+@pytest.mark.parametrize("given", ["loop", "*"])
+def test_a_link_to_itself_is_no_env(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    Path("nowhere").symlink_to("missing")
+    with pytest.raises(BadOption, match="no folder with an app"):
+        read_options({"envs": [given]})

@@ -177,7 +177,8 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
         return [env]
     if folder.is_file() and (env := _configured(folder)) is None:
         raise NoEnv(f"{pattern!r}: that is a file; give the env's folder, or a YAML in it or in its configs/")
-    inside = [Path(path) for path in sorted(glob(str(folder)))]  # noqa: PTH207 - absolute patterns, too
+    found = map(Path, sorted(glob(str(folder))))  # noqa: PTH207 - absolute patterns, too
+    inside = [path for path in found if path.exists()]  # a link may lead to itself, or nowhere
     envs = [env for path in inside if (env := _configured(path) if path.is_file() else _read(path))]
     if not envs:
         raise NoEnv(
