@@ -234,13 +234,14 @@ async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
     why="the tools may be called by one program and the reward requested by another; they must see one state.",
     needs=_NEEDS,
     examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
-    before=expect_known_read_back,
+    meanwhile=expect_known_read_back,
 )
 async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory whose steps two clients take in turn, both with the seed's cookie.
 
-    Every reply and the reward must be as with one client that has the seed's cookie, too. And of a few reads at once, a second after a write, none may
-    answer as before the write where another shows what was written; chance is excluded, with sessions that do not write.
+    Every reply and the reward must be as with one client that has the seed's cookie, too. And of a few reads at once, a
+    second after a write, none may answer as before the write where another shows what was written; chance is excluded,
+    with sessions that do not write.
 
     Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) takes the cookie at the seed, hands it to the
     program that calls the tools, and verifies with it.

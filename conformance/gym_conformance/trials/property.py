@@ -1,9 +1,11 @@
 """Checks that are properties: tried on generated trajectories, and shrunk to the shortest that breaks them."""
 
+import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -18,6 +20,8 @@ from gym_conformance.trajectories.waiting import left_waiting
 from gym_conformance.trials.attempts import Attempts, Broken
 from gym_conformance.trials.check import Attempt, Check, Need, the_server
 from gym_conformance.trials.trial import Trial
+
+S = TypeVar("S")
 
 #: How many schedules are tried at once if the property allows it, so that slow tools are waited for together.
 _TOGETHER = 8
@@ -47,6 +51,7 @@ def property_check(
     examples: Callable[[Knowledge], SearchStrategy[Schedule]],
     first: Callable[[Knowledge], list[Schedule]] = known_alone,
     before: Callable[[Trial, Knowledge], Awaitable[None]] | None = None,
+    meanwhile: Callable[[Trial, Knowledge], Awaitable[None]] | None = None,
     unseen: Callable[[Trial], str] = lambda _: "",
     needs: Iterable[Need] = (),
     together: bool = True,
@@ -56,7 +61,7 @@ def property_check(
 ) -> Callable[[Attempt], Check]:
     """Make the decorated function, which tries one schedule, a check over many of them.
 
-    `before` tries what needs no search. `unseen` says of a pass what it says nothing of, as a caution. `first` makes the
+    `before` tries what needs no search, and `meanwhile` what mostly waits, beside the search. `unseen` says of a pass what it says nothing of, as a caution. `first` makes the
     examples that are tried before any is drawn, whatever they cost. `together` says that several may be tried at once:
     not where other sessions are what is being tested. `deep` says that its faults may take many examples to reach: its
     search goes on for longer where nothing new comes, and for what earlier ones have met, too. `weight` says how many
@@ -71,7 +76,9 @@ def property_check(
             if before:
                 await before(trial, knowledge)
             began = time.monotonic()
-            failure, missed = await examples_of.tried(check_id, attempts, knowledge)
+            failure, missed = await _beside(
+                examples_of.tried(check_id, attempts, knowledge), meanwhile(trial, knowledge) if meanwhile else None
+            )
             trial.note = attempts.note(time.monotonic() - began)
             trial.caution = attempts.caution(trial.settings.search.profile, missed) or unseen(trial)
             if not trial.tried.statistics.get(check_id):
@@ -88,6 +95,18 @@ def property_check(
         )
 
     return declare
+
+
+async def _beside(search: Awaitable[S], waits: Awaitable[None] | None) -> S:
+    """What the search comes to; what the other one raises comes first, so that a load on the machine decides nothing."""
+    if waits is None:
+        return await search
+    found, waited = await asyncio.gather(search, waits, return_exceptions=True)
+    if isinstance(waited, BaseException):
+        raise waited
+    if isinstance(found, BaseException):
+        raise found
+    return found
 
 
 @dataclass(frozen=True)
