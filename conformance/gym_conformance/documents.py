@@ -30,7 +30,7 @@ MOST: Final = 200_000
 #: Of a reply: far more than a sound one has.
 _VALUES, _CONTAINERS = 500_000, 50_000
 
-#: A report of many servers has what so many of their replies may have.
+#: A row or a file has what so many replies may have.
 _REPLIES: Final = 10
 
 #: A text in a JSON text, closed or not, which may hold any of its signs: what a policy wrote comes back several times from a server with a judge.
@@ -164,13 +164,13 @@ def _counted(text: str | bytes) -> tuple[int, int]:
     return values, objects + arrays
 
 
-def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text.
+def parse_json(text: str | bytes, times: int = _REPLIES) -> Any:
+    """The value of a JSON text, which may have as much as so many replies of a server.
 
     Raises:
-        ValueError: it is not JSON, has far more values than any file of ours, or `flaw` finds one.
+        ValueError: it is not JSON, has far more values than that, or `flaw` finds one.
     """
-    if too_much := bulk(text, _REPLIES):
+    if too_much := bulk(text, times):
         raise ValueError(too_much)
     try:
         value = json.loads(text)
@@ -244,6 +244,8 @@ def flaw(value: Any, most: int | None = None) -> str:
             return f"nested deeper than {DEEPEST} levels"
         if most is not None and seen > most:
             return f"more than {most:,} values, aliases written out"
+        if one is None or isinstance(one, str):  # most are, and asking whether one is a mapping takes long
+            continue
         if isinstance(one, Mapping):
             inside += [(depth + 1, inner) for inner in one.values()]
         elif isinstance(one, list | tuple | set):

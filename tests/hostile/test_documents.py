@@ -68,8 +68,8 @@ def endless_line(path: Path) -> None:
 
 
 def many_values(path: Path) -> None:
-    """Sixteen of them for each that a reply may have."""
-    path.write_text("[" + "1," * 8_000_000 + "1]")
+    """Thirty-two of them for each that a reply may have."""
+    path.write_text("[" + "1," * 16_000_000 + "1]")
 
 
 def holds(text: str | bytes) -> Callable[[Path], None]:

@@ -10,7 +10,7 @@ from gym_conformance.findings import Finding, Verdict
 from gym_conformance.reports.changes import compare
 from gym_conformance.reports.earlier_report import BadReport, EarlierReport, read_earlier
 from gym_conformance.reports.html_report import html_report, html_reports
-from gym_conformance.reports.json_report import as_report, json_report, json_reports
+from gym_conformance.reports.json_report import FLEET_SCHEMA, as_report, json_report, json_reports
 from gym_conformance.reports.markdown_report import markdown_report, markdown_reports
 from gym_conformance.reports.report import Report
 from gym_conformance.reports.sarif_report import sarif_report
@@ -85,6 +85,13 @@ def test_a_report_is_read_again(tmp_path: Path) -> None:
     assert earlier is not None
     assert compare("", earlier, FIT.findings).all == ()
     assert EarlierReport().of("fine") is None
+
+
+def test_a_report_may_have_the_values_of_a_thousand_servers(tmp_path: Path) -> None:
+    """A real one has some ten million, in 200 MB; a file of another kind may have five."""
+    path = tmp_path / "main.json"
+    path.write_text(json.dumps({"schema": FLEET_SCHEMA, "servers": [], "filling": [None] * 6_000_000}))
+    assert read_earlier(path, several=True).file == str(path)
 
 
 @pytest.mark.parametrize(

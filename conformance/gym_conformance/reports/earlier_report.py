@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from gym_conformance.documents import parse_json, read_text
 from gym_conformance.findings import Finding
 from gym_conformance.printable import Refusal
 from gym_conformance.reports.json_report import FLEET_SCHEMA, SCHEMA
 
-#: Bytes: a report of some hundred servers.
-_LARGEST: Final = 128 << 20
+#: Bytes, and replies that have as many values: of more than a thousand servers.
+_LARGEST, _REPLIES = 384 << 20, 30
 
 
 class BadReport(Refusal):
@@ -41,7 +41,7 @@ def read_earlier(path: Path | None, *, several: bool) -> EarlierReport:
     if path is None:
         return EarlierReport()
     try:
-        report = parse_json(read_text(path, _LARGEST))
+        report = parse_json(read_text(path, _LARGEST), _REPLIES)
     except OSError as error:
         raise BadReport(f"--gym-before {str(path)!r}: {error.strerror}; give a .json that --gym-report wrote") from None
     except ValueError as error:
