@@ -31,7 +31,7 @@ def badge_report(report: Report) -> str:
 def badge_reports(reports: Mapping[str, Report]) -> str:
     """The badge of several: how many of them are fit, red where one is not, orange where one could not be tested."""
     outcomes = [report.conclusion for report in reports.values()]
-    fit = sum(_COLOURS[outcome] == _GREEN for outcome in outcomes)
+    fit = outcomes.count(Conclusion.FIT)
     worst = next((colour for colour in (_RED, _ORANGE) if colour in {_COLOURS[one] for one in outcomes}), _GREEN)
     return _badge(f"{fit} of {len(outcomes)} fit", worst)
 
