@@ -1,5 +1,6 @@
 """Worlds that count calls, go on in pauses and name their process are no violations."""
 
+import asyncio
 import json
 import random
 import time
@@ -8,12 +9,22 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import httpx
 import pytest
 
-from gym_conformance.contract.dataset_rows import Rollout
+from gym_conformance.checks.calls import calls_refused_harmless
+from gym_conformance.contract.dataset_rows import Call, Rollout
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict, worst
+from gym_conformance.gym_under_test import recognise
+from gym_conformance.session.channel import Endpoint
+from gym_conformance.session.transport import Transport
+from gym_conformance.trajectories.learn import recorded_trajectories
+from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials import recorded
+from gym_conformance.trials.bench import Bench
+from gym_conformance.trials.ending import NotApplicable, Violation
+from gym_conformance.trials.trial import Trial
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
@@ -75,6 +86,54 @@ def test_what_each_call_moves_on_is_no_trace_of_a_refused_one(server: type[Ticks
     with serve(server()) as url:
         [finding] = judge(url, dataset(), checks={"calls-refused-harmless"})["calls-refused-harmless"]
     assert finding.verdict is verdict, finding.actual
+
+
+class CountsAllCalls(TicksForEachCall):
+    """Each call is counted, whatever is wrong with it, and there are nine."""
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        if self.made[request.session_id] >= 9:
+            raise HttpRefusal(409, "no calls are left")
+        try:
+            return await super()._call_tool(request)
+        except HttpRefusal:
+            self.made[request.session_id] += request.path != "/add_stock"
+            raise
+
+
+class TakesBackNow(CountsAllCalls):
+    """And two tools' refused calls each take back what was moved."""
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        try:
+            return await super()._call_tool(request)
+        except HttpRefusal:
+            if request.path != "/count_stock" and (session := self.sessions.get(request.session_id)):
+                session.state = self.new_state({})
+            raise
+
+
+@pytest.mark.parametrize(
+    ("server", "told"), [(CountsAllCalls, NotApplicable), (TakesBackNow, Violation)], ids=["counted", "written"]
+)
+def test_different_refused_calls_may_use_up_a_budget(server: type[CountsAllCalls], told: type[Exception]) -> None:
+    async def attempted(url: str) -> None:
+        data = dataset()
+        endpoint = Endpoint(url, Transport(httpx.URL(url), deadline=5.0), 5.0)
+        try:
+            gym = await recognise(endpoint, data.rows, data.rollouts)
+            noisy = max(recorded_trajectories(gym), key=lambda one: len(one.calls))
+            for tool in noisy.row.tools:
+                for wrong in ({}, {"unknown": 1}, {"item": []}):
+                    noisy = noisy.with_noise(2, Call(tool.name, wrong))
+            await attempt(Trial(Bench(gym)), Schedule((noisy,)))
+        finally:
+            await endpoint.transport.aclose()
+
+    attempt = calls_refused_harmless.attempt
+    assert attempt is not None
+    with serve(server()) as url, pytest.raises(told):
+        asyncio.run(attempted(url))
 
 
 class MustBeSeen(WithoutDocument):

@@ -62,9 +62,7 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
         for one, alone in zip(each_once, await run_each(trial.gym, each_once), strict=True)
         if (of_one := _in_replies(differences(plain, alone, mask)))
     ]
-    return len(noisy.noise) > len(each_once) and all(
-        [await _is_counter(trial, one, of_one, others) for one, of_one in changed]
-    )
+    return len(noisy.noise) > 1 and all([await _is_counter(trial, one, of_one, others) for one, of_one in changed])
 
 
 async def _counts_each_call(trial: Trial, noisy: Trajectory, found: Sequence[Difference]) -> bool:
