@@ -34,6 +34,7 @@ from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal
 from tests.twins import judging
+from tests.twins.cookies import NewIdForEachReply
 from tests.twins.repeat import StateForEachCall
 from tests.twins.twin import Json, dataset
 
@@ -183,6 +184,27 @@ def test_a_session_with_a_time_to_live_is_told(
     assert finding.verdict is verdict, finding
     assert not finding.caution
     assert "pause of 1 s" in finding.expected or verdict is Verdict.PASS
+
+
+class LeavesTheOldId(NewIdForEachReply):
+    """The session moves to a new id with each reply, and the old one is not known any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = set[str]()
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        if session_id in self.left:
+            raise HttpRefusal(404, "no such session")
+        self.left.add(session_id)
+        return await super().call(session_id, tool, arguments)
+
+
+def test_what_is_lost_without_a_pause_is_not_laid_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a client that keeps the seed's cookie a session is lost at once: another check tells that."""
+    finding = judge_after(0.0, LeavesTheOldId(), resources_session_kept, monkeypatch)
+    assert finding.verdict is Verdict.PASS, finding
+    assert not finding.caution
 
 
 class TidiesUp(ForgetsSoon):

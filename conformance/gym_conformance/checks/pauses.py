@@ -65,10 +65,9 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     if Cause.SEPARATE_PROCESSES in trial.learned.causes:
         raise NotApplicable("a session is lost without a pause where another process answers: another finding says so")
     keeping = _Keeping(trial, await _taken_up(trial))
-    lost = [each.habit for each in keeping.taken_up if await keeping.loses(each.outcome)]
+    suspected = [each.habit for each in keeping.taken_up if await keeping.loses(each.outcome)]
+    lost = [habit for habit in suspected if not await keeping.lost_anyway(habit)]
     for habit in lost:
-        if await keeping.lost_anyway(habit):
-            continue
         for pause in keeping.pauses:
             if difference := await keeping.lost_by(pause, habit):
                 raise _lost(difference, habit, f"a pause of {pause:g} s", "one", _TIME_TO_LIVE)
