@@ -23,6 +23,7 @@ from gym_conformance.trajectories.learn import recorded_trajectories
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials import recorded
 from gym_conformance.trials.bench import Bench
+from gym_conformance.trials.check import Attempt
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.trial import Trial
 from gym_mocks.resources.function_tool import FunctionTool
@@ -117,23 +118,24 @@ class TakesBackNow(CountsAllCalls):
     ("server", "told"), [(CountsAllCalls, NotApplicable), (TakesBackNow, Violation)], ids=["counted", "written"]
 )
 def test_different_refused_calls_may_use_up_a_budget(server: type[CountsAllCalls], told: type[Exception]) -> None:
-    async def attempted(url: str) -> None:
+    attempt, wrongs = calls_refused_harmless.attempt, [Json(), {"unknown": 1}, {"item": []}]
+    assert attempt
+
+    async def attempted(url: str, attempt: Attempt) -> None:
         data = dataset()
         endpoint = Endpoint(url, Transport(httpx.URL(url), deadline=5.0), 5.0)
         try:
             gym = await recognise(endpoint, data.rows, data.rollouts)
             noisy = max(recorded_trajectories(gym), key=lambda one: len(one.calls))
             for tool in noisy.row.tools:
-                for wrong in ({}, {"unknown": 1}, {"item": []}):
+                for wrong in wrongs:
                     noisy = noisy.with_noise(2, Call(tool.name, wrong))
             await attempt(Trial(Bench(gym)), Schedule((noisy,)))
         finally:
             await endpoint.transport.aclose()
 
-    attempt = calls_refused_harmless.attempt
-    assert attempt is not None
     with serve(server()) as url, pytest.raises(told):
-        asyncio.run(attempted(url))
+        asyncio.run(attempted(url, attempt))
 
 
 class MustBeSeen(WithoutDocument):
