@@ -183,8 +183,11 @@ def _first(recorded: Outcome, now: Outcome, mask: frozenset[Place]) -> Differenc
 
 
 def _marks_the_process(recorded: Outcome, now: Outcome, difference: Difference) -> bool:
-    """Whether it is one value for all replies of several tools, and was another one for all of them: a process's id, or a host's."""
-    if difference.step == VERIFY:
+    """Whether it is one value for all replies of several tools, and was another one for all of them: a process's id, or a host's.
+
+    A date is none of these.
+    """
+    if difference.step == VERIFY or same_but_for_dates(difference.expected, difference.actual):
         return False
     names, told = set[str](), list[tuple[Any, Any]]()
     for at, step in enumerate(recorded.steps):
