@@ -15,6 +15,7 @@ from gym_conformance.trajectories.first import (
     known_in_part,
     side_by_side,
     with_bounds,
+    with_each_tool_spoilt,
 )
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_read
@@ -105,6 +106,23 @@ def test_a_name_that_is_not_there_comes_in_the_place_of_a_known_call_too() -> No
         if [call.name for call in one.without_noise().calls] == ["put_note", "add_stock", "get_note"]
     ]
     assert [(one.noise, one.calls[2].arguments["text"] != "shelf") for one in instead] == [(frozenset({2}), True)]
+
+
+def test_a_number_comes_far_out_of_its_bounds_where_it_has_some() -> None:
+    """Where it has none the tool may count on to it."""
+    schema = {
+        "type": "object",
+        "properties": {"pieces": {"type": "integer", "maximum": 9}, "dice": {"type": "integer"}},
+    }
+    tools = [{"type": "function", "name": "put_dice", "parameters": schema}]
+    bounded = Row({"responses_create_params": {"input": "x", "tools": tools}}, Source(Path("rows.jsonl"), 1))
+    written = Trajectory(bounded, (Call("put_dice", {"pieces": 3, "dice": 2}),))
+    *_, vast = with_each_tool_spoilt(Knowledge((bounded,), known_trajectories=(written,)))
+    [one] = vast.trajectories
+    assert [one.calls[at].arguments for at in sorted(one.noise)] == [
+        {"pieces": 10**27, "dice": 2},
+        {"pieces": 1e308, "dice": 2},
+    ]
 
 
 def test_texts_that_mean_nothing_to_a_tool_are_tried_whatever_the_clock_says() -> None:

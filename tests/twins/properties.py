@@ -4,6 +4,7 @@ import asyncio
 import copy
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -295,6 +296,16 @@ class LooksAtTextBeforeTheModel(ReferenceServer):
         return await super().dispatch(request)
 
 
+class CountsBeforeTheModel(ReferenceServer):
+    """Sums up the pieces in 64 bits before the arguments are validated."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path == "/add_stock":
+            for number in re.findall(rb'"quantity": *(\d+)', request.body):
+                int(number).to_bytes(8, "big")
+        return await super().dispatch(request)
+
+
 class RandomReward(ReferenceServer):
     async def score(self, session_id: str, row: Any, response: Json) -> Any:
         score = await super().score(session_id, row, response)
@@ -450,6 +461,7 @@ TWINS = (
     PropertyTwin("a penalty that is in no component", PenaltyInNoComponent, _words("calls-valid"), calls=1),
     PropertyTwin("a tool that refuses a value its definition allows", RefusesNull, _words("calls-valid"), calls=1),
     PropertyTwin("a tool that crashes on a call with one thing wrong", LooksAtTextBeforeTheModel, _words("calls-invalid"), calls=2),
+    PropertyTwin("a tool that crashes on a number far out of its bounds", CountsBeforeTheModel, _words("calls-invalid"), calls=2),
     PropertyTwin("a refused call leaves traces", RefusesLate, _words("calls-refused-harmless"), calls=3),
     PropertyTwin("a call refused in words takes back those before it", RollsBack, _words("calls-refused-harmless"), calls=8),
     PropertyTwin("a seed that goes on after its reply", FillsLater, _words("seed-complete"), calls=1, sessions=1),

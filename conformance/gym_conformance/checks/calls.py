@@ -167,7 +167,7 @@ async def _is_taken_later(trial: Trial, row: Row, call: Call) -> bool:
     deep=True,
 )
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
-    """Puts a call with one thing wrong, or with hostile values, into a trajectory; it must not cause a 5xx.
+    """Puts a call with one thing wrong, such as a number far out of its bounds, or with hostile values, into a trajectory; it must not cause a 5xx.
 
     Any other answer is fine, since tools may be lenient. A 5xx that a lone surrogate alone gives does not count: many
     frameworks cannot encode it in an echo. The same call with U+FFFD in its place must give a 5xx, too.

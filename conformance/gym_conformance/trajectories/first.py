@@ -1,7 +1,7 @@
 """What is tried before anything is drawn: the few examples that reach the usual faults at once, whatever the clock says."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 from random import Random
@@ -59,6 +59,9 @@ _AGAIN = 3
 
 #: No environment knows it.
 _NOBODY = "Qzxvwkj"
+
+#: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, and where one more makes it infinite.
+_VAST = (10**27, -(10**27), 1e308)
 
 #: Rollouts that run at once: of different kinds, and of one.
 _MIXED_AT_ONCE, _ALIKE_AT_ONCE = 15, 4
@@ -234,26 +237,51 @@ def reading_again(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, calls=(*trajectory.calls, *reads[-_AGAIN:]))
 
 
-def _saying(text: str, value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The value with one of its texts replaced by another one, for each, and what the text is called."""
-    if isinstance(value, str):
-        yield name, text
+def _saying(other: Any, value: Any, name: str = "", kinds: Collection[type] = (str,)) -> Iterator[tuple[str, Any]]:
+    """The value with one of its texts, or values of these kinds, replaced by another one, for each, and what it is called."""
+    if type(value) in kinds:
+        yield name, other
     elif isinstance(value, dict) and not is_reference(value):
         for key, inner in value.items():
-            yield from ((found, {**value, key: told}) for found, told in _saying(text, inner, key))
+            yield from ((found, {**value, key: told}) for found, told in _saying(other, inner, key, kinds))
     elif isinstance(value, list) and value:
-        yield from ((found, [told, *value[1:]]) for found, told in _saying(text, value[0], name))
+        yield from ((found, [told, *value[1:]]) for found, told in _saying(other, value[0], name, kinds))
 
 
 def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
-    """What `known_disturbed` makes, and in one session a call of each tool that lacks all its arguments."""
+    """What `known_disturbed` makes, and in one session a call of each tool that lacks all its arguments.
+
+    And calls with numbers far beyond what their definitions allow.
+    """
     found = known_disturbed(knowledge)
     for plain in known(knowledge)[:1]:
         at, spoilt = len(plain.calls) // 2, plain
         for tool in plain.row.tools:
             spoilt = spoilt.with_noise(at, Call(tool.name, {}))
         found.append(Schedule((spoilt,)))
-    return found
+    seen = set[tuple[str, str]]()
+    vast = (each for one in known(knowledge) for each in _with_vast_numbers(one, seen))
+    return [*found, *(Schedule((each,)) for each in islice(vast, _STRANGE_CALLS))]
+
+
+def _with_vast_numbers(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Iterator[Trajectory]:
+    """The trajectory with a call repeated just after it, one of its numbers far out of its bounds, for each that has some.
+
+    Where nothing is said of bounds it may count on: to wait, or to throw dice, so often.
+    """
+    for at, call in enumerate(trajectory.calls):
+        vast: dict[str, list[Call]] = {}
+        for number in _VAST:
+            for name, arguments in _saying(number, call.arguments, kinds=(int, float)):
+                if not admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
+                    vast.setdefault(name, []).append(Call(call.name, arguments))
+        for name, calls in vast.items():
+            if (call.name, name) not in seen:
+                spoilt = trajectory
+                for each in reversed(calls):
+                    spoilt = spoilt.with_noise(at + 1, each)
+                yield spoilt
+            seen.add((call.name, name))
 
 
 def side_by_side(knowledge: Knowledge) -> list[Schedule]:
