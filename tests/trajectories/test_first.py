@@ -82,6 +82,7 @@ def test_without_rollouts_they_are_made_up() -> None:
     assert [trajectory.row for trajectory in known(knowledge)] == list(ROWS)
     assert [len(schedule.trajectories) for schedule in side_by_side(knowledge)] == [2] * 5
     assert all(schedule.concurrent for schedule in at_once(knowledge))
+    assert any(schedule.meeting for schedule in at_once(knowledge))
     assert len({len(one.calls) for one in at_once(knowledge)[0].trajectories}) > 1, "one of them does nothing"
     assert [len(schedule.trajectories) for schedule in around(knowledge, 120)] == [121]
     assert all(schedule.trajectories[0].noise for schedule in known_disturbed(knowledge))

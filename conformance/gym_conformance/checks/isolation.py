@@ -203,6 +203,8 @@ async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
 async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then at the same time, over several connections.
 
+    It begins with fifteen sessions of three rollouts, and with as many whose verifies wait for each other.
+
     Source: rollout collection runs up to `num_samples_in_parallel` rollouts at once (nemo_gym/rollout_collection.py).
     """
     await expect_isolated(trial, schedule)

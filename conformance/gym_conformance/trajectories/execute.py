@@ -178,6 +178,11 @@ async def _finish(rollout: TrajectoryRun, free: asyncio.Semaphore) -> None:
         await rollout.finish()
 
 
+async def _up_to_verify(rollout: TrajectoryRun) -> None:
+    for _step in range(rollout.trajectory.steps - 1):
+        await rollout.step()
+
+
 async def run(
     gym: Gym,
     channel: Channel,
@@ -216,6 +221,8 @@ async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[
     rollouts = opened(gym, channel, schedule)
     ended = list[TrajectoryRun]()
     if schedule.concurrent:
+        if schedule.meeting:
+            await asyncio.gather(*(_up_to_verify(rollout) for rollout in rollouts))
         await asyncio.gather(*(rollout.finish() for rollout in rollouts))
     else:
         for turns in schedule.groups():

@@ -63,8 +63,8 @@ _NOBODY = "Qzxvwkj"
 #: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, and where one more makes it infinite.
 _VAST = (10**27, -(10**27), 1e308)
 
-#: Rollouts that run at once: of different kinds, and of one.
-_MIXED_AT_ONCE, _ALIKE_AT_ONCE = 15, 4
+#: Rollouts that run at once: of different kinds, and of one; and how often those of different kinds meet at their verify.
+_MIXED_AT_ONCE, _ALIKE_AT_ONCE, _MEETINGS = 15, 4, 4
 
 
 def known(knowledge: Knowledge) -> list[Trajectory]:
@@ -343,13 +343,18 @@ def _busy(trajectory: Trajectory) -> Trajectory:
 def at_once(knowledge: Knowledge) -> list[Schedule]:
     """Two different ones and one that does nothing, and so earns something else, at the same time, many times each.
 
-    And one and the same a few times.
+    And one and the same a few times. Then as many of the first again, whose verifies come at the same moment, a few times:
+    they scatter where the calls before them take longer or shorter.
     """
     found = known(knowledge)
     if not found:
         return []
     mixed = (found[0], found[1 % len(found)], Trajectory(found[0].row)) * (_MIXED_AT_ONCE // 3)
-    return [Schedule(mixed, concurrent=True), Schedule((found[0],) * _ALIKE_AT_ONCE, concurrent=True)]
+    alike, meeting = (
+        Schedule((found[0],) * _ALIKE_AT_ONCE, concurrent=True),
+        Schedule(mixed, concurrent=True, meeting=True),
+    )
+    return [replace(meeting, meeting=False), alike, *[meeting] * _MEETINGS]
 
 
 def around(knowledge: Knowledge, crowd: int) -> list[Schedule]:

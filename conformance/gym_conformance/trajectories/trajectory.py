@@ -156,12 +156,14 @@ class Schedule:
         order: whose step comes next, by index; () for one after the other.
         concurrent: whether the trajectories run truly at the same time, so that the order is not ours.
         passing: whether neighbours in the order that take all their steps in a row take them at the same time.
+        meeting: whether those that run at the same time wait for each other before they verify.
     """
 
     trajectories: tuple[Trajectory, ...]
     order: tuple[int, ...] = ()
     concurrent: bool = False
     passing: bool = False
+    meeting: bool = False
 
     @property
     def calls(self) -> int:
@@ -231,6 +233,7 @@ def dump(schedule: Schedule, check: str, secrets: Secrets = NO_SECRETS) -> str:
         "order": list(schedule.order),
         "concurrent": schedule.concurrent,
         "passing": schedule.passing,
+        "meeting": schedule.meeting,
         "trajectories": trajectories,
     }
     return json.dumps(whole, indent=2) + "\n"
@@ -250,7 +253,8 @@ def parse(text: str, path: FilePath) -> tuple[str, Schedule]:
         order = tuple(int(turn) for turn in whole["order"])
         if not trajectories or any(not 0 <= turn < len(trajectories) for turn in order):
             raise ValueError("its order names a trajectory that it does not have")
-        return str(whole["check"]), Schedule(trajectories, order, bool(whole["concurrent"]), bool(whole.get("passing")))
+        how = [bool(whole.get(key)) for key in ("passing", "meeting")]
+        return str(whole["check"]), Schedule(trajectories, order, bool(whole["concurrent"]), *how)
     except (KeyError, TypeError, AttributeError) as missing:
         raise ValueError(f"it lacks {missing}") from None
 
