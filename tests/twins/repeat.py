@@ -1,11 +1,15 @@
 """Twins that do not do the same again."""
 
+import contextlib
 import gzip
+import json
 from typing import Any
 
 from gym_mocks.reference import ReferenceServer, StoredSession
+from gym_mocks.reference.stockroom import verify
+from gym_mocks.resources import Score
 from gym_mocks.resources.function_tool import FunctionTool
-from gym_mocks.wire import HttpReply, HttpRequest
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.twin import Twin, twin
 
 
@@ -51,10 +55,16 @@ class SaysUnsupported(ReferenceServer):
     async def _mode(self, _: HttpRequest) -> HttpReply:
         return HttpReply.json("unsupported")
 
-    async def score(self, session_id: str, row: Any, response: dict[str, Any]) -> Any:
+    async def score(self, session_id: str, row: Any, response: dict[str, Any]) -> Score:
+        """Makes the calls that the request tells of again, in a session of its own."""
         del session_id
-        score = await super().score("", row, response)
-        return type(score)(1.0 if len(response["output"]) > 2 else 0.0, {})
+        stock = self.new_state(row.model_dump())
+        for item in response["output"]:
+            if isinstance(item, dict) and item.get("type") == "function_call" and item.get("name") in self.tools:
+                tool = self.tools[item["name"]]
+                with contextlib.suppress(HttpRefusal, TypeError, ValueError):
+                    await tool.call(stock, tool.bind(json.loads(item["arguments"])))
+        return verify(stock, row, response)
 
 
 class CompressesAll(ReferenceServer):

@@ -316,7 +316,7 @@ TWINS: tuple[Twin, ...] = (
     twin("verify needs a known session", "verify-without-session cookie-tampered", NeedsSession),
     twin(
         "a reward for nothing",
-        "verify-floor calibration-separates",
+        "verify-floor calibration-floor calibration-swap calibration-deeds calibration-separates",
         scores(lambda *_: Score.summed({"stock": 0.5, "answer": 0.5})),
     ),
     twin("verify reads the raw body", "verify-malformed", crashing("/verify", lambda body: body["response"]["output"])),

@@ -22,6 +22,7 @@ from gym_conformance.calibration.row_scores import (
     usual_top,
 )
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
+from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY
 from gym_conformance.contract.policy_output import Item
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.oracle import OracleHangs, items_of
@@ -293,10 +294,11 @@ def _same(score: AnswerScore, own: AnswerScore) -> bool:
 
 
 def _done(score: AnswerScore) -> tuple[list[tuple[str, bytes]], str]:
-    """The requests between the seed and the verify, sorted, and the last words."""
-    requests = [exchange.request for exchange in score.exchanges]
-    words = json.loads(requests[-1].body or b"{}") if requests else {}
-    return sorted((each.path, each.body or b"") for each in requests[1:-1]), Rollout(words, Source(Path(), 0)).last_text
+    """The requests between the seed and the verify, sorted, and the last words; a typed session is closed after it."""
+    made = [exchange.request for exchange in score.exchanges if exchange.request.path != SEED_SESSION]
+    verify = next(at for at, each in enumerate(made) if each.path == VERIFY)
+    words = json.loads(made[verify].body or b"{}")
+    return sorted((each.path, each.body or b"") for each in made[:verify]), Rollout(words, Source(Path(), 0)).last_text
 
 
 def _how(mould: Mould | None, oracle: Mapping[Row, GivenAnswer]) -> str:
