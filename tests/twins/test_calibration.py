@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from gym_conformance.calibration.row_fields import Hole
 from gym_conformance.checks.calibrated import calibration_gold
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
@@ -378,6 +379,12 @@ def any_word(_: Json, words: str) -> float:
 def test_what_was_only_found_by_asking_is_not_believed_where_others_earn_the_same(worth: Worth) -> None:
     found = calibrated(boxes(worth), unrecorded(tuple(CAPITALS.values())))
     assert not telling(found) - {"calibration-strict"}, found
+
+
+def test_several_values_that_fill_one_hole_are_no_answer_that_was_only_found_by_asking() -> None:
+    """Each of them may be asked to occur, and more of them than were asked for break no rule."""
+    assert Hole(("expected_markers",), "with commas").joins
+    assert not Hole(("expected_answer",)).joins
 
 
 class PaysWords(ReferenceServer):

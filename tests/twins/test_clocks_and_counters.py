@@ -178,16 +178,16 @@ def test_a_record_holds_that_rests_on_what_was_seen_after_a_pause(tells: bool, m
 class NamesItself(WithoutDocument):
     """Each reply says which process gave it, and one tool what all prices are in."""
 
-    def __init__(self, currency: str) -> None:
+    def __init__(self, currency: str, by: int | str = 4711) -> None:
         super().__init__()
-        self.currency = currency
+        self.currency, self.by = currency, by
 
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
-        result = {**await super().call(session_id, tool, arguments), "by": 4711}
+        result = {**await super().call(session_id, tool, arguments), "by": self.by}
         return {**result, "currency": self.currency} if tool.name == "count_stock" else result
 
 
-def recorded_elsewhere() -> Dataset:
+def recorded_elsewhere(by: int | str = 17) -> Dataset:
     """The rollouts, as another process with another id recorded them."""
     data = dataset()
 
@@ -196,7 +196,7 @@ def recorded_elsewhere() -> Dataset:
         names = {item["call_id"]: item["name"] for item in made["response"]["output"] if item.get("name")}
         for item in made["response"]["output"]:
             if item["type"] == "function_call_output":
-                said = {**json.loads(item["output"]), "by": 17}
+                said = {**json.loads(item["output"]), "by": by}
                 said |= {"currency": "EUR"} if names[item["call_id"]] == "count_stock" else {}
                 item["output"] = json.dumps(said)
         return replace(rollout, data=made)
@@ -208,4 +208,23 @@ def recorded_elsewhere() -> Dataset:
 def test_what_names_the_process_is_no_part_of_a_record(currency: str, verdict: Verdict) -> None:
     with serve(NamesItself(currency)) as url:
         found = judge(url, recorded_elsewhere(), checks=["repeat-recorded"])["repeat-recorded"]
+    assert worst(found) is verdict, found
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "verdict"),
+    [
+        ("ip-10-0-3-17", "ip-10-0-4-11", Verdict.PASS),
+        ("3fd1c09a", "77be2f04", Verdict.PASS),
+        ("EUR", "USD", Verdict.FAIL),
+        ("prices of 2025", "prices of 2026", Verdict.FAIL),
+        ("v1.2", "v2.0", Verdict.FAIL),
+        ("2025-03-01", "2024-03-01", Verdict.FAIL),
+    ],
+)
+def test_what_is_the_same_in_all_replies_belongs_to_the_record_unless_it_looks_like_a_process(
+    was: str, now: str, verdict: Verdict
+) -> None:
+    with serve(NamesItself("EUR", by=now)) as url:
+        found = judge(url, recorded_elsewhere(was), checks=["repeat-recorded"])["repeat-recorded"]
     assert worst(found) is verdict, found

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks import pauses
+from gym_conformance.checks import pauses, read_backs
 from gym_conformance.checks.pauses import resources_reward_kept, resources_session_kept
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.checks.wearing_out import resources_seeds
@@ -23,8 +23,9 @@ from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.session import seeds
-from gym_conformance.session.channel import NotSent
+from gym_conformance.session.channel import NoRoom, NotSent
 from gym_conformance.session.held import Held
+from gym_conformance.trajectories import asking_back
 from gym_conformance.trajectories.waiting import Waiting
 from gym_conformance.trials import needs, recorded
 from gym_conformance.trials.check import Check
@@ -401,6 +402,36 @@ def test_what_finds_no_room_beside_the_rest_is_left_out_and_told(monkeypatch: py
         found = judging.judge(url, dataset(), checks=checks)
     assert {check: worst(found[check]) for check in checks} == dict.fromkeys(checks, Verdict.PASS), found
     assert any("smaller rows and replies: too much" in one.caution for check in checks for one in found[check])
+
+
+@pytest.mark.parametrize(("crowded", "caution"), [(1, False), (9, True)], ids=["once", "always"])
+def test_what_is_read_back_beside_a_search_is_read_alone_where_it_found_no_room(
+    monkeypatch: pytest.MonkeyPatch, crowded: int, caution: bool
+) -> None:
+    asked = itertools.count()
+    before = read_backs.expect_read_back
+
+    async def read_back(*known: Any) -> None:
+        if next(asked) < crowded:
+            raise NoRoom("smaller rows and replies")
+        await before(*known)
+
+    monkeypatch.setattr(read_backs, "expect_read_back", read_back)
+    with serve(ReferenceServer()) as url:
+        [finding] = judging.judge(url, dataset(), checks=["isolation-two-clients"])["isolation-two-clients"]
+    assert finding.verdict is Verdict.PASS, finding
+    assert ("was not compared, which needs smaller rows" in finding.caution) is caution
+    assert next(asked) == 2
+
+
+def test_reads_that_find_no_room_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def too_much(*_: object) -> None:
+        raise NoRoom("smaller rows and replies")
+
+    monkeypatch.setattr(asking_back, "_asked", too_much)
+    with serve(ReferenceServer()) as url:
+        [finding] = judging.judge(url, dataset(), checks=["repeat-deterministic"])["repeat-deterministic"]
+    assert finding.verdict is Verdict.PASS, finding
 
 
 def test_where_nothing_finds_room_nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:

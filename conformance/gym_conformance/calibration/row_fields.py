@@ -133,6 +133,7 @@ RENDERINGS: Final[Mapping[str, Callable[[Any], str | None]]] = {
     "as JSON": _as_json(),
     "as compact JSON": _as_json(separators=(",", ":")),
 }
+_JOINED: Final = frozenset({"with commas", "on lines", "with spaces"})
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,11 @@ class Hole:
     def names_gold(self) -> bool:
         """Whether its field is called an answer."""
         return names_gold(self.key or self.path)
+
+    @property
+    def joins(self) -> bool:
+        """Whether several values fill it, which an answer may have to hold, each wherever it stands."""
+        return self.rendering in _JOINED
 
     def text(self, data: Mapping[str, Any]) -> str | None:
         """What the row puts there; None where it has nothing for it."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.session.channel import Channel
+from gym_conformance.session.channel import Channel, NoRoom
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.first import plain_arguments
@@ -38,7 +38,7 @@ async def asking_back(gym: Gym, found: Iterable[Trajectory], reads: Callable[[To
     """Those of them that write, with reads that speak of what their first write of each tool has written.
 
     Each such read comes just after the write, and again in the end. One is left out that has no such read, or makes
-    it itself, or of which another call is refused then.
+    it itself, or of which another call is refused then. Where one finds no room none is asked: longer ones need more.
 
     Raises:
         ServerFault: the server does not answer.
@@ -49,7 +49,10 @@ async def asking_back(gym: Gym, found: Iterable[Trajectory], reads: Callable[[To
         names = {tool.name for tool in trajectory.row.tools if reads(tool)}
         writing = {call.name for call in trajectory.calls[:_BEFORE]} - names
         if reading and not writing <= seen and len(asked) < _TRAJECTORIES:
-            asked.append(await _asked(gym, trajectory, reading, names))
+            try:
+                asked.append(await _asked(gym, trajectory, reading, names))
+            except NoRoom:
+                return ()
             seen |= writing if asked[-1].calls else set()
     return tuple(each for each in asked if each.calls)
 

@@ -73,7 +73,7 @@ class Attempts:
         among: several are tried now.
         certain: the first that broke the property, as it was found: chance is excluded for it.
         excuses: why some could not be compared.
-        crowded: what those would have needed that found no room, each of them tried alone.
+        crowded: those that found no room, each of them tried alone, and what they would have needed.
         volatile: what was left out as volatile.
         dismissed: differences that chance may explain.
         cautions: what a pass says less for.
@@ -92,7 +92,7 @@ class Attempts:
     among: bool = False
     certain: Broken | None = None
     excuses: Counter[str] = field(default_factory=Counter)
-    crowded: list[str] = field(default_factory=list)
+    crowded: list[tuple[Schedule, str]] = field(default_factory=list)
     volatile: set[str] = field(default_factory=set)
     dismissed: list[str] = field(default_factory=list)
     cautions: list[str] = field(default_factory=list)
@@ -143,6 +143,13 @@ class Attempts:
                 return broken
         return None
 
+    async def crowded_again(self) -> Broken | None:
+        """Try those again that found no room, since less is held now, and say which broke the property."""
+        schedules = [schedule for schedule, _ in self.crowded]
+        self.tried -= len(schedules)
+        self.crowded.clear()
+        return await self.first(schedules, 1)
+
     async def _try_one(self, schedule: Schedule, *, last: bool = False) -> Broken | None:
         fresh = Trial(self.trial.bench)
         fresh.among = self.among
@@ -161,7 +168,7 @@ class Attempts:
             if self.among:
                 self.tried -= 1  # it is tried again, alone
                 raise
-            self.crowded.append(str(crowded))
+            self.crowded.append((schedule, str(crowded)))
         except (OutOfTime, PathHangs):
             if self.certain is None:
                 raise
@@ -202,7 +209,7 @@ class Attempts:
         if self.cautions:
             return self.cautions[0]
         if self.crowded:
-            return f"{len(self.crowded)} of {self.tried} trajectories were left out, which need {self.crowded[-1]}"
+            return f"{len(self.crowded)} of {self.tried} trajectories were left out, which need {self.crowded[-1][1]}"
         if self.hidden > _NEARLY_ALL * self.values:
             return (
                 f"nearly nothing was compared: {self.hidden} of {self.values} values differ between runs alone, where "
@@ -247,6 +254,6 @@ class Attempts:
         if self.unseeded == self.tried:
             raise Untestable(f"sessions: {SEED_SESSION} refused every one that was tried")
         if self.crowded and len(self.crowded) + self.excuses.total() == self.tried:
-            raise NoRoom(self.crowded[-1])
+            raise NoRoom(self.crowded[-1][1])
         if self.excuses.total() == self.tried:
             raise NotApplicable(self.excuses.most_common(1)[0][0])

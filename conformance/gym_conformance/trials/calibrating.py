@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from gym_conformance.calibration.handed_in import NOTHING, floors, probes, with_other_words, wrong_answers
-from gym_conformance.calibration.moulds import Candidate, GivenAnswer, Mould, Sample, learn
+from gym_conformance.calibration.moulds import Candidate, GivenAnswer, Mould, Sample, TextMould, learn
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
 from gym_conformance.calibration.row_scores import (
@@ -100,7 +100,7 @@ class Calibrating:
             return Calibration(scores, top, reason=_WORTHLESS, recorded=recorded)
         samples = [Sample(row.data, one.calls, one.words) for row, one in given.items()] or self._samples(top)
         mould, mocked = await self._trusted(samples, rows, top)
-        if guessed and not (mould and mould.names_gold and top >= _WHOLE):
+        if guessed and not (isinstance(mould, TextMould) and _is_answer(mould) and top >= _WHOLE):
             return Calibration(reason=_UNRECORDED, missing=True)
         found = await self._ask({row: oracle.get(row) if oracle else self._own(row, mould, top) for row in rows}, top)
         best = [(one.last_text, row.data) for row in rows if (one := self._best(row, top))]
@@ -283,6 +283,11 @@ class Calibrating:
         attempts = [Attempt(asked, name, await self.scoring.steady(scores, answer)) for asked, name, answer in tried]
         other = (each for each in attempts if each.question is not Question.SWAP or not _same(each.score, scores.gold))
         return replace(scores, attempts=tuple(other))
+
+
+def _is_answer(mould: TextMould) -> bool:
+    """Whether what was only found by asking may be held to be the answer: of several values each may be asked to occur."""
+    return mould.names_gold and not mould.hole.joins
 
 
 def _same(score: AnswerScore, own: AnswerScore) -> bool:

@@ -5,11 +5,12 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from gym_conformance.session.channel import NoRoom
 from gym_conformance.trajectories.explore import explore
 from gym_conformance.trajectories.first import known_alone
 from gym_conformance.trajectories.generate import Knowledge
@@ -20,8 +21,6 @@ from gym_conformance.trajectories.waiting import left_waiting
 from gym_conformance.trials.attempts import Attempts, Broken
 from gym_conformance.trials.check import Attempt, Check, Need, the_server
 from gym_conformance.trials.trial import Trial
-
-S = TypeVar("S")
 
 #: How many schedules are tried at once if the property allows it, so that slow tools are waited for together.
 _TOGETHER = 8
@@ -76,9 +75,11 @@ def property_check(
             if before:
                 await before(trial, knowledge)
             began = time.monotonic()
-            failure, missed = await _beside(
-                examples_of.tried(check_id, attempts, knowledge), meanwhile(trial, knowledge) if meanwhile else None
-            )
+            search = examples_of.tried(check_id, attempts, knowledge)
+            if meanwhile:
+                failure, missed = await _beside(search, partial(meanwhile, trial, knowledge), attempts)
+            else:
+                failure, missed = await search
             trial.note = attempts.note(time.monotonic() - began)
             trial.caution = attempts.caution(trial.settings.search.profile, missed) or unseen(trial)
             if not trial.tried.statistics.get(check_id):
@@ -97,16 +98,26 @@ def property_check(
     return declare
 
 
-async def _beside(search: Awaitable[S], waits: Awaitable[None] | None) -> S:
-    """What the search comes to; what the other one raises comes first, so that a load on the machine decides nothing."""
-    if waits is None:
-        return await search
-    found, waited = await asyncio.gather(search, waits, return_exceptions=True)
+async def _beside(
+    search: Awaitable[tuple[Broken | None, int]], waits: Callable[[], Awaitable[None]], attempts: Attempts
+) -> tuple[Broken | None, int]:
+    """What the search comes to; what the other one raises comes first, so that a load on the machine decides nothing.
+
+    What found no room beside the other is tried again without it, and told where it finds none then.
+    """
+    found, waited = await asyncio.gather(search, waits(), return_exceptions=True)
+    if isinstance(waited, NoRoom):
+        waited = None  # its frames hold replies
+        try:
+            await waits()
+        except NoRoom as crowded:
+            attempts.cautions.append(f"what several clients read at once was not compared, which needs {crowded}")
     if isinstance(waited, BaseException):
         raise waited
     if isinstance(found, BaseException):
         raise found
-    return found
+    failure, missed = found
+    return failure or await attempts.crowded_again(), missed
 
 
 @dataclass(frozen=True)

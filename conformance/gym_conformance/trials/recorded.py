@@ -26,6 +26,7 @@ from gym_conformance.trajectories.outcome import (
     StepOutcome,
     differences,
     said_at,
+    tells_time,
     varying,
 )
 from gym_conformance.trajectories.trajectory import resolve
@@ -165,6 +166,17 @@ def _not_recorded(recorded: Outcome, now: Outcome, row: Row) -> frozenset[Place]
 _TOOK: Final = re.compile(r"(^|_)(took|elapsed|latency)(_|$)", re.IGNORECASE)
 
 
+#: What a process, or the machine that it runs on, is called by in a reply.
+_PROCESS: Final = re.compile(
+    r"(^|_)(pid|process|worker|thread|host|hostname|node|machine|pod|container|instance|replica|served_by)(_(id|name))?$",
+    re.IGNORECASE,
+)
+
+#: One word with a number in it, and those of them that count what was published.
+_MARK: Final = re.compile(r"(?=.*\d)[\w.:@-]+")
+_VERSION: Final = re.compile(r"v?\d+(\.\d+){0,2}", re.IGNORECASE)
+
+
 def _first(recorded: Outcome, now: Outcome, mask: frozenset[Place]) -> Difference | None:
     found = (one for one in differences(recorded, now, mask) if not _TOOK.search(str(one.place[-1])))
     changed = [
@@ -185,9 +197,12 @@ def _first(recorded: Outcome, now: Outcome, mask: frozenset[Place]) -> Differenc
 def _marks_the_process(recorded: Outcome, now: Outcome, difference: Difference) -> bool:
     """Whether it is one value for all replies of several tools, and was another one for all of them: a process's id, or a host's.
 
-    A date is none of these.
+    It must be called or look like one: days and currencies are the same in all replies as well, and belong to the record.
     """
-    if difference.step == VERIFY or same_but_for_dates(difference.expected, difference.actual):
+    told_apart = (difference.expected, difference.actual)
+    if difference.step == VERIFY or not (
+        _PROCESS.search(str(difference.place[-1])) or all(map(_may_be_mark, told_apart))
+    ):
         return False
     names, told = set[str](), list[tuple[Any, Any]]()
     for at, step in enumerate(recorded.steps):
@@ -197,6 +212,13 @@ def _marks_the_process(recorded: Outcome, now: Outcome, difference: Difference) 
             told.append((was[0], now_is[0]))
     one_for_all = all(same(pair[side], told[0][side]) for pair in told for side in (0, 1))
     return len(names) > 1 and difference.place[1] == "body" and one_for_all
+
+
+def _may_be_mark(value: Any) -> bool:
+    """Whether a value looks like a process's number, or like an id or a host's name with a number: no date, no version."""
+    if isinstance(value, str):
+        return bool(_MARK.fullmatch(value)) and not tells_time(value) and not _VERSION.fullmatch(value)
+    return type(value) is int and value > 0
 
 
 def _days_later(recorded: Outcome, now: Outcome, step: int) -> int | None:
