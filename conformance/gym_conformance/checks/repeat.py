@@ -297,7 +297,8 @@ async def repeat_recorded(trial: Trial, row: Row) -> None:
     between calls, and a replay does not. A clock goes on, and a calendar that begins today names later days than it did
     when the rollout was recorded: dates that all moved on by as many days are no difference. Nor is another order of the
     same words or members, where the recorded one neither rises nor falls: sets come in another one from each process. Nor is one value
-    that all replies of several tools have, and had another one of: it names the process. Nor is one that
+    that all replies of several tools have, and had another one of, if it is called or looks like
+    an id or a host: it names the process. Nor is one that
     comes after replies which are drawn anew in each session, ids and times apart, if none is as the policy was told then.
 
     Our inference: `example_rollouts.jsonl` is part of every environment (nemo-gym's contribution rules).

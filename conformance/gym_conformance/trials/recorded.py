@@ -165,7 +165,6 @@ def _not_recorded(recorded: Outcome, now: Outcome, row: Row) -> frozenset[Place]
 #: How long a reply took, as `took_ms` says: the same in several runs only where it is kept.
 _TOOK: Final = re.compile(r"(^|_)(took|elapsed|latency)(_|$)", re.IGNORECASE)
 
-
 #: What a process, or the machine that it runs on, is called by in a reply.
 _PROCESS: Final = re.compile(
     r"(^|_)(pid|process|worker|thread|host|hostname|node|machine|pod|container|instance|replica|served_by)(_(id|name))?$",
@@ -199,10 +198,8 @@ def _marks_the_process(recorded: Outcome, now: Outcome, difference: Difference) 
 
     It must be called or look like one: days and currencies are the same in all replies as well, and belong to the record.
     """
-    told_apart = (difference.expected, difference.actual)
-    if difference.step == VERIFY or not (
-        _PROCESS.search(str(difference.place[-1])) or all(map(_may_be_mark, told_apart))
-    ):
+    values = (difference.expected, difference.actual)
+    if difference.step == VERIFY or not (_PROCESS.search(str(difference.place[-1])) or all(map(_may_be_mark, values))):
         return False
     names, told = set[str](), list[tuple[Any, Any]]()
     for at, step in enumerate(recorded.steps):
