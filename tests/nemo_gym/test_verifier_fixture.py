@@ -66,6 +66,7 @@ UNSEEN = {
             "calls that count",
             "other replies where they are compressed",
             "an episode of so many calls, and their number",
+            "stateless and does not say so",
         ),
     },
     "answers that no case gives: each is written by hand": {
