@@ -5,9 +5,9 @@ from traceback import walk_tb
 
 import pytest
 
+from gym_conformance.session.backoff import Backoff
 from gym_conformance.session.channel import Channel, Endpoint, NotSent, OutOfTime
 from gym_conformance.session.exchange import Exchange, Reply, Request, reply_of
-from gym_conformance.session.patience import Patience
 from gym_conformance.session.server_fault import Fault, ServerFault
 
 
@@ -129,7 +129,7 @@ def test_a_request_that_is_to_come_again_later_does_so_in_bounds(server: Full, s
 def test_time_that_requests_wait_side_by_side_counts_once_and_comes_to_an_end() -> None:
     async def test() -> None:
         server = Full(1_000_000)
-        endpoint = Endpoint("http://127.0.0.1:1", server, 5.0, patience=Patience(0.3))
+        endpoint = Endpoint("http://127.0.0.1:1", server, 5.0, backoff=Backoff(0.3))
         replies = await asyncio.gather(*(Channel(endpoint).send(Request("GET", "/")) for _ in range(10)))
         assert {reply_of(each).status for each in replies} == {503}
         assert server.asked >= 30

@@ -17,11 +17,11 @@ from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.mcp_block import block_of, read_endpoint
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.redaction import NO_SECRETS, Secrets
+from gym_conformance.session.backoff import Backoff
 from gym_conformance.session.exchange import Exchange, Reply, Request
 from gym_conformance.session.groups import Groups
 from gym_conformance.session.held import Held
 from gym_conformance.session.latencies import Latencies
-from gym_conformance.session.patience import Patience
 from gym_conformance.session.request_bytes import NotWritable, RequestBytes
 from gym_conformance.session.seeds import Seeds
 from gym_conformance.session.server_fault import Fault, ServerFault
@@ -101,7 +101,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     in_flight: int = 256
     most_hangs: float = _HANGS
-    patience: Patience = field(default_factory=Patience, repr=False)
+    backoff: Backoff = field(default_factory=Backoff, repr=False)
     hangs: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     seeds: Seeds = field(default_factory=Seeds, repr=False)
@@ -139,7 +139,7 @@ class Endpoint:
             self.headers,
             in_flight or self.in_flight,
             most_hangs=math.inf if in_flight else self.most_hangs,
-            patience=Patience(0.0) if in_flight else self.patience,
+            backoff=Backoff(0.0) if in_flight else self.backoff,
             until=self.until,
             bound=self.bound,
             known=self.known,
@@ -184,7 +184,7 @@ class Endpoint:
             NotSent: what is held leaves no room for the reply, or the run is out of time.
         """
         began = time.monotonic()
-        while seconds := self.patience.grant(reply := await self._carry(request, fresh=fresh, over=over), began):
+        while seconds := self.backoff.grant(reply := await self._carry(request, fresh=fresh, over=over), began):
             await asyncio.sleep(seconds)
             self.ensure_time()
         return reply

@@ -45,8 +45,9 @@ async def asking_back(gym: Gym, found: Iterable[Trajectory], reads: Callable[[To
     """
     asked, seen = list[Trajectory](), set[str]()
     for trajectory in found:
-        reading = [tool for tool in trajectory.row.tools if reads(tool) and properties_of(tool.parameters)]
-        names = {tool.name for tool in trajectory.row.tools if reads(tool)}
+        reads_only = [tool for tool in trajectory.row.tools if reads(tool)]
+        reading = [tool for tool in reads_only if properties_of(tool.parameters)]
+        names = {tool.name for tool in reads_only}
         writing = {call.name for call in trajectory.calls[:_BEFORE]} - names
         if reading and not writing <= seen and len(asked) < _TRAJECTORIES:
             try:
@@ -80,10 +81,9 @@ async def _asked(gym: Gym, trajectory: Trajectory, reading: Sequence[Tool], name
         seen.add(call.name)
         later = trajectory.calls[at + 1 :]
         for tool in reading if len(found) < _READS else ():
-            candidates = _candidates(tool, trajectory, at, rollout.replies[at])
-            read = (
-                await _taken(rollout, tool, candidates) if tool.name not in {one.call.name for one in found} else None
-            )
+            if tool.name in {one.call.name for one in found}:
+                continue
+            read = await _taken(rollout, tool, _candidates(tool, trajectory, at, rollout.replies[at]))
             if read and read not in later:
                 found.append(_Read(read, at))
     await rollout.session.close()

@@ -60,8 +60,8 @@ def property_check(
 ) -> Callable[[Attempt], Check]:
     """Make the decorated function, which tries one schedule, a check over many of them.
 
-    `before` tries what needs no search, and `meanwhile` what mostly waits, beside the search. `unseen` says of a pass what it says nothing of, as a caution. `first` makes the
-    examples that are tried before any is drawn, whatever they cost. `together` says that several may be tried at once:
+    `before` tries what needs no search, and `meanwhile` what mostly waits, beside the search. `unseen` says of a pass what
+    it says nothing of, as a caution. `first` makes the examples that are tried before any is drawn, whatever they cost. `together` says that several may be tried at once:
     not where other sessions are what is being tested. `deep` says that its faults may take many examples to reach: its
     search goes on for longer where nothing new comes, and for what earlier ones have met, too. `weight` says how many
     examples of other properties one of this stands for, because it takes as many sessions: so many fewer are drawn.

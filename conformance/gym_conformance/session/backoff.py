@@ -18,7 +18,7 @@ _OF_ALL: Final = 180.0
 _LEAST: Final = 0.05
 
 
-class Patience:
+class Backoff:
     """Grants a request the time that a 429 or a 503 asks for in its `Retry-After`, and keeps count.
 
     A server may have room for so many sessions, or serve so many calls a second; that is how it says so. `left` is how
