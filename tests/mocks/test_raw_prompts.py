@@ -1,7 +1,8 @@
 """Texts and token ids instead of conversations, as trainers' inference clients send them, recorded from each."""
 
 import json
-from collections.abc import Iterator, Sequence
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -48,7 +49,7 @@ def client(policy: FakePolicy) -> Iterator[httpx.Client]:
 
 def vllm(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]]:
     """What Verifiers' train client (renderers 0.1.12), prime-rl and SkyRL send and read."""
-    sampling = {"max_tokens": 64, "stop_token_ids": [256], "logprobs": 1}
+    sampling = {"max_tokens": 640, "stop_token_ids": [256], "logprobs": 1}
     reply = client.post("/inference/v1/generate", json={"model": "m", "token_ids": ids, "sampling_params": sampling})
     choice = reply.json()["choices"][0]
     assert choice["finish_reason"] == "stop"
@@ -59,7 +60,7 @@ def vllm(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]]:
 
 def sglang(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]]:
     """What slime's `sglang_rollout.generate` and AReaL send and read."""
-    body = {"input_ids": ids, "sampling_params": {"max_new_tokens": 64}, "return_logprob": True}
+    body = {"input_ids": ids, "sampling_params": {"max_new_tokens": 640}, "return_logprob": True}
     reply = client.post("/generate", json=body).json()
     assert reply["meta_info"]["finish_reason"] == {"type": "stop", "matched": 256}
     pairs = reply["meta_info"]["output_token_logprobs"]
@@ -69,7 +70,7 @@ def sglang(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]
 
 def sglang_streamed(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]]:
     """What slime's `generate_streaming` sends and reads: each chunk has all so far, and the last alone says why it ended."""
-    body = {"input_ids": ids, "sampling_params": {"max_new_tokens": 64}, "return_logprob": True, "stream": True}
+    body = {"input_ids": ids, "sampling_params": {"max_new_tokens": 640}, "return_logprob": True, "stream": True}
     lines = client.post("/generate", json=body).text.strip().split("\n\n")
     assert lines.pop() == "data: [DONE]"
     chunks = [json.loads(line.removeprefix("data:")) for line in lines]
@@ -179,6 +180,7 @@ REFUSED: dict[str, tuple[str, Json, str]] = {
         "stream: not supported here; /v1/completions streams",
     ),
     "neither": ("/generate", {"sampling_params": {}}, "input_ids or text is expected"),
+    "a chat of texts": ("/v1/chat/completions", {"messages": [], "input_ids": "a"}, "input_ids: a list of token ids"),
     "no tokens": ("/detokenize", {"tokens": "a"}, "tokens: a list of token ids is expected"),
 }
 
@@ -213,7 +215,7 @@ def test_several_prompts_are_answered_in_their_order(client: httpx.Client, polic
 def test_trls_server_is_stood_in_for(client: httpx.Client, logprobs: int | None) -> None:
     """What `VLLMClient` of TRL 1.16 sends and reads, and Atropos' `TrlVllmServer`; conversations have their tools."""
     assert client.get("/health/", follow_redirects=True).status_code == 200
-    asked: Json = {"n": 2, "temperature": 1.0, "max_tokens": 16, "logprobs": logprobs, "generation_kwargs": {}}
+    asked: Json = {"n": 2, "temperature": 1.0, "max_tokens": 160, "logprobs": logprobs, "generation_kwargs": {}}
     chats = [[{"role": "user", "content": "Weather?"}], [{"role": "user", "content": "And now?"}]]
     texts = client.post("/generate/", json={"prompts": [PROMPT], "images": None, **asked}).json()
     ids = client.post("/generate/", json={"prompts": [IDS, IDS], **asked, "generation_kwargs": {"n": 1}}).json()
@@ -265,6 +267,55 @@ def test_a_prompt_that_is_echoed_is_scored_with_it(client: httpx.Client, most: i
         assert all(f"{PROMPT}{said}<|im_end|>".startswith(name, start) for name, start in placed)
         assert first is scored["top_logprobs"][0] is None
         assert [max(each.values()) for each in scored["top_logprobs"][1:]] == others
+
+
+LIMITED: dict[str, Callable[[int], Json]] = {
+    "/v1/completions": lambda most: {"prompt": IDS, "max_tokens": most, "return_token_ids": True},
+    "/inference/v1/generate": lambda most: {"token_ids": IDS, "sampling_params": {"max_tokens": most}},
+    "/generate": lambda most: {"input_ids": IDS, "sampling_params": {"max_new_tokens": most}},
+}
+
+
+@pytest.mark.parametrize("path", LIMITED)
+def test_an_engine_says_no_more_tokens_than_it_may(client: httpx.Client, path: str) -> None:
+    """AReaL's `agenerate` and slime's `generate` assert it of each reply, since they take its length off what is left."""
+    for most, why in ((0, "length"), (5, "length"), (len(CALLED) + 1, "stop")):
+        reply = client.post(path, json=LIMITED[path](most)).json()
+        choice = reply if path == "/generate" else reply["choices"][0]
+        said = choice["output_ids"] if path == "/generate" else choice["token_ids"]
+        reason = choice["meta_info"]["finish_reason"]["type"] if path == "/generate" else choice["finish_reason"]
+        assert (said, reason) == (Bytes().encode(CALLED + "<|im_end|>", add_special_tokens=False)[:most], why)
+        assert choice.get("text", CALLED[:most]) == CALLED[:most]
+
+
+def test_a_chat_gives_token_ids_in_sglangs_form(client: httpx.Client) -> None:
+    """What miles' session server (of 2026-08) and rLLM's gateway before SGLang send and read: a reply with calls has a text."""
+    asked: Json = {"messages": [{"role": "user", "content": "hi"}], "input_ids": IDS, "logprobs": True}
+    asked |= {"return_meta_info": True, "return_prompt_token_ids": True, "no_stop_trim": False}
+    choice = client.post("/v1/chat/completions", json=asked).json()["choices"][0]
+    assert choice["message"]["content"] == ""
+    assert choice["message"]["tool_calls"][0]["function"]["name"] == "get"
+    assert (choice["prompt_token_ids"], choice["finish_reason"]) == (IDS, "tool_calls")
+    told = choice["meta_info"]
+    pairs = told["output_token_logprobs"]
+    assert Bytes().decode([token for _, token, _ in pairs]) == f"{CALLED}<|im_end|>"
+    assert [probability for probability, *_ in pairs] == [each["logprob"] for each in choice["logprobs"]["content"]]
+    assert (told["prompt_tokens"], told["completion_tokens"]) == (len(IDS), len(pairs))
+    assert "routed_experts" not in told
+
+
+def test_an_engine_says_which_experts_it_asked_of_all_tokens_that_it_read() -> None:
+    """As AReaL, slime and miles read them for router replay: 32-bit numbers in base64, one row less than there are tokens."""
+    policy = FakePolicy(tokens=Bytes(), routed_experts=(3, 2))
+    with serve(policy) as url:
+        body = {"input_ids": IDS, "return_routed_experts": True}
+        reply = httpx.post(f"{url}/generate", json=body).json()
+        later = httpx.post(f"{url}/generate", json={**body, "routed_experts_start_len": 5}).json()
+    rows = len(IDS) + len(reply["output_ids"]) - 1
+    numbers = memoryview(b64decode(reply["meta_info"]["routed_experts"])).cast("i")
+    assert len(numbers) == rows * 3 * 2
+    assert memoryview(b64decode(later["meta_info"]["routed_experts"])).cast("i") == numbers[5 * 3 * 2 :]
+    assert list(numbers[:6]) == [number for layer in policy.made.routed(IDS[:1])[0] for number in layer]
 
 
 def test_what_clients_ask_of_the_tokenizer(client: httpx.Client) -> None:

@@ -23,7 +23,7 @@ class PolicyAnswer:
         cut: whether it stopped for want of tokens (`incomplete_details`, finish reason `length`).
         created: seconds since the epoch.
         key: tells this answer's ids from those of other turns.
-        echoed: prompt and turn as one text, of a request that asks for the prompt, too (`echo`).
+        text: what it says as one text, where that is not the turn's own: cut short, or with the prompt before it (`echo`).
     """
 
     request: PolicyRequest
@@ -35,7 +35,7 @@ class PolicyAnswer:
     cut: bool
     created: int
     key: str
-    echoed: str | None = None
+    text: str | None = None
 
     @classmethod
     def of(
@@ -56,16 +56,16 @@ class PolicyAnswer:
         digest = blake2b(repr((request.route, tokens.prompt, turn)).encode(errors="surrogatepass"), digest_size=8)
         shown = token_fields and "no_token_fields" not in kinds
         answer = cls(request, turn, tokens, tokenizer, made, shown, cut, int(time()), digest.hexdigest())
-        return answer._echoing(request.raw.text) if request.raw and request.body.get("echo") else answer
+        return answer._continuing(request.raw.text) if request.raw else answer
 
-    def _echoing(self, prompt: str) -> "PolicyAnswer":
-        """The same with the prompt before it. Who asks for that scores the prompt and takes `max_tokens` off its end, so it is heeded."""
-        limit, said = self.request.body.get("max_tokens"), self.tokens.generation
-        kept = said[:limit] if isinstance(limit, int) and limit >= 0 else said
+    def _continuing(self, prompt: str) -> "PolicyAnswer":
+        """The same as an engine continues a prompt: never longer than asked for, which trainers assert and take off what they score."""
+        said = self.tokens.generation
+        kept = said if self.limit is None else said[: self.limit]
         whole = "".join(part for item in self.turn for part in written(item))
-        echoed = prompt + (whole if kept == said else self.tokenizer.decoded(kept))
-        shorter = TurnTokens(self.tokens.prompt, kept, self.tokens.reasoning)
-        return replace(self, tokens=shorter, cut=self.cut or kept != said, echoed=echoed)
+        text = (prompt if self.echoes else "") + (whole if kept == said else self.tokenizer.decoded(kept))
+        shorter = TurnTokens(self.tokens.prompt, kept, min(self.tokens.reasoning, len(kept)))
+        return replace(self, tokens=shorter, cut=self.cut or kept != said, text=text)
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -82,6 +82,17 @@ class PolicyAnswer:
     def count(self) -> int:
         """How many choices are asked for; all of them are the same."""
         return self.sampling.get("n") or 1
+
+    @property
+    def limit(self) -> int | None:
+        """How many tokens an engine may say; None where it may say all."""
+        most = self.sampling.get("max_new_tokens" if self.request.api == "sglang" else "max_tokens")
+        return most if isinstance(most, int) and most >= 0 else None
+
+    @property
+    def echoes(self) -> bool:
+        """Whether the reply is to have the prompt before what is said."""
+        return bool(self.request.body.get("echo"))
 
     @property
     def wants_usage(self) -> bool:

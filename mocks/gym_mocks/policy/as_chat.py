@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from gym_mocks.policy.answer import PolicyAnswer, pieces
-from gym_mocks.policy.as_generations import prompt_log_probs
+from gym_mocks.policy.as_generations import prompt_log_probs, sglang_meta_info
 from gym_mocks.policy.items import Refuse, Say, Think, ToolCall
 
 
 def completion(answer: PolicyAnswer) -> dict[str, Any]:
     """The reply as one object."""
+    said = _text(answer, Say)
     message: dict[str, Any] = {
         "role": "assistant",
-        "content": _text(answer, Say),
+        "content": "" if said is None and _wants_meta_info(answer) else said,
         "refusal": _text(answer, Refuse) or None,
     }
     if calls := _calls(answer):
@@ -62,13 +63,24 @@ def _reasoning(text: str) -> dict[str, str]:
 
 def _closing(answer: PolicyAnswer) -> dict[str, Any]:
     """What a choice says when it is at its end."""
-    closing = {"finish_reason": _reason(answer), "logprobs": _log_probs(answer)}
-    return closing | ({"token_ids": answer.tokens.generation} if _wants_ids(answer) else {})
+    closing: dict[str, Any] = {"finish_reason": _reason(answer), "logprobs": _log_probs(answer)}
+    if _wants_ids(answer):
+        closing["token_ids"] = answer.tokens.generation
+    if _wants_meta_info(answer):
+        closing["meta_info"] = sglang_meta_info(answer, len(answer.tokens.generation))
+    if answer.request.body.get("return_prompt_token_ids"):
+        closing["prompt_token_ids"] = answer.tokens.prompt
+    return closing
 
 
 def _wants_ids(answer: PolicyAnswer) -> bool:
     """Whether token ids are asked for as vLLM gives them: the prompt's beside the choices, a choice's own in it."""
     return bool(answer.request.body.get("return_token_ids"))
+
+
+def _wants_meta_info(answer: PolicyAnswer) -> bool:
+    """Whether a choice is to say what SGLang's `/generate` says of it; its text is then never null."""
+    return bool(answer.request.body.get("return_meta_info"))
 
 
 def _prompt_ids(answer: PolicyAnswer) -> dict[str, Any]:

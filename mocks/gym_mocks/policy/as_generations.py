@@ -6,6 +6,8 @@ SGLang's `/generate` (sglang/srt/managers/io_struct.py of 0.5), which slime and 
 of `trl vllm-serve` (trl/scripts/vllm_serve.py of 1.16), which TRL's `VLLMClient` and Atropos ask.
 """
 
+from array import array
+from base64 import b64encode
 from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
@@ -81,27 +83,39 @@ def sglang_chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
 def _sglang_so_far(answer: PolicyAnswer, length: int) -> dict[str, Any]:
     """What there is of a reply when so many tokens were said."""
     every, text = answer.tokens.generation, _text(answer)
+    part = text if length == len(every) else text[: len(text) * length // len(every)]
+    return {"text": part, "output_ids": every[:length], "meta_info": sglang_meta_info(answer, length)}
+
+
+def sglang_meta_info(answer: PolicyAnswer, length: int) -> dict[str, Any]:
+    """What SGLang says of a reply beside its text when so many tokens were said."""
+    every, asked = answer.tokens.generation, answer.request.body
     said = every[:length]
     ended = (
         {"type": "length", "length": len(said)}
         if answer.cut
         else {"type": "stop", "matched": said[-1] if said else None}
     )
-    whole = length == len(every)
     meta: dict[str, Any] = {
         "id": answer.id("gen"),
-        "finish_reason": ended if whole else None,
+        "finish_reason": ended if length == len(every) else None,
         "prompt_tokens": len(answer.tokens.prompt),
         "completion_tokens": len(said),
         "cached_tokens": 0,
         "weight_version": "default",
     }
-    if answer.request.body.get("return_logprob"):
+    if asked.get("return_logprob") or asked.get("logprobs"):
         meta["output_token_logprobs"] = [[probability, token, None] for token, probability in answer.log_probs[:length]]
-        start = answer.request.body.get("logprob_start_len", -1)
+        start = asked.get("logprob_start_len", -1)
         read = answer.prompt_log_probs[start:] if isinstance(start, int) and start >= 0 else []
         meta["input_token_logprobs"] = [[probability, token, None] for token, probability in read]
-    return {"text": text if whole else text[: len(text) * length // len(every)], "output_ids": said, "meta_info": meta}
+    if asked.get("return_routed_experts") and answer.made.routed_experts:
+        first, tokens = asked.get("routed_experts_start_len"), [*answer.tokens.prompt, *said]
+        tokens = tokens[:-1]  # the last was not read
+        routed = answer.made.routed(tokens[first if isinstance(first, int) and first >= 0 else 0 :])
+        numbers = array("i", (expert for token in routed for layer in token for expert in layer))
+        meta["routed_experts"] = b64encode(numbers.tobytes()).decode()
+    return meta
 
 
 def trl_generation(answer: PolicyAnswer) -> dict[str, Any]:
@@ -117,8 +131,8 @@ def trl_generation(answer: PolicyAnswer) -> dict[str, Any]:
 
 
 def _text(answer: PolicyAnswer) -> str:
-    if answer.echoed is not None:
-        return answer.echoed
+    if answer.text is not None:
+        return answer.text
     return "".join(part for item in answer.turn for part in written(item))
 
 
@@ -134,9 +148,8 @@ def _closing(answer: PolicyAnswer) -> dict[str, Any]:
 
 
 def _log_probs(answer: PolicyAnswer) -> dict[str, Any]:
-    echoed = answer.echoed is not None
-    names = [*(answer.prompt_names if echoed else []), *answer.token_names]
-    scored = [*(answer.prompt_log_probs if echoed else []), *answer.log_probs]
+    names = [*(answer.prompt_names if answer.echoes else []), *answer.token_names]
+    scored = [*(answer.prompt_log_probs if answer.echoes else []), *answer.log_probs]
     named = [(name, probability) for name, (_, probability) in zip(names, scored, strict=True)]
     return {
         "tokens": names,

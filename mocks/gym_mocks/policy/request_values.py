@@ -57,6 +57,7 @@ OF_API: dict[PolicyApi, Fields] = {
         "n": (_count, f"1 to {CHOICES} choices are possible"),
         "functions": (_none, "not supported; send tools"),
         "stream_options": OPTIONS,
+        "input_ids": (lambda value: value is None or token_ids(value), "a list of token ids is expected"),
     },
     "messages": MESSAGES,
     "completions": {

@@ -203,18 +203,22 @@ class TokenFields:
         }
         if self.routed_experts is None:
             return fields
-        layers, experts = self.routed_experts
-        everything = [*tokens.prompt, *tokens.generation]
-        routed = [
-            [[(token + layer + each) % 8 for each in range(experts)] for layer in range(layers)] for token in everything
+        return fields | {"routed_experts": self.routed([*tokens.prompt, *tokens.generation])}
+
+    def routed(self, tokens: Iterable[int]) -> list[list[list[int]]]:
+        """Each token's experts in each layer; none where the model has none."""
+        layers, experts = self.routed_experts or (0, 0)
+        return [
+            [[(token + layer + each) % 8 for each in range(experts)] for layer in range(layers)] for token in tokens
         ]
-        return fields | {"routed_experts": routed}
 
 
 def prompt_tokens(request: PolicyRequest, tokenizer: Tokenizer, *, open_turn: bool = True) -> list[int]:
     """The tokens of a conversation, up to where the policy's next turn begins."""
     if request.raw is not None:
         return list(request.raw.tokens)
+    if request.api == "chat" and request.body.get("input_ids"):
+        return list(request.body["input_ids"])  # SGLang's: the conversation as the client rendered it
     segments = request.segments
     known = max((i for i, segment in enumerate(segments) if isinstance(segment, TokensSeen)), default=-1)
     tokens = [token for name in request.tools for token in tokenizer.text(name)] if known < 0 else []
