@@ -179,6 +179,11 @@ REFUSED: dict[str, tuple[str, Json, str]] = {
         {"token_ids": [1], "stream": True},
         "stream: not supported here; /v1/completions streams",
     ),
+    "ids of a batch": (
+        "/generate",
+        {"input_ids": [1], "token_ids_logprob": [[1]]},
+        "token_ids_logprob: a list of 1,000 token ids at most",
+    ),
     "neither": ("/generate", {"sampling_params": {}}, "input_ids or text is expected"),
     "a chat of texts": ("/v1/chat/completions", {"messages": [], "input_ids": "a"}, "input_ids: a list of token ids"),
     "no tokens": ("/detokenize", {"tokens": "a"}, "tokens: a list of token ids is expected"),
@@ -246,6 +251,12 @@ def test_a_teacher_scores_what_a_policy_said(client: httpx.Client) -> None:
     scored = client.post("/generate", json=body).json()["meta_info"]["input_token_logprobs"]
     assert [token for _, token, _ in scored] == ids
     assert [probability for probability, *_ in scored][len(IDS) :] == probabilities
+    named = [*generated[:2], 7]
+    top = client.post("/generate", json=body | {"top_logprobs_num": 4, "token_ids_logprob": named}).json()["meta_info"]
+    assert top["input_top_logprobs"] == [None, *[[each] for each in scored[1:]]]  # as miles distils
+    assert [token for _, token, _ in top["input_token_ids_logprobs"][1]] == named
+    assert [one for one, *_ in top["input_token_ids_logprobs"][-1]][:2] == probabilities[:2]
+    assert top["output_top_logprobs"] == top["output_token_ids_logprobs"] == []
     completed = client.post("/v1/completions", json={"prompt": ids, "prompt_logprobs": 0}).json()
     assert completed["choices"][0]["prompt_logprobs"] == read["prompt_logprobs"]
     chat = client.post("/v1/chat/completions", json={"messages": [], "prompt_logprobs": 0}).json()

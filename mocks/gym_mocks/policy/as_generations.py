@@ -8,7 +8,7 @@ of `trl vllm-serve` (trl/scripts/vllm_serve.py of 1.16), which TRL's `VLLMClient
 
 from array import array
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -105,16 +105,29 @@ def sglang_meta_info(answer: PolicyAnswer, length: int) -> dict[str, Any]:
         "weight_version": "default",
     }
     if asked.get("return_logprob") or asked.get("logprobs"):
-        meta["output_token_logprobs"] = [[probability, token, None] for token, probability in answer.log_probs[:length]]
         start = asked.get("logprob_start_len", -1)
         read = answer.prompt_log_probs[start:] if isinstance(start, int) and start >= 0 else []
-        meta["input_token_logprobs"] = [[probability, token, None] for token, probability in read]
+        meta |= _sglang_log_probs(answer, "output", answer.log_probs[:length])
+        meta |= _sglang_log_probs(answer, "input", read)
     if asked.get("return_routed_experts") and answer.made.routed_experts:
         first, tokens = asked.get("routed_experts_start_len"), [*answer.tokens.prompt, *said]
         tokens = tokens[:-1]  # the last was not read
         routed = answer.made.routed(tokens[first if isinstance(first, int) and first >= 0 else 0 :])
         numbers = array("i", (expert for token in routed for layer in token for expert in layer))
         meta["routed_experts"] = b64encode(numbers.tobytes()).decode()
+    return meta
+
+
+def _sglang_log_probs(answer: PolicyAnswer, side: str, scored: Sequence[tuple[int, float | None]]) -> dict[str, Any]:
+    """Tokens' log probabilities; beside each, those of the likeliest, which is itself, and of the ids that a client names."""
+    asked = answer.request.body
+    each = [[probability, token, None] for token, probability in scored]
+    meta: dict[str, Any] = {f"{side}_token_logprobs": each}
+    if asked.get("top_logprobs_num"):
+        meta[f"{side}_top_logprobs"] = [None if entry[0] is None else [entry] for entry in each]
+    if wanted := asked.get("token_ids_logprob"):
+        named = [[one, token, None] for token, one in zip(wanted, answer.made.log_probs(wanted), strict=True)]
+        meta[f"{side}_token_ids_logprobs"] = [None if entry[0] is None else named for entry in each]
     return meta
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from gym_mocks.policy.conversation import PolicyApi
 
 CHOICES = 128  # OpenAI's own limit of `n`
+NAMED_IDS = 1000  # that are scored at each place of a prompt
 
 
 def _objects(value: Any) -> bool:
@@ -75,6 +76,10 @@ OF_API: dict[PolicyApi, Fields] = {
     "sglang": {
         "input_ids": (lambda value: value is None or token_ids(value), "a list of token ids is expected"),
         "text": (lambda value: isinstance(value, str | None), "a text is expected"),
+        "token_ids_logprob": (
+            lambda value: value is None or (token_ids(value) and len(value) <= NAMED_IDS),
+            f"a list of {NAMED_IDS:,} token ids at most is expected",
+        ),
         **ENGINE,
     },
 }
