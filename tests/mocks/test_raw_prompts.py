@@ -345,7 +345,10 @@ def test_an_engines_other_paths_are_answered_where_they_are_named(client: httpx.
     assert client.post("/pause", params={"mode": "keep"}).json() == {"success": True, "message": ""}
     assert client.post("/update_weights", json={"weight_dir": "w"}).status_code == 200
     assert client.get("/server_info").json() == {"version": "0"}
-    first, weights, _ = policy.accepted
+    metrics = '# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{engine="0"} 3.0\n'
+    policy.accept("/metrics", reply=metrics)  # which prime-rl, SkyRL and miles poll
+    assert client.get("/metrics").text == metrics
+    first, weights, *_ = policy.accepted
     assert (first.path, first.query) == ("/pause", "mode=keep")
     assert json.loads(weights.body) == {"weight_dir": "w"}
     assert policy.calls.count == 0

@@ -53,6 +53,7 @@ TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+PLAIN = (("content-type", "text/plain; charset=utf-8"),)
 EVENT_STREAM = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
 
 log = logging.getLogger("gym_mocks")
@@ -133,11 +134,15 @@ class FakePolicy(App):
         return self.bind(route, generated(**choices), api_key=api_key)
 
     def accept(self, *paths: str, reply: Any = ACCEPTED) -> None:
-        """Answer these paths from now on, by GET and POST, as an engine that is given weights, paused or put to sleep."""
+        """Answer these paths from now on, by GET and POST, as an engine that is given weights, paused or put to sleep.
+
+        A reply that is a text is sent as it stands, as an engine's metrics are.
+        """
+        answer = HttpReply(200, reply.encode(), PLAIN) if isinstance(reply, str) else HttpReply.json(reply)
 
         async def handler(request: HttpRequest) -> HttpReply:
             self.accepted.append(request)
-            return HttpReply.json(reply)
+            return answer
 
         self.handlers |= {(method, path): handler for method in ("GET", "POST") for path in paths}
 
