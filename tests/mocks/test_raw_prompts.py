@@ -53,9 +53,24 @@ def vllm(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]]:
     reply = client.post("/inference/v1/generate", json={"model": "m", "token_ids": ids, "sampling_params": sampling})
     choice = reply.json()["choices"][0]
     assert choice["finish_reason"] == "stop"
+    assert reply.json()["usage"]["prompt_tokens"] == len(ids)  # which Verifiers tells of
     content = choice["logprobs"]["content"]
     assert [each["token"] for each in content] == [f"token_id:{token}" for token in choice["token_ids"]]
     return choice["token_ids"], [each["logprob"] for each in content]
+
+
+def vllm_streamed(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]]:
+    """What vime's `generate_streaming` (of 2026) sends and reads: each chunk has the tokens that it adds."""
+    body: Json = {"model": "m", "token_ids": ids, "sampling_params": {"max_tokens": 640, "logprobs": 1}}
+    body |= {"stream": True, "stream_options": {"include_usage": True}}
+    lines = client.post("/inference/v1/generate", json=body).text.strip().split("\n\n")
+    assert lines.pop() == "data: [DONE]"
+    *chunks, last = [json.loads(line.removeprefix("data: ")) for line in lines]
+    choices = [chunk["choices"][0] for chunk in chunks]
+    assert [choice["finish_reason"] for choice in choices] == [None] * (len(choices) - 1) + ["stop"]
+    said = [token for choice in choices for token in choice["token_ids"]]
+    assert (last["choices"], last["usage"]["completion_tokens"]) == ([], len(said))
+    return said, [each["logprob"] for choice in choices for each in choice["logprobs"]["content"]]
 
 
 def sglang(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]]:
@@ -93,7 +108,7 @@ def completions(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[f
     return choice["token_ids"], choice["logprobs"]["token_logprobs"]
 
 
-@pytest.mark.parametrize("engine", [vllm, sglang, sglang_streamed, completions])
+@pytest.mark.parametrize("engine", [vllm, vllm_streamed, sglang, sglang_streamed, completions])
 def test_tokens_in_and_tokens_out_turn_by_turn(client: httpx.Client, engine: Any) -> None:
     said: list[str] = []
     ids = IDS
@@ -128,6 +143,8 @@ def test_ids_that_stand_for_nothing_are_continued_too() -> None:
     with serve(policy) as url, httpx.Client(base_url=url) as client:
         first = client.post("/tokenize", json={"messages": [{"role": "user", "content": "hi"}]}).json()["tokens"]
         generated, _ = vllm(client, first)
+        rendered = client.post("/v1/chat/completions/render", json={"messages": [{"role": "user", "content": "hi"}]})
+        assert rendered.json()["token_ids"] == first  # as SkyRL asks
         opening = client.post("/tokenize", json={"messages": []}).json()["tokens"]
         assert client.post("/generate", json={"input_ids": [*first, *generated, *opening]}).json()["text"] == "b"
         assert client.post("/detokenize", json={"tokens": [4, 5]}).json() == {"prompt": "<4><5>"}
@@ -174,11 +191,6 @@ REFUSED: dict[str, tuple[str, Json, str]] = {
     "texts as ids": ("/inference/v1/generate", {"token_ids": ["a"]}, "token_ids: a list of token ids"),
     "truths as ids": ("/inference/v1/generate", {"token_ids": [True]}, "token_ids: a list of token ids"),
     "sampling": ("/inference/v1/generate", {"token_ids": [1], "sampling_params": {"n": "x"}}, "sampling_params: "),
-    "a stream": (
-        "/inference/v1/generate",
-        {"token_ids": [1], "stream": True},
-        "stream: not supported here; /v1/completions streams",
-    ),
     "ids of a batch": (
         "/generate",
         {"input_ids": [1], "token_ids_logprob": [[1]]},

@@ -1,7 +1,7 @@
 """An answer in the shapes of inference engines, which continue a text or token ids.
 
 OpenAI's `/v1/completions` (OpenAI SDK: `openai.types.Completion`), with vLLM's `return_token_ids`; vLLM's
-`/inference/v1/generate` (vllm/entrypoints/serve/disagg/protocol.py of 0.20), which Verifiers, prime-rl and SkyRL ask;
+`/inference/v1/generate` (vllm/entrypoints/serve/disagg of 0.20 and later), which Verifiers, prime-rl and SkyRL ask;
 SGLang's `/generate` (sglang/srt/managers/io_struct.py of 0.5), which slime and AReaL ask; and `/generate/` and `/chat/`
 of `trl vllm-serve` (trl/scripts/vllm_serve.py of 1.16), which TRL's `VLLMClient` and Atropos ask.
 """
@@ -38,20 +38,41 @@ def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
 
 def vllm_generation(answer: PolicyAnswer) -> dict[str, Any]:
     """The reply of vLLM's `/inference/v1/generate`."""
-    content: list[dict[str, Any]] = [
-        {"token": f"token_id:{token}", "logprob": probability, "bytes": None, "top_logprobs": []}
-        for token, probability in answer.log_probs
-    ]
-    choice = {
-        "finish_reason": "length" if answer.cut else "stop",
-        "token_ids": answer.tokens.generation,
-        "logprobs": None if answer.sampling.get("logprobs") is None else {"content": content},
-    }
+    choice = _vllm_part(answer, 0, len(answer.tokens.generation))
     choices = [{"index": index} | choice for index in range(answer.count)]
     asked = {"prompt_token_ids": answer.tokens.prompt} if answer.request.body.get("return_token_ids") else {}
-    return (
-        {"request_id": answer.id("gen"), "choices": choices, "prompt_logprobs": None} | asked | prompt_log_probs(answer)
-    )
+    said = {"choices": choices, "usage": _usage(answer), "prompt_logprobs": None}
+    return _vllm_envelope(answer) | said | asked | prompt_log_probs(answer)
+
+
+def vllm_chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
+    """The same as a stream, each chunk with the tokens that it adds."""
+    length = len(answer.tokens.generation)
+    for index in range(answer.count):
+        for start in range(0, length, STEP):
+            part = _vllm_part(answer, start, min(start + STEP, length))
+            yield _vllm_envelope(answer) | {"choices": [{"index": index} | part]}
+    if answer.wants_usage:
+        yield _vllm_envelope(answer) | {"choices": [], "usage": _usage(answer)}
+
+
+def _vllm_envelope(answer: PolicyAnswer) -> dict[str, Any]:
+    name = answer.id("gen")  # under the name of later versions, too
+    return {"request_id": name, "id": name, "created": answer.created, "model": answer.model}
+
+
+def _vllm_part(answer: PolicyAnswer, start: int, end: int) -> dict[str, Any]:
+    """The choice from one of its tokens to another."""
+    content: list[dict[str, Any]] = [
+        {"token": f"token_id:{token}", "logprob": probability, "bytes": None, "top_logprobs": []}
+        for token, probability in answer.log_probs[start:end]
+    ]
+    ended = "length" if answer.cut else "stop"
+    return {
+        "finish_reason": ended if end == len(answer.tokens.generation) else None,
+        "token_ids": answer.tokens.generation[start:end],
+        "logprobs": None if answer.sampling.get("logprobs") is None else {"content": content},
+    }
 
 
 def prompt_log_probs(answer: PolicyAnswer) -> dict[str, Any]:

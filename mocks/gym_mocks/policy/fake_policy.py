@@ -112,7 +112,11 @@ class FakePolicy(App):
         self.accepted: deque[HttpRequest] = deque(maxlen=keep)
         handlers = {("POST", path): self._complete for path in SHAPES}
         probes = {("GET", path): live for path in PROBES}
-        tokenizing = {("POST", "/tokenize"): self._tokenize, ("POST", "/detokenize"): self._detokenize}
+        tokenizing = {
+            ("POST", "/tokenize"): self._tokenize,
+            ("POST", "/detokenize"): self._detokenize,
+            ("POST", "/v1/chat/completions/render"): self._render,
+        }
         counting = {("POST", path): partial(self._count, api=api) for path, api in COUNTED.items()}
         told = {("GET", MODELS): self._models, ("GET", "/tokenizer_info"): self._tokenizer_info}
         super().__init__({**handlers, **probes, **tokenizing, **counting, **told})
@@ -256,6 +260,19 @@ class FakePolicy(App):
             opened = body.get("add_generation_prompt", True) is not False
             tokens = prompt_tokens(PolicyRequest("chat", body), self.tokenizer, open_turn=opened)
         return HttpReply.json({"count": len(tokens), "max_model_len": MAX_LENGTH, "tokens": tokens})
+
+    async def _render(self, request: HttpRequest) -> HttpReply:
+        """The request for tokens that vLLM would make of one for a chat."""
+        body = _object(request)
+        if why := refused_value("chat", body):
+            raise HttpRefusal(400, why)
+        asked = PolicyRequest("chat", body)
+        rendered: dict[str, Any] = {
+            "token_ids": prompt_tokens(asked, self.tokenizer),
+            "features": None,
+            "sampling_params": {},
+        }
+        return HttpReply.json({"request_id": "render", "model": asked.model, "stream": False, **rendered})
 
     async def _count(self, request: HttpRequest, *, api: PolicyApi) -> HttpReply:
         """How many tokens a request would be read as."""

@@ -70,7 +70,7 @@ OF_API: dict[PolicyApi, Fields] = {
     },
     "vllm": {
         "token_ids": (token_ids, "a list of token ids is expected"),
-        "stream": (_none, "not supported here; /v1/completions streams"),
+        "stream_options": OPTIONS,
         **ENGINE,
     },
     "sglang": {

@@ -53,7 +53,7 @@ SHAPES = {
         parts=listed("prompt"),
         joined=choices_joined,
     ),
-    "/inference/v1/generate": AnswerShape("vllm", as_generations.vllm_generation),
+    "/inference/v1/generate": AnswerShape("vllm", as_generations.vllm_generation, as_generations.vllm_chunks),
     "/generate": AnswerShape(
         "sglang",
         as_generations.sglang_generation,
