@@ -13,6 +13,8 @@ from tests.twins.judging import judge, telling
 from tests.twins.twin import dataset
 from tests.twins.unrecorded import (
     ForgetsJobs,
+    appointments,
+    booked,
     compiler,
     counting,
     dark_rooms,
@@ -70,6 +72,14 @@ def test_a_word_was_told_by_whom_it_was_said_first() -> None:
     word = finding.expected.split("'")[1]
     assert any("add_note" in line and word in line for line in finding.trajectory), finding.trajectory
     assert any(word in command for command in finding.reproduce)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_list_that_stands_for_none_is_told(shared: bool) -> None:
+    """The row's owner stands in it, and words that the tool lists stay as they are: no row could be seeded with others."""
+    with serve(appointments(shared=shared)) as url:
+        findings = judge(url, booked(), checks={"isolation-told"})
+    assert telling(findings) == ({"isolation-told"} if shared else set())
 
 
 @pytest.mark.parametrize("shared", [False, True])

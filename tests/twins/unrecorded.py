@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
@@ -155,6 +155,46 @@ def pinboard() -> ResourcesServer:
 
 def pinned() -> Dataset:
     return _rows(pinboard())
+
+
+class Week(TaskRow):
+    """Whose week it is, and what is in it on which of its days."""
+
+    owner: str
+    days: list[Literal["mon", "tue"]]
+
+
+def appointments(*, shared: bool = False) -> ResourcesServer:
+    """A week in which meetings are booked; `shared`, the guests that nobody names are one list for all sessions."""
+    nobody: list[str] = []
+
+    def book(state: Week, title: str, day: Literal["mon", "tue"], guests: list[str] | None = None) -> dict[str, Any]:
+        guests = [*guests] if guests is not None else nobody if shared else []
+        if state.owner not in guests:
+            guests.append(state.owner)
+        state.days.append(day)
+        return {"title": title, "guests": guests, "that_day": state.days.count(day)}
+
+    def opened(row: Week) -> Week:
+        return row.model_copy(deep=True)
+
+    return ResourcesServer("week", tools=[book], verify=lambda: 0.0, state=opened)
+
+
+def booked() -> Dataset:
+    """Rows of two owners, and a rollout of each that names its guests."""
+    data = _rows(appointments())
+    rows = [{**row.data, "owner": owner, "days": ["mon"]} for row, owner in zip(data.rows, ("Kim", "Lee"), strict=True)]
+    call = json.dumps({"title": "Retro", "day": "tue", "guests": ["Noor"]})
+    output = [function_call("book", call, "1"), function_call_output("{}", "1"), message("Booked.")]
+    return replace(
+        data,
+        rows=tuple(replace(old, data=new) for old, new in zip(data.rows, rows, strict=True)),
+        rollouts=tuple(
+            Rollout({**row, "response": response(output), "reward": 0.0}, Source(Path("rollouts.jsonl"), at))
+            for at, row in enumerate(rows, 1)
+        ),
+    )
 
 
 def drafts() -> Dataset:

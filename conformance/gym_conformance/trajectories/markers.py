@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -16,8 +17,8 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.trajectories.first import bare_reads, in_turn, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, references, trajectories
 from gym_conformance.trajectories.renaming import own, takes_any_word, word
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_session, stand_in
-from gym_schemas import mapped, properties_of
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_session, resolve, stand_in
+from gym_schemas import admits, mapped, properties_of, walk
 
 _MARKER = re.compile(r"zq[a-z]{10}")
 #: How many texts of a row are marked, and how long they may be: a row may have megabytes.
@@ -57,12 +58,12 @@ class Marking:
         return replace(trajectory, row=row, calls=tuple(calls))
 
     def _row(self, row: Row) -> Row:
-        left = _MARKED
+        left, listed = _MARKED, _listed(row)
 
         def marked(value: Any, _: object) -> Any:
             nonlocal left
             free = isinstance(value, str) and len(value) <= _LONG and (self.rows or _WORD).fullmatch(value)
-            if not free or not left:
+            if not free or not left or value in listed:
                 return value
             left -= 1
             space = " " if " " in value else ""
@@ -86,6 +87,27 @@ class Marking:
         return self.told.setdefault(arguments, word(self.draw))
 
 
+def _listed(row: Row) -> frozenset[str]:
+    """Words that the row's tools list: a row that says `mon` where a day is one of five takes no other word."""
+    enums = (node.get("enum") for tool in row.tools for _, node in walk(tool.parameters))
+    return frozenset(each for enum in enums if isinstance(enum, list) for each in enum if isinstance(each, str))
+
+
+def _without_lists(trajectory: Trajectory) -> Trajectory:
+    """The trajectory without lists and objects that its writes may leave out: what stands for them may be one for all."""
+
+    def less(call: Call) -> Call:
+        schema = trajectory.row.parameters_of(call.name)
+        if is_read(call.name) or not isinstance(call.arguments, dict):
+            return call
+        kept = {
+            key: each for key, each in call.arguments.items() if is_reference(each) or not isinstance(each, list | dict)
+        }
+        return Call(call.name, kept) if admits(schema, resolve(kept, [])) else call
+
+    return replace(trajectory, calls=tuple(map(less, trajectory.calls)))
+
+
 _TEXTS = re.compile(r"\S+( \S+)+", re.DOTALL)
 _WORDS = re.compile(r"[^\W\d_]{3,}( \S+)*")
 
@@ -97,7 +119,10 @@ _WAYS = ((None, False), (None, True), (_TEXTS, False), (_WORDS, False), (_WORDS,
 
 
 def told_apart(knowledge: Knowledge, draw: Random) -> list[Schedule]:
-    """Sessions with markers of their own: two one after the other and side by side, on one row and on two; four at once."""
+    """Sessions with markers of their own: two one after the other and side by side, on one row and on two; four at once.
+
+    Two of them leave out what their writes may.
+    """
     found = known(knowledge)
     if not found:
         return []
@@ -112,6 +137,9 @@ def told_apart(knowledge: Knowledge, draw: Random) -> list[Schedule]:
             Schedule((first, second), tuple(in_turn((first, second)))),
             _seeds_first(first, asking(first, two, knowledge)),
         ]
+    fewer = (less for each in found if (less := _without_lists(each)).calls != each.calls)
+    for less in islice(fewer, 1):
+        schedules.append(Schedule(tuple(Marking(draw, _WORDS).marked(less) for _ in range(2))))
     marked = (at_once(each, draw, everything=everything) for each in (one, two) for everything in (False, True))
     return [schedule for schedule in (*schedules, *marked) if _is_marked(schedule)]
 
