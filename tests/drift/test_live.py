@@ -296,6 +296,33 @@ def _optional_place() -> Dataset:
     return dataset(change)
 
 
+class ListsAPlace(ReferenceServer):
+    """Takes a place for none where it is null, says alike of what is empty and of what is no text, and knows no place."""
+
+    def __init__(self, *, texts: bool) -> None:
+        super().__init__()
+        self.texts = texts
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path == "/openapi.json":  # which knows no place
+            return HttpReply.json({"error": "not found"}, 404)
+        place = json.loads(request.body).get("place") if request.path == "/list_stock" else None
+        if place is None:
+            return await super().dispatch(request)
+        if not self.texts or not isinstance(place, str) or not place:
+            return HttpReply.json({"error": "place must be a text that is not empty"}, 400)
+        return HttpReply.json({"error": f"there is no place {place}"}, 404)
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_an_empty_text_is_no_wrong_type(texts: bool) -> None:
+    """It is refused like one, which shows no drift where other texts are only not found."""
+    with serve(ListsAPlace(texts=texts)) as url:
+        found = judge(url, _optional_place(), checks=["drift-argument-refused"])["drift-argument-refused"]
+    told = [finding.expected for finding in found if finding.verdict is Verdict.FAIL]
+    assert told == ([] if texts else ["place of list_stock as the definition allows it"])
+
+
 @pytest.mark.parametrize("asked", [("category", "place"), ("place", "category"), ("category",)])
 def test_a_recorded_call_shows_what_must_not_be_left_out(asked: tuple[str, ...]) -> None:
     """It is refused for an argument that is optional in the rows, as it is without one that is not."""

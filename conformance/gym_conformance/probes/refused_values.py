@@ -252,7 +252,8 @@ class _Argument:
         if refused and not self.taken:
             await self._try_without()
         for value, sent, reply, like in refused if self.taken else ():
-            if self._is_meant(value) and await self._everywhere(value):
+            others = [other for other, *_ in refused if _kind(other) == _kind(value) and other]
+            if self._is_meant(value, others) and await self._everywhere(value):
                 other, taken = self.taken[0]
                 beside = f"{like} is answered alike, and {short(other)} is taken: status {taken.status}"
                 return RefusedCall(self.name, sent, reply, beside)
@@ -301,22 +302,26 @@ class _Argument:
             return f"a call without {self.name}"
         for strange, wrongly in self.wrong:
             typed = not isinstance(strange, type(value)) or isinstance(strange, bool) is not isinstance(value, bool)
-            if (self.closed or (typed and not _ABSENT.search(reply.text))) and alike(
-                Answer(reply, (value,)), Answer(wrongly, (strange,))
+            # the very same text, too: a value such as `a` may be one of its words
+            if (self.closed or (typed and not _ABSENT.search(reply.text))) and (
+                reply.text == wrongly.text or alike(Answer(reply, (value,)), Answer(wrongly, (strange,)))
             ):
                 return short({self.name: strange})
         return ""
 
-    def _is_meant(self, value: Any) -> bool:
+    def _is_meant(self, value: Any, others: Sequence[Any]) -> bool:
         """Whether the definition itself speaks for the value, rather than merely not against it.
 
         Where values of one type are partly taken, an empty text and a number beyond those taken may be refused for what
-        they mean, unless the definition says how long a text or how large a number may be.
+        they mean, unless the definition says how long a text or how large a number may be. So may an empty text or list
+        where none of its type is taken, unless `others` that are not empty are refused as it is.
         """
         kind, said = _kind(value), {keyword for _, node in walk(self.node) for keyword in node}
         like = [sent[self.name] for sent, _ in self.taken if self.name in sent and _kind(sent[self.name]) == kind]
-        if not like or kind in ("null", "boolean") or said & {"enum", "const"}:
+        if kind in ("null", "boolean") or said & {"enum", "const"}:
             return True
+        if not like:
+            return kind == "number" or bool(value or others or said & _LIMITS[kind])
         if kind == "number":
             bounds = _LEAST if value < min(like) else _MOST if value > max(like) else said
             return bool(said & bounds)
