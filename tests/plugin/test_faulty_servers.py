@@ -110,13 +110,13 @@ def test_a_web_site(pytester: pytest.Pytester, serving: Callable[[ASGIApp], str]
     assert max(len(line) for line in run.outlines if "curl" not in line) < 700
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
-def test_ctrl_c_in_a_hang(pytester: pytest.Pytester, serving: Callable[[ASGIApp], str], workers: list[str]) -> None:
+@pytest.mark.parametrize("way", ["ctrl-c", "ctrl-c, xdist", "sigterm"])
+def test_ctrl_c_in_a_hang(pytester: pytest.Pytester, serving: Callable[[ASGIApp], str], way: str) -> None:
     """Ends at once, with the report written, and exit code 2."""
     asked = pytester.path / "asked"
     url = serving(hanging_on("/verify", reference_app(), asked))
-    arguments = ["--gym-url", url, f"--gym-data={DATA}", "--gym-report", "r.json", *workers]
-    command = [sys.executable, "-m", "pytest", *arguments]
+    arguments = ["--gym-url", url, f"--gym-data={DATA}", "--gym-report", "r.json"]
+    command = [sys.executable, "-m", "pytest", *arguments, *(["-n", "2"] if "xdist" in way else [])]
     process = pytester.popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
     )
@@ -125,7 +125,10 @@ def test_ctrl_c_in_a_hang(pytester: pytest.Pytester, serving: Callable[[ASGIApp]
         time.sleep(0.05)
     time.sleep(0.2)
     sent = time.monotonic()
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
+    if way.startswith("ctrl-c"):
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group gets it
+    else:
+        process.terminate()
     said = process.communicate(timeout=60)[0].decode()
     assert time.monotonic() - sent < 25, (
         said

@@ -41,6 +41,9 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """With --gym-watch this process judges nothing: it runs pytest at each change."""
     if not config.option.gym_watch or "GYM_CONFORMANCE_WATCHED" in os.environ:
         return None
+    from gym_conformance.plugin.interrupting import end_as_by_ctrl_c  # noqa: PLC0415 - only needed here
+
+    end_as_by_ctrl_c(config)
     from gym_conformance.fleet.watching import watch  # noqa: PLC0415 - heavy, and only needed here
 
     return watch(config)

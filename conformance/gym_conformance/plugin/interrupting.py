@@ -1,9 +1,10 @@
-"""Ctrl-C while a run that was interrupted comes to its end: reports are written then, and servers stopped. Light to import."""
+"""Ctrl-C and SIGTERM: a run that is interrupted comes to its end, writes its reports and stops its servers. Light to import."""
 
 import os
 import signal
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -14,6 +15,19 @@ _ONE_PRESS = 0.5
 _ENDING = b"\nThe run is ending: reports are written, servers stopped. Ctrl-C once more ends it at once.\n"
 
 
+def end_as_by_ctrl_c(config: pytest.Config) -> None:
+    """Let SIGTERM, by which CI cancels a job and a cluster takes a node back, do as Ctrl-C until pytest ends.
+
+    Only where both are Python's own to handle, as they are not in what a shell starts in the background; an xdist worker is its
+    controller's to end.
+    """
+    own = (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
+    free = own == (signal.default_int_handler, signal.SIG_DFL) and not hasattr(config, "workerinput")
+    if free and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        config.add_cleanup(partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
+
+
 class Ending:
     """After the first Ctrl-C, which pytest takes: the next one says that the run is ending, and the one after it ends it at once.
 
@@ -22,6 +36,7 @@ class Ending:
     """
 
     def __init__(self, config: pytest.Config) -> None:
+        end_as_by_ctrl_c(config)
         config.add_cleanup(self._restore)
         self._before: object = None
         self._more = 0
