@@ -3,10 +3,12 @@
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zipfile import ZipFile
 
+import psutil
 import pytest
 
 from gym_conformance.launch import venv_cache
@@ -103,6 +105,28 @@ def test_an_interrupted_run_leaves_nothing_half_made(env: Env, kept: Path, monke
         _made(env)
     assert started[0].returncode is not None
     assert sorted(each.suffix for each in kept.iterdir() if each.name != "half") == [".lock"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="by a signal of Linux")
+def test_what_installs_ends_with_a_killed_run(env: Env, kept: Path) -> None:
+    pid = kept.parent.parent / "pid"
+    uv = kept.parent.parent / "uv"
+    uv.write_text(f"#!/bin/sh\necho $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 600\n")
+    uv.chmod(0o755)
+    code = (
+        "import sys, uv; from pathlib import Path; from gym_conformance.launch import venv_cache\n"
+        "from gym_conformance.launch.env import Env\n"
+        "folder, kept, program = sys.argv[1:]; uv.find_uv_bin = lambda: program\n"
+        "venv_cache.cache_folder = lambda: Path(kept)\n"
+        "venv_cache.interpreter(Env('env', Path(folder)), '', '', print)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(env.folder), str(kept), str(uv)]) as run:
+        until = time.monotonic() + 60
+        while not pid.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        started = psutil.Process(int(pid.read_text()))
+        run.kill()
+    assert not psutil.wait_procs([started], timeout=10)[1]
 
 
 def test_a_package_that_is_not_there_is_said(env: Env, kept: Path) -> None:

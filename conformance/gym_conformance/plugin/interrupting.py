@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from functools import partial
 
 import pytest
 
@@ -25,7 +24,11 @@ def end_as_by_ctrl_c(config: pytest.Config) -> None:
     free = own == (signal.default_int_handler, signal.SIG_DFL) and not hasattr(config, "workerinput")
     if free and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-        config.add_cleanup(partial(signal.signal, signal.SIGTERM, signal.SIG_DFL))
+        config.add_cleanup(_give_back)
+
+
+def _give_back() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class Ending:
