@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from gym_conformance.plugin.target_run import Run
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
+from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.judging import judge as judged
 from tests.twins.keeps import KEPT
 from tests.twins.twin import dataset
@@ -91,3 +93,27 @@ def test_a_verify_that_hangs_on_another_text_is_looked_at_all_the_same() -> None
         found = judged(url, dataset(), timeout=2.0, checks=["verify-raw-surrogate", "resources-loop-free"])
     assert [one.verdict for one in found["verify-raw-surrogate"]] == [Verdict.FAIL]
     assert [one.verdict for one in found["resources-loop-free"]] == [Verdict.PASS]
+
+
+class TenthOfASecond(ReferenceServer):
+    """A tool takes a tenth of a second, which five at once turn into half a second where they wait on the event loop."""
+
+    def __init__(self, blocking: bool) -> None:
+        super().__init__()
+        self.blocking = blocking
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path == "/move_stock":
+            if self.blocking:
+                time.sleep(0.1)  # noqa: ASYNC251 - the fault
+            else:
+                await asyncio.sleep(0.1)
+        return await super().dispatch(request)
+
+
+@pytest.mark.parametrize(("blocking", "verdict"), [(True, Verdict.FAIL), (False, Verdict.PASS)])
+def test_calls_that_only_together_hold_all_others_up_are_found(blocking: bool, verdict: Verdict) -> None:
+    with serve(TenthOfASecond(blocking)) as url:
+        (finding,) = judged(url, dataset(), checks=["resources-loop-free"])["resources-loop-free"]
+    assert finding.verdict is verdict
+    assert not blocking or "sessions called move_stock" in finding.actual
