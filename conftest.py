@@ -12,7 +12,7 @@ import pytest
 from tests.nested.warm_pytest import WarmPytest
 
 #: Markers of what takes long.
-LONG = ("hostile", "load")
+LONG = ("hostile", "load", "ray", "twins")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

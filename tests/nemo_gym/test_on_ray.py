@@ -96,7 +96,7 @@ def _verdicts(report: str) -> dict[str, list[tuple[str, str, str]]]:
 
 
 def test_what_a_cluster_finds_is_what_is_found_without(pytester: pytest.Pytester, cluster: str) -> None:
-    """Also of a server whose check ends its process; and all is known where the run is resumed."""
+    """Also of a server whose check ends its process."""
     pytester.makepyfile(fine=FINE, bad=FINE + BAD, dies=FINE)
     pytester.makeconftest(_DIES)
     envs = ["--gym-env", "fine:app", "--gym-env", "bad:app"]
@@ -118,10 +118,16 @@ def test_what_a_cluster_finds_is_what_is_found_without(pytester: pytest.Pytester
     pytester.runpytest_subprocess(*envs, *given, "--gym-report", "here.json", timeout=100)
     assert _verdicts("here.json") == found
 
+
+@pytest.mark.ray
+def test_what_a_cluster_found_is_known_where_the_run_is_resumed(pytester: pytest.Pytester, cluster: str) -> None:
+    pytester.makepyfile(fine=FINE, bad=FINE + BAD)
+    given = ["--gym-env", "fine:app", "--gym-env", "bad:app", "-k", "live", "--gym-ray", cluster]
+    pytester.runpytest_subprocess(*given, "--gym-report", "ray.json", timeout=200)
     servers = [len(list(pytester.path.glob(f"{name}-*"))) for name in ("fine", "bad")]
-    run = pytester.runpytest_subprocess(*envs, *given, "--gym-ray", cluster, "--gym-resume", timeout=100)
+    run = pytester.runpytest_subprocess(*given, "--gym-resume", timeout=100)
     run.stdout.fnmatch_lines(["2 of them as an earlier run found them*"])
-    assert servers == [len(list(pytester.path.glob(f"{name}-*"))) for name in ("fine", "bad")] == [2, 2]
+    assert servers == [len(list(pytester.path.glob(f"{name}-*"))) for name in ("fine", "bad")] == [1, 1]
 
 
 class EndsADriver(ReferenceServer):
@@ -166,6 +172,7 @@ def test_a_load_is_driven_from_all_nodes(pytester: pytest.Pytester, cluster: str
         assert [(level["nodes"], len(level["missing"])) for level in levels] == [(2, 0), (1, 1)]
 
 
+@pytest.mark.ray
 def test_ctrl_c_ends_what_the_cluster_runs(pytester: pytest.Pytester, cluster: str) -> None:
     pytester.makepyfile(slow=FINE + _SLOW)
     command = [sys.executable, "-m", "pytest", "--gym-env", "slow:app", "--gym-ray", cluster]

@@ -14,6 +14,11 @@ class Planted:
     checks: tuple[str, ...]
     words: str
 
+    @property
+    def selected(self) -> str:
+        """Those checks as `-k` selects them, which takes a part of a name; empty for all."""
+        return "" if "*" in self.checks else " or ".join(check.rstrip("*") for check in self.checks)
+
 
 def _must(name: str, checks: str, words: str) -> Planted:
     return Planted(name, "MUST", tuple(checks.split()), words)

@@ -145,11 +145,14 @@ def data(name: str, folder: Path) -> Path:
     return rows
 
 
-def judged(name: str, fault: str, rows: Path, folder: Path, pytest: WarmPytest, *, profile: str) -> Judged:
-    """One run of the suite on it, in `folder`, with no settings of anybody's."""
+def judged(
+    name: str, fault: str, rows: Path, folder: Path, pytest: WarmPytest, *, profile: str, checks: str = ""
+) -> Judged:
+    """One run of the suite on it, in `folder`, with no settings of anybody's; of these checks alone, if any, as `-k` has them."""
     (folder / "pytest.ini").write_text("[pytest]\n")
     report = folder / "report.json"
     options = [f"--gym-data={rows}", f"--gym-profile={profile}", f"--gym-report={report}", "-p", "no:cacheprovider"]
+    options += ["-k", checks] if checks else []
     with served(name, fault) as url:
         env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
         began = time.monotonic()
