@@ -138,6 +138,49 @@ def test_different_refused_calls_may_use_up_a_budget(server: type[CountsAllCalls
         asyncio.run(attempted(url, attempt))
 
 
+class CountsSteps(WithoutDocument):
+    """A game of so many steps: each call of a tool is one, whatever its arguments; what is no object is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = Counter[str]()
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        self.steps[request.session_id] += request.body.startswith(b"{")
+        if self.steps[request.session_id] > 25:
+            raise HttpRefusal(409, "the game is over")
+        return await super()._call_tool(request)
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        return result if tool.name == "add_stock" else {**result, "steps_left": 25 - self.steps[session_id]}
+
+
+class TakesAndCountsSteps(CountsSteps):
+    """And one tool's refused calls write."""
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        try:
+            return await super()._call_tool(request)
+        except HttpRefusal:
+            if request.path == "/move_stock" and (session := self.sessions.get(request.session_id)):
+                session.state = self.new_state({})
+            raise
+
+
+@pytest.mark.parametrize(
+    ("server", "verdict"),
+    [(CountsSteps, Verdict.NOT_APPLICABLE), (TakesAndCountsSteps, Verdict.FAIL)],
+    ids=["counted", "written"],
+)
+def test_refused_calls_may_be_steps_of_a_game_of_which_some_are_none(
+    server: type[CountsSteps], verdict: Verdict
+) -> None:
+    with serve(server()) as url:
+        [finding] = judge(url, dataset(), checks={"tool-refused-call"})["tool-refused-call"]
+    assert finding.verdict is verdict, finding.actual
+
+
 class MustBeSeen(WithoutDocument):
     """What was moved arrives one after the other, a while after the last: each once somebody has seen the one before.
 

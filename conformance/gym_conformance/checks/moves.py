@@ -40,9 +40,9 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     """Whether what differs after the refused calls of a trajectory is no more than that they were counted.
 
     That is so where the reward alone falls, and falls further with twice as many; where numbers alone move on, by as much for
-    a refused call of another tool, and twice as far with twice as many, or as for any call that is taken; and where replies
-    change after many, and not after one, but for such numbers: there are only so many calls in an episode, and it may say
-    how many were made.
+    a refused call of another tool, and twice as far with twice as many, or as for any call that is taken, if only of those
+    that are well formed; and where replies change after many, and not after one, but for such numbers: there are only so
+    many calls in an episode, and it may say how many were made.
     """
     once, twice, *runs = await run_each(trial.gym, [noisy, _doubled(noisy), *[noisy.without_noise()] * _PLAIN])
     plain, mask = runs[0], varying(runs)
@@ -53,15 +53,19 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
         return True
     others = [tool for tool in noisy.row.tools if tool.name not in {noisy.calls[at].name for at in noisy.noise}]
     replies = _in_replies(found)
-    if all(is_number(each.expected) and is_number(each.actual) for each in replies):
+    numbers = all(is_number(each.expected) and is_number(each.actual) for each in replies)
+    if numbers:
         elsewhere = await _of_another_tool(trial, noisy, others)
-        return elsewhere is not None and all(_moves_on(each, elsewhere, twice) for each in replies)
+        if elsewhere is not None and all(_moves_on(each, elsewhere, twice) for each in replies):
+            return True
     each_once = _each_once(noisy)
     changed = [
         (one, of_one)
         for one, alone in zip(each_once, await run_each(trial.gym, each_once), strict=True)
         if (of_one := _in_replies(differences(plain, alone, mask)))
     ]
+    if numbers and not changed:
+        return False
     return len(noisy.noise) > 1 and all([await _is_counter(trial, one, of_one, others) for one, of_one in changed])
 
 
