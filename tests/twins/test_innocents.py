@@ -6,6 +6,8 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -14,7 +16,7 @@ import pytest
 
 from gym_conformance.checks import earlier, readiness
 from gym_conformance.checks.registry import CHECKS
-from gym_conformance.findings import Verdict
+from gym_conformance.findings import Verdict, worst
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.before_and_after import RUNS
@@ -24,6 +26,7 @@ from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
+from tests.twins.cookies import StateInCookie
 from tests.twins.drift import of_any_length
 from tests.twins.innocent import (
     HasOnlySoManyMoves,
@@ -357,3 +360,35 @@ def test_what_a_slow_server_leaves_no_time_for_is_said(
         assert re.match(r"only \d+ of \d+ pairs of sessions were tried: .* --gym-profile ci", finding.caution)
     else:
         assert finding.verdict is Verdict.FAIL, "one of each kind is tried all the same"
+
+
+class StateInOpaqueCookie(StateInCookie):
+    """The same in a cookie that no client can read, and nothing is added to what is there."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        name, _, value = request.headers.get("cookie", "").partition("=")
+        with suppress(ValueError):
+            request = replace(request, headers={**request.headers, "cookie": f"{name}={bytes.fromhex(value).decode()}"})
+        reply = await super().dispatch(request)
+        headers = [(key, self._hidden(said) if key == "set-cookie" else said) for key, said in reply.headers]
+        return replace(reply, headers=tuple(headers))
+
+    def _hidden(self, header: str) -> str:
+        pair, *rest = header.split(";")
+        name, _, value = pair.partition("=")
+        return ";".join((f"{name}={value.encode().hex()}", *rest))
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        session = self.sessions.get(session_id)
+        if tool.name == "add_stock" and session and self.stock_of(session).pieces:
+            raise HttpRefusal(409, "there is something already")
+        return await super().call(session_id, tool, arguments)
+
+
+def test_who_keeps_the_seeds_cookie_shows_nothing_where_the_state_is_in_the_cookie() -> None:
+    with serve(StateInOpaqueCookie()) as url:
+        found = judge(url, dataset(), checks={"cookie-replacing-client", "cookie-keeping-client"})
+    assert {name: worst(several) for name, several in found.items()} == {
+        "cookie-replacing-client": Verdict.PASS,
+        "cookie-keeping-client": Verdict.FAIL,
+    }

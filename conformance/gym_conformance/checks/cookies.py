@@ -123,12 +123,12 @@ async def _expect_none_lost(trial: Trial, rollouts: Sequence[Trajectory]) -> Non
     """Hold the default agent to a client that keeps the seed's cookie."""
 
     async def lost(channel: Channel, rollout: Trajectory, habit: CookieHabit) -> tuple[StepOutcome, StepOutcome] | None:
-        tried, kept = [
-            (await TrajectoryRun(trial.gym, channel, rollout, each).finish()).steps
-            for each in (habit, CookieHabit.KEEPING)
-        ]
-        pairs = zip(tried, kept, strict=True)
-        return next(((one, two) for one, two in pairs if one.is_refused and not two.is_refused), None)
+        runs = [TrajectoryRun(trial.gym, channel, rollout, each) for each in (habit, CookieHabit.KEEPING)]
+        tried, kept = [(await each.finish()).steps for each in runs]
+        for at, (one, two) in enumerate(zip(tried, kept, strict=True)):
+            if one.is_refused and not two.is_refused and not _moves_on(runs[0], at):
+                return one, two
+        return None
 
     async def suspected(rollout: Trajectory) -> bool:
         return await lost(Channel(trial.gym.endpoint), rollout, CookieHabit.REPLACING) is not None
@@ -146,6 +146,17 @@ async def _expect_none_lost(trial: Trial, rollouts: Sequence[Trajectory]) -> Non
                 "A reply before it, perhaps a refusal, sets the cookie of another session: set the one that was sent.",
                 Cause.LOST_SESSION,
             )
+
+
+def _moves_on(run: TrajectoryRun, step: int) -> bool:
+    """Whether most calls that were taken before a step set other cookies, which name no session: they carry its state."""
+    taken = [run.exchanges[at] for at in range(1, step) if not run.steps[at].is_refused]
+    return 2 * sum(map(_sets_another, taken)) > len(taken)
+
+
+def _sets_another(exchange: Exchange) -> bool:
+    sent, received = exchange.request.cookies, exchange.received
+    return bool(received) and received.session_id is None and not set(sent.pairs) & set(received.pairs)
 
 
 async def _same_for_both_clients(trial: Trial, habit: CookieHabit) -> None:
