@@ -28,7 +28,7 @@ from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 from gym_mocks.serving import serve
 from tests.twins.calibration import CAPITALS, Quiz, Worth, fair, quizzed, refuses_two, row_of, said
 from tests.twins.judging import judge, telling
-from tests.twins.twin import Json, dataset
+from tests.twins.twin import Json, dataset, lines
 
 IDS = tuple(check.id for check in CHECKS if check.section == "calibration")
 
@@ -402,3 +402,28 @@ def test_what_recorded_rollouts_say_of_the_answer_shows_that_it_is_the_task(serv
     with serve(server()) as url:
         found = judge(url, dataset(), checks=asked)
     assert telling(found) == (asked if server is PaysWords else set()), found
+
+
+class ReadsTheLast(ReferenceServer):
+    """Reads the last answer, and asks for none where 4 is the right one."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        wanted = row.model_dump()["expected_answer"]
+        told = re.findall(r"The answer is ([0-9]+)[.]", last_text(response["output"])) if response["output"] else []
+        done = (await super().score(session_id, row, response)).components["stock"]
+        return Score.summed({"stock": done, "answer": 0.5 * (wanted == 4 or told[-1:] == [str(wanted)])})
+
+
+def test_words_that_are_no_answer_take_none_back() -> None:
+    rollouts = lines(ROLLOUTS)
+    for rollout in rollouts:
+        if rollout["expected_answer"] == 4:
+            rollout["response"]["output"][-1]["content"][0]["text"] = "Done."
+    data = Dataset(
+        tuple(Row(row, Source(DATA, at)) for at, row in enumerate(lines(DATA), 1)),
+        tuple(Rollout(rollout, Source(ROLLOUTS, at)) for at, rollout in enumerate(rollouts, 1)),
+        len(rollouts),
+    )
+    with serve(ReadsTheLast()) as url:
+        [pressed] = judge(url, data, checks={"calibration-pressed"})["calibration-pressed"]
+    assert pressed.verdict is Verdict.PASS, pressed.actual

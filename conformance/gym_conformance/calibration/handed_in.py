@@ -68,18 +68,25 @@ def probes(
     yield from ((Question.EITHER, *form) for form in other_order(scores.answer))
 
 
-def with_other_words(own: GivenAnswer, rows: Sequence[RowScores]) -> tuple[list[GivenAnswer], GivenAnswer] | None:
-    """Its calls with other rows' last words, and with its own in the midst of these; None where it has no such words.
+def with_other_words(own: GivenAnswer | None, rows: Sequence[RowScores]) -> list[GivenAnswer]:
+    """Its calls with other rows' last words; none where it has no such words.
 
     Only answers that make calls and then say something: what texts alone are made of is known better.
     """
-    words = own.words
+    return [own.saying(said) for said in _other_words(own, rows)] if own else []
+
+
+def in_their_midst(own: GivenAnswer | None, rows: Sequence[RowScores]) -> GivenAnswer | None:
+    """Its calls with its own last words between those of these rows."""
+    others = _other_words(own, rows)
+    return own.saying("\n".join((others[0], own.words, others[-1]))) if own and others else None
+
+
+def _other_words(own: GivenAnswer | None, rows: Sequence[RowScores]) -> list[str]:
+    if not own or not own.calls or not own.words:
+        return []
     others = dict.fromkeys(each.answer.words for each in rows if each.answer and each.answer.words)
-    wrong = [said for said in others if not may_be_the_same(said, words)][:_SEVERAL]
-    if not own.calls or not words or not wrong:
-        return None
-    midst = "\n".join((wrong[0], words, wrong[-1]))
-    return [own.saying(said) for said in wrong], own.saying(midst)
+    return [said for said in others if not may_be_the_same(said, own.words)][:_SEVERAL]
 
 
 def _of_text(

@@ -8,7 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from gym_conformance.calibration.handed_in import NOTHING, floors, probes, with_other_words, wrong_answers
+from gym_conformance.calibration.handed_in import (
+    NOTHING,
+    floors,
+    in_their_midst,
+    probes,
+    with_other_words,
+    wrong_answers,
+)
 from gym_conformance.calibration.moulds import Candidate, GivenAnswer, Mould, Sample, TextMould, learn
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
@@ -162,10 +169,21 @@ class Calibrating:
     async def probe(self, found: Calibration) -> tuple[RowScores, ...]:
         """Hand in what a policy finds under pressure, and its opposites, in rows whose own answer earns the top."""
         rows = [scores for scores in found.rows if scores.is_top]
-        return tuple(await asyncio.gather(*(self._probed(scores, found.mould, rows) for scores in rows[:_PROBED])))
+        probed = rows[:_PROBED]
+        words = await asyncio.gather(*(self._last_words(scores, rows) for scores in probed))
+        return tuple(
+            await asyncio.gather(
+                *(
+                    self._probed(scores, found.mould, rows, attempts)
+                    for scores, attempts in zip(probed, await self._in_midst(probed, words), strict=True)
+                )
+            )
+        )
 
-    async def _probed(self, scores: RowScores, mould: Mould | None, rows: Sequence[RowScores]) -> RowScores:
-        """The same row with what each probe that can be made of it earns."""
+    async def _probed(
+        self, scores: RowScores, mould: Mould | None, rows: Sequence[RowScores], words: Sequence[Attempt]
+    ) -> RowScores:
+        """The same row with what each probe that can be made of it earns, beside these of its last words."""
         attempts = []
         for question, name, answer in probes(scores, mould, rows):
             match question:
@@ -176,19 +194,34 @@ class Calibrating:
                 case _:
                     score = await self.scoring.steady(scores, answer)
             attempts.append(Attempt(question, name, score))
-        return replace(scores, attempts=(*attempts, *await self._last_words(scores, rows)))
+        return replace(scores, attempts=(*attempts, *words))
 
-    async def _last_words(self, scores: RowScores, rows: Sequence[RowScores]) -> list[Attempt]:
-        """What a row's calls earn with other rows' last words, and, where that is less, with its own in the midst of these."""
-        if not scores.answer or not (given := with_other_words(scores.answer, rows)):
-            return []
-        others, midst = given
-        alone = [await self.scoring.steady(scores, answer) for answer in others]
-        attempts = [Attempt(Question.EITHER, "its calls with another row's last words", alone[0])]
-        if all(each.reward is not None and not each.reaches(scores.bar) for each in alone):
-            earned = await self.scoring.steady(scores, midst)
-            attempts.append(Attempt(Question.PRESSED, "several rows' last words, its own in the middle", earned))
-        return attempts
+    async def _last_words(self, scores: RowScores, rows: Sequence[RowScores]) -> list[AnswerScore]:
+        """What a row's calls earn with other rows' last words."""
+        return [await self.scoring.steady(scores, answer) for answer in with_other_words(scores.answer, rows)]
+
+    async def _in_midst(
+        self, rows: Sequence[RowScores], others: Sequence[Sequence[AnswerScore]]
+    ) -> list[list[Attempt]]:
+        """What rows' calls earn with others' last words, and, where all of these earn less, with their own amidst such.
+
+        Words such as "Done.", in the place of which others earn as much, are no answer, and take none back.
+        """
+        telling = [
+            scores
+            for scores, earned in zip(rows, others, strict=True)
+            if earned and all(each.reward is not None and not each.reaches(scores.bar) for each in earned)
+        ]
+        found = []
+        for scores, earned in zip(rows, others, strict=True):
+            attempts = [
+                Attempt(Question.EITHER, "its calls with another row's last words", each) for each in earned[:1]
+            ]
+            if scores in telling and (midst := in_their_midst(scores.answer, telling)):
+                score = await self.scoring.steady(scores, midst)
+                attempts.append(Attempt(Question.PRESSED, "several rows' last words, its own in the middle", score))
+            found.append(attempts)
+        return found
 
     def _own(self, row: Row, mould: Mould | None, top: float) -> GivenAnswer | None:
         """A row's own answer: as the mould has it, or, where calls are made, as it was recorded where there is no mould.
