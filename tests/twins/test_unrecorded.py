@@ -29,6 +29,8 @@ from tests.twins.unrecorded import (
     programs,
     quay,
     recorded_jobs,
+    rented,
+    renting,
     rows_of,
     searching,
     sums,
@@ -72,6 +74,14 @@ def test_a_word_was_told_by_whom_it_was_said_first() -> None:
     word = finding.expected.split("'")[1]
     assert any("add_note" in line and word in line for line in finding.trajectory), finding.trajectory
     assert any(word in command for command in finding.reproduce)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_what_is_kept_under_the_task_alone_is_told(cached: bool) -> None:
+    """Rollouts find before they book: only a session that finds after it shows that the next one is told of it."""
+    with serve(renting(cached=cached)) as url:
+        findings = judge(url, rented(), checks={"isolation-earlier"})
+    assert telling(findings) == ({"isolation-earlier"} if cached else set())
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -157,6 +157,62 @@ def pinned() -> Dataset:
     return _rows(pinboard())
 
 
+class Fleet(TaskRow):
+    """The cars of a task that are free."""
+
+    task_id: str
+    cars: list[str]
+
+
+def renting(*, cached: bool = False) -> ResourcesServer:
+    """Cars are found, and then booked; `cached`, what was found first for a task is what all its sessions find."""
+    answers: dict[str, list[str]] = {}
+
+    def find_cars(state: Fleet) -> dict[str, list[str]]:
+        return {"cars": answers.setdefault(state.task_id, [*state.cars]) if cached else state.cars}
+
+    def book_car(state: Fleet, plate: str) -> dict[str, bool]:
+        if booked := plate in state.cars:
+            state.cars.remove(plate)
+        return {"booked": booked}
+
+    def opened(row: Fleet) -> Fleet:
+        return row.model_copy(deep=True)
+
+    return ResourcesServer("fleet", tools=[find_cars, book_car], verify=lambda: 0.0, state=opened)
+
+
+def rented() -> Dataset:
+    """Rows of two tasks, and a rollout of each that first finds what it books."""
+    fleets = [{"task_id": f"task-{name}", "cars": [f"{name}-one", f"{name}-two"]} for name in ("red", "blue")]
+    calls = [[("find_cars", {}), ("book_car", {"plate": fleet["cars"][0]})] for fleet in fleets]
+    return _recorded(_rows(renting()), fleets, calls)
+
+
+def _recorded(data: Dataset, fields: list[dict[str, Any]], calls: list[list[tuple[str, Any]]]) -> Dataset:
+    """The rows with these fields, and a rollout of each, which earned nothing, that makes these calls."""
+    rows = [{**row.data, **own} for row, own in zip(data.rows, fields, strict=True)]
+    outputs = [
+        [
+            item
+            for at, (name, arguments) in enumerate(made)
+            for item in (function_call(name, json.dumps(arguments), f"{at}"), function_call_output("{}", f"{at}"))
+        ]
+        for made in calls
+    ]
+    return replace(
+        data,
+        rows=tuple(replace(old, data=new) for old, new in zip(data.rows, rows, strict=True)),
+        rollouts=tuple(
+            Rollout(
+                {**row, "response": response([*output, message("Booked.")]), "reward": 0.0},
+                Source(Path("rollouts.jsonl"), at),
+            )
+            for at, (row, output) in enumerate(zip(rows, outputs, strict=True), 1)
+        ),
+    )
+
+
 class Week(TaskRow):
     """Whose week it is, and what is in it on which of its days."""
 
@@ -183,18 +239,9 @@ def appointments(*, shared: bool = False) -> ResourcesServer:
 
 def booked() -> Dataset:
     """Rows of two owners, and a rollout of each that names its guests."""
-    data = _rows(appointments())
-    rows = [{**row.data, "owner": owner, "days": ["mon"]} for row, owner in zip(data.rows, ("Kim", "Lee"), strict=True)]
-    call = json.dumps({"title": "Retro", "day": "tue", "guests": ["Noor"]})
-    output = [function_call("book", call, "1"), function_call_output("{}", "1"), message("Booked.")]
-    return replace(
-        data,
-        rows=tuple(replace(old, data=new) for old, new in zip(data.rows, rows, strict=True)),
-        rollouts=tuple(
-            Rollout({**row, "response": response(output), "reward": 0.0}, Source(Path("rollouts.jsonl"), at))
-            for at, row in enumerate(rows, 1)
-        ),
-    )
+    fields = [{"owner": owner, "days": ["mon"]} for owner in ("Kim", "Lee")]
+    call = ("book", {"title": "Retro", "day": "tue", "guests": ["Noor"]})
+    return _recorded(_rows(appointments()), fields, [[call], [call]])
 
 
 def drafts() -> Dataset:

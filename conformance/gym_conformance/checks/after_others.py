@@ -79,25 +79,35 @@ async def _reward(trial: Trial, channel: Channel, trajectory: Trajectory) -> Out
 def by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -> Iterator[Maker]:
     """A trajectory after a session with the same names, held to one after a session with other names.
 
-    The earlier session makes the same calls, on the same row or on that of another, whose things take the names.
+    The earlier session makes the same calls, on the same row or on that of another, whose things take the names. Or it
+    asks only after its writes, and what it was answered is kept under the names, or under the row's ids.
     """
     sets = names_in(trajectory)
     others = (other for other in found if other.row is not trajectory.row)
+    late = _reads_last(trajectory)
 
     async def after(channel: Channel, *, names: frozenset[Any], other: Trajectory, same: bool) -> Outcome:
-        earlier, spoken = replace(trajectory, row=other.row), frozenset[Any]()
-        if other is not trajectory:  # its own things keep their names, but for those that are looked for
+        earlier, spoken = replace(late if other is late else trajectory, row=other.row), frozenset[Any]()
+        if other.row is not trajectory.row:  # its own things keep their names, but for those that are looked for
             spoken = next(iter(names_in(other)), spoken)
         mine = new_names(names)
         theirs = mine if same else new_names(names)
         await run(trial.gym, channel, renamed(earlier, {**taking(spoken, theirs), **theirs}))
         return read_back(await run(trial.gym, channel, renamed(trajectory, mine)), mine)
 
-    for names, other in [*((names, trajectory) for names in sets[:_SETS]), *zip(sets, others, strict=False)]:
-        told = Told(
-            Schedule((replace(trajectory, row=other.row), trajectory)), ", as after a session that used other names"
-        )
+    tried = [*((names, trajectory) for names in sets[:_SETS]), *zip(sets, others, strict=False)]
+    if late.calls != trajectory.calls and (names := frozenset().union(*sets[:1], ids_of(trajectory.row))):
+        tried.append((names, late))
+    for names, other in tried:
+        earlier = late if other is late else replace(trajectory, row=other.row)
+        told = Told(Schedule((earlier, trajectory)), ", as after a session that used other names")
         yield _held(trial, told, after, names=names, other=other)
+
+
+def _reads_last(trajectory: Trajectory) -> Trajectory:
+    """The trajectory with its reads behind its writes."""
+    order = sorted(range(len(trajectory.calls)), key=lambda at: is_read(trajectory.calls[at].name))
+    return trajectory.chosen(order)
 
 
 def by_attempts(trial: Trial, found: Sequence[Trajectory]) -> Iterator[Maker]:
