@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 from gym_conformance.checks.other_hosts import OUTSIDE
-from gym_conformance.contract.endpoints import LIVENESS
+from gym_conformance.contract.endpoints import LIVENESS, SEED_SESSION, VERIFY
 from gym_conformance.diagnoses.all_diagnoses import Diagnoses
 from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
 from gym_conformance.findings import Cause, Finding, Verdict
@@ -255,7 +255,9 @@ class Judge:
             verdict = Verdict.UNTESTABLE if unanswered else Verdict.NOTE
             reason = f"a server that answers: {cause}" if unanswered else ""
         if verdict is Verdict.FAIL:
-            self.told |= {each.request.path for each in trial.channel.exchanges if each.hung}
+            hung = {each.request.path for each in trial.channel.exchanges if each.hung}
+            # what a SHOULD sends to seed and verify may be odd; a tool that hangs is a MUST of whoever meets it next
+            self.told |= hung if check.level is Level.MUST else hung & {SEED_SESSION, VERIFY}
         endpoint, schedule = self.gym.endpoint, trial.schedule
         return replace(
             self._finding(check, subject, verdict, reason),

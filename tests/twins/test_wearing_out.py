@@ -122,6 +122,22 @@ def test_a_call_that_hangs_in_all_sessions_is_told_whoever_meets_it() -> None:
     )
 
 
+class NeverCounts(ReferenceServer):
+    """A read that is never answered."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        if tool.name == "count_stock":
+            await asyncio.Event().wait()
+        return await super().call(session_id, tool, arguments)
+
+
+def test_a_tool_that_hangs_is_a_must_though_a_should_met_it_first() -> None:
+    checks = ("seed-complete", "isolation-interleaved")
+    with serve(NeverCounts()) as url:
+        found = judging.judge(url, dataset(), timeout=0.5, checks=checks)
+    assert judging.ended(found, Verdict.FAIL) == set(checks), found
+
+
 @pytest.mark.parametrize("places", [50, 100])
 def test_a_fixed_number_of_places_is_told_with_the_number(places: int) -> None:
     finding = judge(places)
