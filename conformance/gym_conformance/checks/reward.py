@@ -6,11 +6,13 @@ policy to write ids, white space and claims.
 
 import json
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from gym_conformance.checks.moves import falls
-from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.policy_output import (
     Item,
     function_call,
@@ -19,6 +21,7 @@ from gym_conformance.contract.policy_output import (
     reasoning,
     response,
 )
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.drift.wording import short
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
@@ -189,39 +192,88 @@ async def reward_extra_read(trial: Trial, row: Row) -> None:
     earned nothing.
 
     Our inference. An environment may reward few calls on purpose: a reward that falls further with twice as many reads is
-    no finding.
+    no finding, nor is one that falls for so many calls, as other rows' shorter rollouts show.
     """
-    rollout = trial.gym.recorded[row][0]
-    look = next((call for call in reversed(rollout.calls) if is_read(call.name)), None)
-    if look is None:
-        raise NotApplicable("its recorded rollout reads nothing")
-    recorded = [item for item in rollout.output if isinstance(item, dict)]
-    plain = await _reward(trial, row, recorded)
-    if not plain:
-        raise NotApplicable("its recorded rollout earns nothing")
+    looking = await _Looking.of(trial, row)
     trial.channel.exchanges.clear()
-    session = await called(trial, row)
-    once, twice = [reply_of(await session.call(look)).text for _look in range(2)]
-    if once != twice:
-        raise NotApplicable(f"{look.name} gets a different reply the second time")
+    control = partial(_reward, trial, row, looking.recorded)
+    reward = await _pays_otherwise(trial, looking.plain, looking.reward, control)
+    if reward is not None:
+        if falls(looking.plain, reward, await looking.reward(Channel(trial.gym.endpoint), 2 * _FURTHER)):
+            raise NotApplicable("each call costs a part of the reward")
+        if await _has_budget(trial, looking):
+            raise NotApplicable("only calls beyond so many cost a part of the reward")
+        hint = "The scorer compares or counts calls; let it look at their result instead."
+        expected = f"a reward of {looking.plain}, as without another {looking.look.name}"
+        raise Violation(expected, f"{reward}", hint)
 
-    async def after_looking(channel: Channel, times: int = 2) -> Any:
-        session = await called(trial, row, channel)
+
+#: Further reads of a recorded rollout.
+_FURTHER: Final = 2
+
+
+@dataclass(frozen=True)
+class _Looking:
+    """A row's recorded rollout, what it earns, and its last read, with what that is answered each time."""
+
+    trial: Trial
+    row: Row
+    recorded: list[Item]
+    plain: Any
+    look: Call
+    said: str
+
+    @classmethod
+    async def of(cls, trial: Trial, row: Row) -> Self:
+        """Play the rollout, and read again.
+
+        Raises:
+            NotApplicable: it reads nothing, earns nothing, or reads something else the second time.
+        """
+        rollout = trial.gym.recorded[row][0]
+        look = next((call for call in reversed(rollout.calls) if is_read(call.name)), None)
+        if look is None:
+            raise NotApplicable("its recorded rollout reads nothing")
+        recorded = [item for item in rollout.output if isinstance(item, dict)]
+        plain = await _reward(trial, row, recorded)
+        if not plain:
+            raise NotApplicable("its recorded rollout earns nothing")
+        session = await called(trial, row)
+        once, twice = [reply_of(await session.call(look)).text for _look in range(2)]
+        if once != twice:
+            raise NotApplicable(f"{look.name} gets a different reply the second time")
+        return cls(trial, row, recorded, plain, look, once)
+
+    @property
+    def calls(self) -> int:
+        """How many the rollout makes."""
+        return len(self.trial.gym.recorded[self.row][0].calls)
+
+    async def reward(self, channel: Channel, times: int = _FURTHER) -> Any:
+        """What is earned with the read made so many times more before the policy's final message."""
+        session = await called(self.trial, self.row, channel)
         looks = []
         for number in range(times):
-            await session.call(look)
+            await session.call(self.look)
             looks += [
-                function_call(look.name, json.dumps(look.arguments), f"look_{number}"),
-                function_call_output(once, f"look_{number}"),
+                function_call(self.look.name, json.dumps(self.look.arguments), f"look_{number}"),
+                function_call_output(self.said, f"look_{number}"),
             ]
-        return await _verified(session, [*recorded[:-1], *looks, *recorded[-1:]])
+        return await _verified(session, [*self.recorded[:-1], *looks, *self.recorded[-1:]])
 
-    reward = await _pays_otherwise(trial, plain, after_looking, partial(_reward, trial, row, recorded))
-    if reward is not None:
-        if falls(plain, reward, await after_looking(Channel(trial.gym.endpoint), 4)):
-            raise NotApplicable("each call costs a part of the reward")
-        hint = "The scorer compares or counts calls; let it look at their result instead."
-        raise Violation(f"a reward of {plain}, as without another {look.name}", f"{reward}", hint)
+
+async def _has_budget(trial: Trial, looking: _Looking) -> bool:
+    """Whether a shorter rollout of another row may read twice more, and earns less once it has as many calls as this one."""
+    for row in _recorded_rows(trial):
+        more = looking.calls + _FURTHER - len(trial.gym.recorded[row][0].calls)
+        if more <= _FURTHER:
+            continue
+        with suppress(NotApplicable):
+            other = await _Looking.of(Trial(trial.bench), row)
+            few, many = [await other.reward(Channel(trial.gym.endpoint), times) for times in (_FURTHER, more)]
+            if few == other.plain and is_number(many) and many < other.plain:
+                return True
+    return False
 
 
 #: What floating-point arithmetic leaves of nothing earns nothing.
