@@ -31,7 +31,7 @@ async def calls_complete(trial: Trial, _: object) -> None:
     Where it makes no reads, verify must give as much at once as after such a pause.
 
     As `seed-complete` does, it leaves out what differs between the pauses, times, and what says itself that it is under
-    way, such as a job in a queue; chance is excluded.
+    way, such as a job in a queue, or a write that is answered with 202; chance is excluded.
 
     Nor may a read say three times what it has said before the write, where it says something else if it is asked only
     after that. And after up to four calls of one tool at once the reads show what they do after the same one by one, if it

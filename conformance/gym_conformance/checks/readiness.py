@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from http import HTTPStatus
 from itertools import compress, cycle, islice
 from typing import Final
 
@@ -39,6 +40,9 @@ _UNDER_WAY: Final = re.compile(
     r"pending|queued|running|progress|processing|scheduled|submitted|loading|waiting|(start|build)ing|not.ready|under.way",
     re.IGNORECASE,
 )
+
+#: So is what is written where the reply to the write says so; "scheduled" may be a word for success there.
+_TO_COME: Final = re.compile(r"queued|(index|sync)ing", re.IGNORECASE)
 
 #: What is not the same in two sessions at once differs anyway.
 _EACH: Final = 2
@@ -84,6 +88,13 @@ class ReadLater:
         await rollout.session.close()
         return Outcome(outcome.steps[1:] if self.scored else outcome.steps[self.begun : -1])
 
+    async def is_to_come(self, trial: Trial) -> bool:
+        """Whether a reply before them, such as one of status 202, says that what they tell is not there yet."""
+        rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), self.trajectory)
+        for _step in range(self.begun):
+            await rollout.step()
+        return any(step.status == HTTPStatus.ACCEPTED or _TO_COME.search(str(step.body)) for step in rollout.steps)
+
     def later(self, settled: Sequence[Outcome], early: Sequence[Outcome]) -> Iterator[Difference]:
         """What was not there yet: of a reward only what is missing, for it may fall with the time."""
         for one in lasting(settled, early):
@@ -113,6 +124,8 @@ async def expect_each_complete(trial: Trial, reads: Sequence[ReadLater], what: s
 
 async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
     """Hold a read at once to reads after pauses, chance excluded."""
+    if await read.is_to_come(trial):
+        return
     pauses = cycle(PAUSES)
     late = [partial(read.made, trial, Channel(trial.gym.endpoint), next(pauses)) for _ in range(_CONTROLS)]
     settled, *others = await beside(late, _CONTROLS)
