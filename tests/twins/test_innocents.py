@@ -9,10 +9,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 from uuid import uuid4
 
 import pytest
+from pydantic import Field
 
 from gym_conformance.checks import earlier, readiness
 from gym_conformance.checks.registry import CHECKS
@@ -22,9 +23,10 @@ from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.profiles import Profile
 from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import ResourcesServer
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
-from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
+from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.cookies import StateInCookie
 from tests.twins.drift import of_any_length
@@ -39,6 +41,7 @@ from tests.twins.judging import judge
 from tests.twins.properties import CountsForAll, TwoCopies, WritesLater
 from tests.twins.tools import TakesBeforeItReads
 from tests.twins.twin import dataset
+from tests.twins.unrecorded import rows_of
 
 Json = dict[str, Any]
 
@@ -201,6 +204,14 @@ class Queues(WritesLater):
         return {"state": "queued" if waits else "done", "answer": answer}
 
 
+class AcceptsOnly(WritesLater):
+    """What is added is there a moment later, as its status says: 202."""
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        reply = await super()._call_tool(request)
+        return replace(reply, status=202) if request.path == "/add_stock" else reply
+
+
 class TellsOnce(ReferenceServer):
     """A read tells what was added since the last one, as a mailbox does."""
 
@@ -271,6 +282,7 @@ RESTLESS: dict[str, Callable[[], ASGIApp]] = {"two replicas": Replicates, "a cat
 LIVELY: dict[str, Callable[[], ASGIApp]] = {
     **{f"a step each {step} s": partial(GoesOn, step) for step in (0.2, 1.0)},
     "a queue": Queues,
+    "an index that is built later": AcceptsOnly,
     "one call at a time": OneAtATime,
     "a mailbox": TellsOnce,
     "an order that matters": Rising,
@@ -392,3 +404,43 @@ def test_who_keeps_the_seeds_cookie_shows_nothing_where_the_state_is_in_the_cook
         "cookie-replacing-client": Verdict.PASS,
         "cookie-keeping-client": Verdict.FAIL,
     }
+
+
+class Board(ResourcesServer):
+    """So many cards lie there. Whatever is the number of none is refused alike, and no definition knows how many there are."""
+
+    def __init__(self, cards: int) -> None:
+        def flip(card: Annotated[int, Field(ge=0)]) -> Json:
+            return {"shows": "ABCABC"[card]}
+
+        super().__init__("board", tools=[flip], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.cards = cards
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        arguments = json_body(request)
+        if type(card := arguments.get("card")) is not int or not 0 <= card < self.cards:
+            raise HttpRefusal(422, "not the number of a card")
+        return await super()._call_tool(request)
+
+
+@pytest.mark.parametrize(("cards", "verdict"), [(6, Verdict.PASS), (0, Verdict.FAIL)], ids=["six", "none"])
+def test_a_number_may_be_larger_than_there_are_things(cards: int, verdict: Verdict) -> None:
+    with serve(Board(cards)) as url:
+        [finding] = judge(url, rows_of(Board(cards)), checks={"calls-valid"})["calls-valid"]
+    assert finding.verdict is verdict, finding.actual
+
+
+class HasBudget(ReferenceServer):
+    """Who makes more than six calls earns half."""
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Any:
+        score = await super().score(session_id, row, response)
+        calls = sum(item["type"] == "function_call" for item in response["output"])
+        return type(score)(score.reward / (1 + (calls > 6)), {})
+
+
+def test_calls_beyond_a_budget_may_cost_a_part_of_the_reward() -> None:
+    with serve(HasBudget()) as url:
+        found = judge(url, dataset(), checks={"reward-extra-read"})["reward-extra-read"]
+    assert Verdict.FAIL not in {each.verdict for each in found}, found

@@ -76,7 +76,7 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     A 4xx that the tool itself means (nothing found, not allowed now) is fine. So is a 422 that neither lists places in the
     body, as FastAPI does, nor says what surely wrong arguments are answered, and one that the same call does not get after
     calls that are known to mean something. Nor does the refusal of an empty text or list count where the definition does
-    not speak of it.
+    not speak of it, nor that of a large number.
 
     A tool that answers nothing but errors is named in a caution: few checks can say anything of it.
 
@@ -119,6 +119,10 @@ async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome)
         )
 
 
+#: Keywords that say how large a number may be.
+_SAYS_MOST: Final = frozenset({"maximum", "exclusiveMaximum", "enum", "const"})
+
+
 def _says_something(row: Row, call: Call) -> bool:
     """Whether no text or list is empty in it for which the definition does not speak."""
     definition, arguments = row.parameters_of(call.name), resolve(call.arguments, [])
@@ -146,15 +150,30 @@ async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepO
 
 
 async def _is_taken_later(trial: Trial, row: Row, call: Call) -> bool:
-    """Whether the call is taken somewhere in a session that does what is known to mean something on the row."""
+    """Whether the call is taken somewhere in a session that does what is known to mean something on the row.
+
+    So is one with smaller numbers, where the definition does not say how large they may be: there are only so many things
+    to choose from.
+    """
     same = Call(call.name, resolve(call.arguments, []))
-    for one in [one for one in known(await knowledge_of(trial)) if one.row is row][:_KNOWN]:
-        numbers = [number for at in range(len(one.calls)) for number in (at, len(one.calls))]
-        again = replace(one, calls=(*one.calls, same), noise=frozenset()).chosen(numbers)
-        outcome = await run(trial.gym, Channel(trial.gym.endpoint), again)
-        if not all(step.is_refused for step in outcome.calls[1::2]):
-            return True
+    known_ones = [one for one in known(await knowledge_of(trial)) if one.row is row][:_KNOWN]
+    for tried in {repr(one): one for one in (same, _with_small_numbers(row, same))}.values():
+        for one in known_ones:
+            numbers = [number for at in range(len(one.calls)) for number in (at, len(one.calls))]
+            again = replace(one, calls=(*one.calls, tried), noise=frozenset()).chosen(numbers)
+            outcome = await run(trial.gym, Channel(trial.gym.endpoint), again)
+            if not all(step.is_refused for step in outcome.calls[1::2]):
+                return True
     return False
+
+
+def _with_small_numbers(row: Row, call: Call) -> Call:
+    small = {
+        name: schema.get("minimum", 0)
+        for name, schema in properties_of(upgrade(row.parameters_of(call.name))).items()
+        if is_number(call.arguments.get(name)) and isinstance(schema, dict) and not _SAYS_MOST & schema.keys()
+    }
+    return Call(call.name, {**call.arguments, **small})
 
 
 @property_check(
