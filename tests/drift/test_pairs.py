@@ -9,11 +9,11 @@ from gym_conformance.drift.definitions import read_definition
 from gym_conformance.drift.served import ServedTool
 from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight
 from gym_schemas import Acceptance, upgrade
-from tests.drift.pairs import CALLS, LEAVES, of
+from tests.drift.pairs import CALLS, LEAVES, NULL, STRING, either, of, shut
 
 
-def compared(definition: Any, served: Any) -> tuple[Drift, ...]:
-    tool = read_definition({"type": "function", "name": "tool", "parameters": definition})
+def compared(definition: Any, served: Any, *, strict: bool = False) -> tuple[Drift, ...]:
+    tool = read_definition({"type": "function", "name": "tool", "parameters": definition, "strict": strict})
     assert tool is not None
     drifts = compare(tool, ServedTool("tool", request=upgrade(served), route="/tool"))
     for drift in drifts:
@@ -61,6 +61,13 @@ def test_wide_definition(name: str) -> None:
 def test_calls(name: str) -> None:
     definition, served, expected = CALLS[name]
     assert answers(compared(definition, served)) == expected
+
+
+def test_a_strict_definition_requires_what_the_server_may_do_without() -> None:
+    definition = shut("a", "b", a=either(STRING, NULL), b={"enum": ["x"]})
+    served = of(a=either(STRING, NULL), b={"enum": ["x", "y"]})
+    assert answers(compared(definition, served)) == {"argument-widened /a", "argument-widened /b"}
+    assert answers(compared(definition, served, strict=True)) == {"argument-widened /b"}
 
 
 @pytest.mark.parametrize("name", CALLS)

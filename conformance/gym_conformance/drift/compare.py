@@ -189,9 +189,14 @@ class _Comparison:
         return Witness(nearest(one.value, taken)) if taken else None
 
     def _more(self, told: set[str]) -> Iterator[Drift]:
-        """What the server takes beyond the definition."""
+        """What the server takes beyond the definition. One that is strict requires all arguments, so that it may take less."""
         values = candidates(self.by_name, (self.offered,), self.go_on)
-        beyond = refused(values, self.by_name, self.ours, Acceptance(self.offered).refusals, self.go_on)
+        ours = Acceptance(self.offered)
+
+        def not_offered(value: Any) -> list[SchemaRefusal]:
+            return [each for each in ours.refusals(value) if not (self.definition.strict is True and each.missing)]
+
+        beyond = refused(values, self.by_name, self.ours, not_offered, self.go_on)
         for one in beyond.values():
             if one.path in told or not self.theirs.names_all(one.way):
                 continue
