@@ -1,7 +1,9 @@
 """What a run writes: every report, by its suffix, and what GitHub is told by itself."""
 
 import json
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -79,10 +81,12 @@ def test_github_can_be_left_alone(run: Run, repo: Path, grumpy_url: str, monkeyp
     assert not repo.joinpath("summary.md").exists()
 
 
-def test_a_summary_that_cannot_be_written_is_said(
-    run: Run, repo: Path, grumpy_url: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("make", "why"), [(os.mkdir, "Is a directory"), (os.mkfifo, "No such device or address")])
+def test_a_summary_that_cannot_be_written_is_said(  # noqa: PLR0917 - fixtures
+    run: Run, repo: Path, grumpy_url: str, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None], why: str
 ) -> None:
-    repo.joinpath("summary.md").mkdir()
+    """Nor is one waited for that nobody reads."""
+    make(repo / "summary.md")
     result = _on_github(run, repo, grumpy_url, monkeypatch)
     assert result.returncode == 1
-    assert "Is a directory; no summary is written" in result.stdout
+    assert f"{why}; no summary is written" in result.stdout

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gym_conformance.documents import append_line
 from gym_conformance.reports.annotations import annotations
 from gym_conformance.reports.markdown_report import markdown_report, markdown_reports
 from gym_conformance.reports.report import Report
@@ -20,7 +21,7 @@ def tell_github(terminal: Any, reports: Mapping[str, Report]) -> None:
         terminal.write_line(line)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
-            with Path(summary).open("a", encoding="utf-8") as file:
-                file.write(markdown_reports(reports) if len(reports) > 1 else markdown_report(*reports.values()))
+            told = markdown_reports(reports) if len(reports) > 1 else markdown_report(*reports.values())
+            append_line(Path(summary), told)
         except OSError as error:
             terminal.write_line(f"GITHUB_STEP_SUMMARY {summary}: {error.strerror}; no summary is written", yellow=True)
