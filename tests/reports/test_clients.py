@@ -40,6 +40,15 @@ def test_one_check_decides(verdict: Verdict, reason: str, works: Works) -> None:
     assert found.because == ((last,) if works in (Works.NO, Works.UNKNOWN) else ())
 
 
+def test_who_has_no_session_may_be_refused() -> None:
+    verdicts = {**dict.fromkeys(UNSLOTH.needs, Verdict.PASS), "verify-without-session": Verdict.NOT_APPLICABLE}
+    findings = [
+        Finding(check, "MUST", "", verdict, "server", reason="status 404") for check, verdict in verdicts.items()
+    ]
+    found = {one.client: one for one in compatibilities(findings)}[UNSLOTH.name]
+    assert (found.works, found.because) == (Works.NO, ("verify-without-session",))
+
+
 @pytest.mark.parametrize("root", [Verdict.NOT_APPLICABLE, Verdict.PASS])
 def test_another_kind_of_server_is_not_for_it(root: Verdict) -> None:
     """A gymnasium-style server answers `GET /`, too."""

@@ -21,7 +21,7 @@ from gym_conformance.contract.policy_output import (
     response,
 )
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
-from gym_conformance.contract.statuses import is_success
+from gym_conformance.contract.statuses import is_error, is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
@@ -215,13 +215,15 @@ async def verify_raw_surrogate(trial: Trial, _: object) -> None:
 async def verify_without_session(trial: Trial, subject: str) -> None:
     """Verifies the first row without a cookie, and with a cookie that the server never set.
 
-    A 4xx that says so is fine.
+    A 4xx that says so is fine, but no score, so that this does not apply.
     Source: https://github.com/unslothai/notebooks/blob/main/nb/NeMo-Gym-Sudoku.ipynb calls `/verify` with no seed and no
     cookie.
     """
     unknown = Cookies((("unknown", "cookie"),)) if subject == "an unknown cookie" else NO_COOKIES
     reply = await trial.verify_bare(DO_NOTHING.response, unknown)
     expect_no_crash(reply, "verify looks up its session without checking that it exists.")
+    if is_error(reply.status):
+        raise NotApplicable(f"it refuses what has no session: status {reply.status}")
 
 
 @check(

@@ -21,12 +21,13 @@ class Works(StrEnum):
 class KnownClient:
     """A real client, and the checks of what it depends on; its source says that it does.
 
-    `never` are notes of what it cannot do.
+    `never` are notes of what it cannot do, and `passed` the checks that must apply, too.
     """
 
     name: str
     needs: tuple[str, ...]
     never: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,9 @@ _AGENT: Final = (
 #: What a server of another kind passes, too: it answers.
 _OF_ANY_KIND: Final = frozenset({"live-root"})
 
+#: It verifies without a session.
+_UNSEEDED: Final = ("verify-without-session",)
+
 #: It verifies one rollout at a time.
 _ALONE: Final = ("verify-in-groups",)
 
@@ -73,7 +77,7 @@ CLIENTS: Final = (
         ),
         _ALONE,
     ),
-    KnownClient("Unsloth's notebook", ("live-root", "verify-without-session", "verify-scores-rows"), _ALONE),
+    KnownClient("Unsloth's notebook", ("live-root", *_UNSEEDED, "verify-scores-rows"), _ALONE, _UNSEEDED),
     KnownClient("environment servers (0.7.0)", ("typed-seed", "typed-seed-repeat", "typed-close", "typed-close-busy")),
     KnownClient("gymnasium_agent (0.4.0 to 0.7.0)", ("step-resets", "step-answers")),
     KnownClient("gym eval run, of environment servers (0.7.0)", ("run-answers", "run-rewards", "run-aggregates")),
@@ -101,4 +105,6 @@ def _compatible(client: KnownClient, verdicts: Mapping[str, Verdict]) -> Compati
         return Compatibility(client.name, Works.UNKNOWN, missing)
     if all(check in _OF_ANY_KIND for check in ended(Verdict.PASS)):
         return Compatibility(client.name, Works.NOT_FOR_IT)
+    if left_out := tuple(check for check in client.passed if verdicts.get(check) is not Verdict.PASS):
+        return Compatibility(client.name, Works.NO, left_out)
     return Compatibility(client.name, Works.YES)
