@@ -70,7 +70,7 @@ class Secrets:
     def __init__(self, values: Iterable[str] = ()) -> None:
         """Of values that are secrets as they stand."""
         self._spelt = frozenset(
-            spelling.lower() for value in values if value not in _PUBLIC for spelling in _spellings(value)
+            _lowered(spelling) for value in values if value not in _PUBLIC for spelling in _spellings(value)
         )
 
     @classmethod
@@ -111,10 +111,10 @@ class Secrets:
 
     def _found(self, text: str) -> list[tuple[int, int]]:
         """Where a text holds any of them, from its beginning on."""
-        lowered = text.lower()
+        lowered = _lowered(text)
         present = sorted((spelling for spelling in self._spelt if spelling in lowered), key=len, reverse=True)
-        either = re.compile("|".join(map(re.escape, present)), re.IGNORECASE)
-        return [found.span() for found in either.finditer(text)] if present else []
+        either = re.compile("|".join(map(re.escape, present)))
+        return [found.span() for found in either.finditer(lowered)] if present else []
 
     def redact_json(self, value: Any) -> Any:
         """The JSON value without any of them in its texts and keys; never its text, whose syntax could be hit."""
@@ -140,7 +140,7 @@ class Secrets:
         """The text without the beginning of a secret that was left at its end when it was cut."""
         least = len(text.rstrip(".\"' "))  # what stands there may be of the cut, or of the secret
         for end in dict.fromkeys((*range(len(text), max(least, len(text) - _ENDING) - 1, -1), least)):
-            lowered = text[:end][-_TAIL:].lower()
+            lowered = _lowered(text[:end][-_TAIL:])
             for spelling in self._spelt:
                 at = lowered.find(spelling[:_BEGINNING]) if len(spelling) > _BEGINNING else -1
                 while at >= 0 and not spelling.startswith(lowered[at:]):
@@ -152,6 +152,13 @@ class Secrets:
 
 #: Knows no secret: for texts that are the user's own.
 NO_SECRETS: Final = Secrets()
+
+
+def _lowered(text: str) -> str:
+    """The text in lower case, each character in its place and the same beside any other, which `lower` alone does not grant."""
+    return (
+        text.replace("\u0130", "i").lower().replace("\u03c2", "\u03c3")
+    )  # I with a dot, and the sigma of a word's end
 
 
 def named_values(config: Any, name: str = "") -> Iterator[tuple[str, str]]:

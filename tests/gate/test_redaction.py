@@ -46,6 +46,13 @@ def test_each_spelling_is_found_in_any_text(spelling: str, secret: str, before: 
     assert spelt.lower() not in Secrets([secret]).redact(before + spelt + after).replace(REDACTED, "").lower()
 
 
+@pytest.mark.parametrize("secret", ["\u015e\u0130FREm1234", "passwor\u03a3"])
+def test_letters_that_are_others_in_lower_case_are_found(secret: str) -> None:
+    """I with a dot becomes two; sigma another one at a word's end."""
+    for before, after in ((" ", " "), ("\u0130", "x"), ("\u03a3", "\u03a3")):
+        assert Secrets([secret]).redact(before + secret + after) == before + REDACTED + after
+
+
 @given(SECRET, st.binary(max_size=7), st.binary(max_size=7))
 def test_it_is_found_in_the_base64_of_a_text_that_holds_it(secret: str, before: bytes, after: bytes) -> None:
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
