@@ -197,6 +197,12 @@ REFUSED: dict[str, tuple[str, Json, str]] = {
         "token_ids_logprob: a list of 1,000 token ids at most",
     ),
     "neither": ("/generate", {"sampling_params": {}}, "input_ids or text is expected"),
+    "a limit in words": (
+        "/generate",
+        {"input_ids": [1], "sampling_params": {"max_new_tokens": "5"}},
+        "sampling_params: an object is expected, with n from 1 to 128 and integers as limits",
+    ),
+    "half a limit": ("/v1/completions", {"prompt": "a", "max_tokens": 2.5}, "max_tokens: an integer is expected"),
     "a chat of texts": ("/v1/chat/completions", {"messages": [], "input_ids": "a"}, "input_ids: a list of token ids"),
     "no tokens": ("/detokenize", {"tokens": "a"}, "tokens: a list of token ids is expected"),
 }
@@ -309,6 +315,12 @@ def test_an_engine_says_no_more_tokens_than_it_may(client: httpx.Client, path: s
         reason = choice["meta_info"]["finish_reason"]["type"] if path == "/generate" else choice["finish_reason"]
         assert (said, reason) == (Bytes().encode(CALLED + "<|im_end|>", add_special_tokens=False)[:most], why)
         assert choice.get("text", CALLED[:most]) == CALLED[:most]
+
+
+def test_what_is_cut_short_is_text_without_a_tokenizer_too() -> None:
+    with serve(FakePolicy()) as url:
+        reply = httpx.post(f"{url}/v1/completions", json={"prompt": "Sunny, and warm.", "max_tokens": 2}).json()
+    assert (reply["choices"][0]["text"], reply["usage"]["completion_tokens"]) == ("Sunny,", 2)
 
 
 def test_a_chat_gives_token_ids_in_sglangs_form(client: httpx.Client) -> None:

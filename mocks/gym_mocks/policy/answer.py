@@ -63,9 +63,14 @@ class PolicyAnswer:
         said = self.tokens.generation
         kept = said if self.limit is None else said[: self.limit]
         whole = "".join(part for item in self.turn for part in written(item))
-        text = (prompt if self.echoes else "") + (whole if kept == said else self.tokenizer.decoded(kept))
+        text = (prompt if self.echoes else "") + (whole if kept == said else self._beginning(whole, kept))
         shorter = TurnTokens(self.tokens.prompt, kept, min(self.tokens.reasoning, len(kept)))
         return replace(self, tokens=shorter, cut=self.cut or kept != said, text=text)
+
+    def _beginning(self, whole: str, tokens: list[int]) -> str:
+        """What the first tokens of a turn say: of ids that stand for none, what they are named by where that is it."""
+        named = "".join(self.token_names[: len(tokens)])
+        return named if whole.startswith(named) else self.tokenizer.decoded(tokens)
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def sglang_meta_info(answer: PolicyAnswer, length: int) -> dict[str, Any]:
 
 def _sglang_log_probs(answer: PolicyAnswer, side: str, scored: Sequence[tuple[int, float | None]]) -> dict[str, Any]:
     """Tokens' log probabilities; beside each, those of the likeliest, which is itself, and of the ids that a client names."""
-    asked = answer.request.body
+    asked = answer.request.body if answer.request.api == "sglang" else {}  # in a chat nobody asks for them
     each = [[probability, token, None] for token, probability in scored]
     meta: dict[str, Any] = {f"{side}_token_logprobs": each}
     if asked.get("top_logprobs_num"):

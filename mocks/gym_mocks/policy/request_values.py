@@ -17,6 +17,10 @@ def _none(value: Any) -> bool:
     return not value
 
 
+def _limit(value: Any) -> bool:
+    return value is None or type(value) is int
+
+
 def _count(value: Any) -> bool:
     return value is None or (isinstance(value, int) and 1 <= value <= CHOICES)
 
@@ -41,8 +45,15 @@ EVERY_API: Fields = {
 OPTIONS = (lambda value: isinstance(value, dict | None), "an object is expected")
 ENGINE: Fields = {
     "sampling_params": (
-        lambda value: value is None or (isinstance(value, dict) and _count(value.get("n"))),
-        f"an object is expected, with n from 1 to {CHOICES}",
+        lambda value: (
+            value is None
+            or (
+                isinstance(value, dict)
+                and _count(value.get("n"))
+                and all(_limit(value.get(name)) for name in ("max_tokens", "max_new_tokens"))
+            )
+        ),
+        f"an object is expected, with n from 1 to {CHOICES} and integers as limits",
     ),
 }
 MESSAGES: Fields = {"messages": (_objects, "a list of objects is expected")}
@@ -64,6 +75,7 @@ OF_API: dict[PolicyApi, Fields] = {
     "completions": {
         "prompt": (_raw_prompt, "a text, a list of token ids, or a list of either is expected"),
         "n": (_count, f"1 to {CHOICES} choices are possible"),
+        "max_tokens": (_limit, "an integer is expected"),
         "suffix": (_none, "not supported"),
         "echo": (lambda value: isinstance(value, bool | None), "true or false is expected"),
         "stream_options": OPTIONS,
