@@ -1,5 +1,6 @@
 """Names that nobody has used, in calls and rows, and read back from replies; markers that belong to one session."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -15,6 +16,7 @@ from gym_conformance.trajectories.renaming import (
     renamed,
     shared_names,
     taking,
+    with_other_members,
     with_other_numbers,
     with_other_options,
 )
@@ -61,6 +63,13 @@ def test_other_numbers_are_allowed_ones_and_no_ids() -> None:
     assert other is not None
     assert other.calls[0].arguments == {"name": "saw", "book_id": 7, "count": 1, "kind": "tool"}
     assert with_other_numbers(Trajectory(ROW, (Call("lend", {"name": "saw"}),))) is None
+
+
+def test_other_members_are_the_next_of_what_is_listed_in_all_calls() -> None:
+    (other,) = with_other_members(replace(LENDS, calls=(*LENDS.calls, Call("lend", {"kind": "fruit"}))))
+    assert [call.arguments["kind"] for call in other.calls] == ["fruit", "tool"]
+    assert other.calls[0].arguments == {**LENDS.calls[0].arguments, "kind": "fruit"}
+    assert not [*with_other_members(Trajectory(ROW, (Call("lend", {"name": "saw"}),)))]
 
 
 def test_two_sessions_share_no_marker_and_each_try_has_its_own() -> None:

@@ -11,7 +11,7 @@ from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.crossing import crossed, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
-from gym_conformance.trajectories.renaming import names_in, new_names, renamed, with_other_numbers
+from gym_conformance.trajectories.renaming import names_in, new_names, renamed, with_other_members, with_other_numbers
 from gym_conformance.trajectories.trajectory import (
     PLAIN_ANSWER,
     Schedule,
@@ -53,6 +53,9 @@ _PLACES = 3
 
 #: Calls that another session makes first, with what only this one was given.
 _FORESTALLED = 4
+
+#: Tools that write of which one trajectory meets itself, and those of these with other listed values.
+_WRITING, _EXCHANGED = 3, 2
 
 #: Reads that are made again in the end.
 _AGAIN = 3
@@ -287,8 +290,9 @@ def _with_vast_numbers(trajectory: Trajectory, seen: set[tuple[str, str]]) -> It
 def side_by_side(knowledge: Knowledge) -> list[Schedule]:
     """Two different ones side by side, a step of each in turn; one twice, and beside the same in other words.
 
-    Then one within the other, or itself; one beside a busy one; and one from which another takes what it was given, such
-    as the id of a draft, and uses it up first.
+    Then one for each tool that writes, twice, and with others of the values that its tools list: of several rooms one alone
+    may be shared. Then one within the other, or itself; one beside a busy one; and one from which another takes what it
+    was given, such as the id of a draft, and uses it up first.
     """
     found = known(knowledge)
     if not found:
@@ -298,6 +302,10 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
     within = [Schedule((one, other), begun + (1,) * other.steps) for other in (two, one)]
     pairs = [Schedule((one, two), tuple(in_turn((one, two)))), Schedule((one, one), tuple(in_turn((one, one))))]
     pairs += [Schedule((one, other), tuple(in_turn((one, other)))) for other in _saying_otherwise(one)]
+    writing = [each for each, _ in islice(first_calls(found, lambda call: not is_read(call.name)), _WRITING)]
+    elsewhere = filter(None, chain.from_iterable(zip_longest(*map(with_other_members, writing))))
+    twice = [each for each in (*writing, *islice(elsewhere, _EXCHANGED)) if each is not one]
+    pairs += [Schedule((each, each), tuple(in_turn((each, each)))) for each in twice]
     busy = _busy(two)
     beside_busy = Schedule((busy, one), (0,) * (busy.steps - 1) + (1,) * one.steps)
     return [*pairs, *within, beside_busy, *islice(_forestalled(found), _FORESTALLED)]

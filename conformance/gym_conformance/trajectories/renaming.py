@@ -224,6 +224,24 @@ def _other_numbers(value: Any, step: int) -> Any:
     return mapped(value, other, leaf=is_reference)
 
 
+def with_other_members(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """The trajectory with the next of the values that a definition lists, in all calls alike, then with the one after it, and so on."""
+    listed: dict[str, list[Any]] = {}
+    for call in trajectory.calls:
+        for name, schema in properties_of(trajectory.row.parameters_of(call.name)).items():
+            if isinstance(schema, dict) and isinstance(schema.get("enum"), list):
+                listed.setdefault(name, schema["enum"])
+    for step in range(1, max(map(len, listed.values()), default=0)):
+
+        def other(each: Any, way: Way, step: int = step) -> Any:
+            members = listed.get(name_of(way), ())
+            return members[(members.index(each) + step) % len(members)] if each in members else each
+
+        calls = tuple(Call(each.name, mapped(each.arguments, other, leaf=is_reference)) for each in trajectory.calls)
+        if calls != trajectory.calls:
+            yield replace(trajectory, calls=calls)
+
+
 def with_another_text(call: Call, schema: Mapping[str, Any], kept: Collection[str]) -> Iterator[Call]:
     """The call with one of its texts another one that is as long, and differs in its last letter or digit; each in turn.
 
