@@ -1,6 +1,7 @@
 """Searching for an example with Hypothesis."""
 
 import asyncio
+import warnings
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -24,3 +25,15 @@ def test_a_draw_that_fails_writes_out_no_arguments() -> None:
     found = asyncio.run(explore("rejecting", _rejecting("x" * 40_000), holds, USUAL, AssertionError))
 
     assert found.tried >= USUAL.profile.floor
+
+
+def test_an_example_that_breaks_the_property_is_not_written_out() -> None:
+    async def fails(_: str) -> None:
+        raise AssertionError
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        found = asyncio.run(explore("failing", st.just("x" * 40_000), fails, USUAL, AssertionError))
+
+    assert found.example == "x" * 40_000
+    assert not warned

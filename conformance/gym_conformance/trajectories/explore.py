@@ -44,6 +44,16 @@ class Found(Generic[E]):
     failure: Exception | None = None
 
 
+class _Drawn(Generic[E]):
+    """An example as Hypothesis sees it, which writes out what breaks the property: it may be long, and the finding has it."""
+
+    def __init__(self, example: E) -> None:
+        self.example = example
+
+    def __repr__(self) -> str:
+        return "..."
+
+
 class _Enough(BaseException):
     """Ends a search from within; no `Exception`, so that Hypothesis lets it pass."""
 
@@ -118,11 +128,13 @@ async def _await(work: Awaitable[None]) -> None:
 
 def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None], search: Search) -> str:
     @st.composite
-    def example(draw: st.DrawFn) -> E:  # Hypothesis writes out the outermost strategy where a draw fails, rows and all
-        return draw(examples)
+    def drawn(
+        draw: st.DrawFn,
+    ) -> _Drawn[E]:  # Hypothesis writes out the outermost strategy where a draw fails, rows and all
+        return _Drawn(draw(examples))
 
-    def holds(example: E) -> None:
-        try_one(example)
+    def holds(one: _Drawn[E]) -> None:
+        try_one(one.example)
 
     holds.__name__ = holds.__qualname__ = name.replace("-", "_")
     holds._hypothesis_internal_add_digest = name.encode()  # type: ignore[attr-defined]  # noqa: SLF001 - its own key in the database
@@ -136,7 +148,7 @@ def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None]
         print_blob=False,
         verbosity=Verbosity.quiet,  # the finding shows what was found
         phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
-    )(hypothesis.given(example())(holds))
+    )(hypothesis.given(drawn())(holds))
     if search.seed is not None:
         test = hypothesis.seed(search.seed)(test)
     statistics: list[Any] = []
