@@ -441,7 +441,7 @@ _ISOLATION = _words("isolation-interleaved isolation-concurrent isolation-crowde
 
 TWINS = (
     PropertyTwin("state shared by all sessions", StateOfTheLastSeed, _ISOLATION - {"isolation-concurrent"}),
-    PropertyTwin("one store that no seed resets", OneStore, _words("isolation-earlier isolation-told"), calls=16, sessions=4),
+    PropertyTwin("one store that no seed resets", OneStore, _words("isolation-earlier isolation-told"), calls=24, sessions=4),
     PropertyTwin("a count of all sessions that only reads show", CountsForAll, _words("isolation-earlier"), calls=40),
     PropertyTwin("a count that shows where a session has come to", CountsForThoseWhoAdded, _words("isolation-earlier"), calls=60),
     PropertyTwin("a score kept under the answer alone", ScoresByAnswer, _words("isolation-earlier"), calls=40),
