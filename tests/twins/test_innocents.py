@@ -416,11 +416,15 @@ class Board(ResourcesServer):
         super().__init__("board", tools=[flip], verify=lambda: 0.0)
         del self.handlers["GET", "/openapi.json"]
         self.cards = cards
+        self.shown = set[tuple[str, int]]()
 
     async def _call_tool(self, request: HttpRequest) -> HttpReply:
         arguments = json_body(request)
         if type(card := arguments.get("card")) is not int or not 0 <= card < self.cards:
             raise HttpRefusal(422, "not the number of a card")
+        if (request.session_id, card) in self.shown:
+            raise HttpRefusal(409, "it lies open")
+        self.shown.add((request.session_id, card))
         return await super()._call_tool(request)
 
 

@@ -159,10 +159,11 @@ async def _is_taken_later(trial: Trial, row: Row, call: Call) -> bool:
     known_ones = [one for one in known(await knowledge_of(trial)) if one.row is row][:_KNOWN]
     for tried in {repr(one): one for one in (same, _with_small_numbers(row, same))}.values():
         for one in known_ones:
-            numbers = [number for at in range(len(one.calls)) for number in (at, len(one.calls))]
+            last = len(one.calls)
+            numbers = [last, *(number for at in range(last) for number in (at, last))]
             again = replace(one, calls=(*one.calls, tried), noise=frozenset()).chosen(numbers)
             outcome = await run(trial.gym, Channel(trial.gym.endpoint), again)
-            if not all(step.is_refused for step in outcome.calls[1::2]):
+            if not all(step.is_refused for step in outcome.calls[::2]):
                 return True
     return False
 
