@@ -15,6 +15,7 @@ from tests.twins.unrecorded import (
     ForgetsJobs,
     appointments,
     booked,
+    calculated,
     compiler,
     counting,
     dark_rooms,
@@ -33,6 +34,7 @@ from tests.twins.unrecorded import (
     renting,
     rows_of,
     searching,
+    sheet,
     sums,
 )
 
@@ -81,6 +83,14 @@ def test_what_is_kept_under_the_task_alone_is_told(cached: bool) -> None:
     """Rollouts find before they book: only a session that finds after it shows that the next one is told of it."""
     with serve(renting(cached=cached)) as url:
         findings = judge(url, rented(), checks={"isolation-earlier"})
+    assert telling(findings) == ({"isolation-earlier"} if cached else set())
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_what_is_kept_under_a_text_of_some_pattern_is_told(cached: bool) -> None:
+    """No word stands for a cell, but another cell does: one that nobody has used before."""
+    with serve(sheet(cached=cached)) as url:
+        findings = judge(url, calculated(), checks={"isolation-earlier"})
     assert telling(findings) == ({"isolation-earlier"} if cached else set())
 
 

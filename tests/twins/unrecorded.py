@@ -9,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
@@ -187,6 +189,35 @@ def rented() -> Dataset:
     fleets = [{"task_id": f"task-{name}", "cars": [f"{name}-one", f"{name}-two"]} for name in ("red", "blue")]
     calls = [[("find_cars", {}), ("book_car", {"plate": fleet["cars"][0]})] for fleet in fleets]
     return _recorded(_rows(renting()), fleets, calls)
+
+
+class Cells(TaskRow):
+    """A sheet's numbers."""
+
+    cells: dict[str, int]
+
+
+def sheet(*, cached: bool = False) -> ResourcesServer:
+    """Formulas are put into cells; `cached`, what one came to in a cell is what it comes to there in all sessions."""
+    shown: dict[tuple[str, str], int] = {}
+
+    def put(
+        state: Cells, cell: Annotated[str, Field(pattern="^[A-Z][0-9]$")], formula: Literal["SUM", "MAX"]
+    ) -> dict[str, Any]:
+        value = sum(state.cells.values()) if formula == "SUM" else max(state.cells.values())
+        return {"cell": cell, "shown": shown.setdefault((cell, formula), value) if cached else value}
+
+    def opened(row: Cells) -> Cells:
+        return row
+
+    return ResourcesServer("sheet", tools=[put], verify=lambda: 0.0, state=opened)
+
+
+def calculated() -> Dataset:
+    """Rows with other numbers, and a rollout of each that puts its own formula into a cell."""
+    fields = [{"cells": cells} for cells in ({"A1": 3, "A2": 4}, {"A1": 20, "B1": 50})]
+    calls = [[("put", {"cell": "D1", "formula": formula})] for formula in ("SUM", "MAX")]
+    return _recorded(_rows(sheet()), fields, calls)
 
 
 def _recorded(data: Dataset, fields: list[dict[str, Any]], calls: list[list[tuple[str, Any]]]) -> Dataset:

@@ -8,6 +8,7 @@ from itertools import islice, permutations
 from random import Random
 from typing import Any, Final
 
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import by_design, reads_on
@@ -16,13 +17,17 @@ from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, moved
 from gym_conformance.trajectories.renaming import (
+    Names,
     has_number,
     ids_of,
     names_in,
     new_names,
+    new_shapes,
+    own,
     phrased,
     read_back,
     renamed,
+    shaped_in,
     shared_names,
     taking,
     with_more_zeros,
@@ -80,28 +85,48 @@ def by_name(trial: Trial, trajectory: Trajectory, found: Sequence[Trajectory]) -
     """A trajectory after a session with the same names, held to one after a session with other names.
 
     The earlier session makes the same calls, on the same row or on that of another, whose things take the names. Or it
-    asks only after its writes, and what it was answered is kept under the names, or under the row's ids.
+    asks only after its writes, and what it was answered is kept under the names, or under the row's ids. Texts that are
+    held to a pattern, such as a cell's, are others of the same shape, and were said on the row that is least alike.
     """
     sets = names_in(trajectory)
     others = (other for other in found if other.row is not trajectory.row)
     late = _reads_last(trajectory)
 
-    async def after(channel: Channel, *, names: frozenset[Any], other: Trajectory, same: bool) -> Outcome:
+    async def after(
+        channel: Channel,
+        *,
+        names: frozenset[Any],
+        other: Trajectory,
+        same: bool,
+        new: Callable[[frozenset[Any]], Names] = new_names,
+    ) -> Outcome:
         earlier, spoken = replace(late if other is late else trajectory, row=other.row), frozenset[Any]()
         if other.row is not trajectory.row:  # its own things keep their names, but for those that are looked for
             spoken = next(iter(names_in(other)), spoken)
-        mine = new_names(names)
-        theirs = mine if same else new_names(names)
+        mine = new(names)
+        theirs = mine if same else new(names)
         await run(trial.gym, channel, renamed(earlier, {**taking(spoken, theirs), **theirs}))
         return read_back(await run(trial.gym, channel, renamed(trajectory, mine)), mine)
 
     tried = [*((names, trajectory) for names in sets[:_SETS]), *zip(sets, others, strict=False)]
     if late.calls != trajectory.calls and (names := frozenset().union(*sets[:1], ids_of(trajectory.row))):
         tried.append((names, late))
-    for names, other in tried:
-        earlier = late if other is late else replace(trajectory, row=other.row)
-        told = Told(Schedule((earlier, trajectory)), ", as after a session that used other names")
-        yield _held(trial, told, after, names=names, other=other)
+    shaped = shaped_in(trajectory)
+    shapes = [(shaped, Trajectory(row)) for row in _unlike(trial, trajectory.row)] if shaped else []
+    for new, pairs in ((new_names, tried), (new_shapes, shapes)):
+        for names, other in pairs:
+            earlier = late if other is late else replace(trajectory, row=other.row)
+            told = Told(Schedule((earlier, trajectory)), ", as after a session that used other names")
+            yield _held(trial, told, after, names=names, other=other, new=new)
+
+
+def _unlike(trial: Trial, row: Row) -> Sequence[Row]:
+    """Rows that have the fewest fields alike with this one: calls come to something else there."""
+
+    def alike(other: Row) -> int:
+        return sum(own(other).get(name) == value for name, value in own(row).items())
+
+    return sorted((other for other in trial.gym.rows if other is not row), key=alike)[:_SETS]
 
 
 def _reads_last(trajectory: Trajectory) -> Trajectory:

@@ -5,6 +5,7 @@ leaves something knows the names that it used, and no others.
 """
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +27,9 @@ _SHORT = 80
 
 #: What is searched for is a word of a longer text, such as a title: of so many characters at least, and at most.
 _SPOKEN, _LONG = 3, 2000
+
+#: Of one shape there must be so many texts that one is new, of which the definition takes so many that are drawn.
+_SHAPES, _DRAWS = 200, 8
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -124,6 +128,43 @@ def names_in(trajectory: Trajectory) -> tuple[frozenset[Any], ...]:
     row = json.dumps(own(trajectory.row), ensure_ascii=False)
     novel = frozenset(text for text in texts if text not in row)
     return tuple(dict.fromkeys(names for names in (every, texts, novel) if names))
+
+
+def shaped_in(trajectory: Trajectory) -> frozenset[str]:
+    """Texts whose definition has a pattern that takes any text of their shape, such as a cell or a number plate."""
+    return frozenset(
+        value
+        for call in trajectory.calls
+        for _, value, schema in _arguments(call.arguments, trajectory.row.parameters_of(call.name))
+        if isinstance(value, str) and "pattern" in schema and "enum" not in schema and not _DATE.fullmatch(value)
+        if _shapes(value) >= _SHAPES and all(admits(schema, _shaped(value, Random(at))) for at in range(_DRAWS))
+    )
+
+
+def _shapes(text: str) -> int:
+    """How many texts have its shape."""
+    return math.prod(len(_like(sign)) for sign in text[:_WORD])
+
+
+def _shaped(text: str, draw: Random) -> str:
+    """A text of the same shape: a letter for a letter, a digit for a digit."""
+    return "".join(draw.choice(_like(sign)) for sign in text)
+
+
+def _like(sign: str) -> str:
+    """The signs that may stand in its place; no 0, with which no number begins."""
+    if sign in "123456789":
+        return "123456789"
+    return _LETTERS if sign in _LETTERS else _LETTERS.upper() if sign in _LETTERS.upper() else sign
+
+
+def new_shapes(names: frozenset[str], draw: Random = _ANY) -> Names:
+    """A new text of the same shape for each."""
+    new: dict[str, str] = {}
+    for name in sorted(names):
+        drawn = (_shaped(name, draw) for _ in range(_SHAPES))
+        new[name] = next((each for each in drawn if each not in names and each not in new.values()), name)
+    return new
 
 
 def _is_name(value: Any, schema: Any) -> bool:
