@@ -306,6 +306,15 @@ class CountsBeforeTheModel(ReferenceServer):
         return await super().dispatch(request)
 
 
+class ComparesBeforeTheModel(ReferenceServer):
+    """Holds the pieces to a bound, which a text or null cannot be, before the arguments are validated."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path == "/add_stock" and isinstance(amount := json.loads(request.body).get("amount"), dict):
+            amount.get("quantity", 0) < 1_000_000  # noqa: B015 - it is the comparison that raises
+        return await super().dispatch(request)
+
+
 class RandomReward(ReferenceServer):
     async def score(self, session_id: str, row: Any, response: Json) -> Any:
         score = await super().score(session_id, row, response)
@@ -462,6 +471,7 @@ TWINS = (
     PropertyTwin("a tool that refuses a value its definition allows", RefusesNull, _words("calls-valid"), calls=1),
     PropertyTwin("a tool that crashes on a call with one thing wrong", LooksAtTextBeforeTheModel, _words("calls-invalid"), calls=2),
     PropertyTwin("a tool that crashes on a number far out of its bounds", CountsBeforeTheModel, _words("calls-invalid"), calls=2),
+    PropertyTwin("a tool that compares a value before its type is known", ComparesBeforeTheModel, _words("calls-invalid"), calls=2),
     PropertyTwin("a refused call leaves traces", RefusesLate, _words("calls-refused-harmless"), calls=3),
     PropertyTwin("a call refused in words takes back those before it", RollsBack, _words("calls-refused-harmless"), calls=8),
     PropertyTwin("a seed that goes on after its reply", FillsLater, _words("seed-complete"), calls=1, sessions=1),

@@ -168,7 +168,9 @@ async def tool_wrong_arguments(trial: Trial, tool: Tool) -> None:
     Any status below 500 is fine: the tool may accept them, refuse them with 422, or answer 200 with an error text.
     Source: simple_agent/app.py (0.4.0) replaces its cookies with the reply's; a 5xx from an exception carries none.
     """
-    session = await trial.open(habit=CookieHabit.KEEPING)
+    # on a new connection no call is sent again: a worker that dies of it may be back by then, and know no session
+    channel = Channel(trial.gym.endpoint, fresh=True, record=trial.channel)
+    session = await trial.open(habit=CookieHabit.KEEPING, channel=channel)
     for name, arguments in wrong_arguments(tool).items():
         exchange = await session.call(Call(tool.name, arguments))
         hint = "The tool's function raises; catch the exception and return it as the tool's output, with 200 or a 4xx."

@@ -66,6 +66,9 @@ _NOBODY = "Qzxvwkj"
 #: Numbers beyond any bound: past 64 bits, past the 28 digits of a `Decimal`, and where one more makes it infinite.
 _VAST = (10**27, -(10**27), 1e308)
 
+#: What stands in the place of a number, and of a text.
+_WRONG: dict[Collection[type], tuple[Any, ...]] = {(int, float): (*_VAST, "many", None), (str,): (7, None, [])}
+
 #: Rollouts that run at once: of different kinds, and of one; and how often those of different kinds meet at their verify.
 _MIXED_AT_ONCE, _ALIKE_AT_ONCE, _MEETINGS = 15, 4, 4
 
@@ -254,7 +257,7 @@ def _saying(other: Any, value: Any, name: str = "", kinds: Collection[type] = (s
 def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
     """What `known_disturbed` makes, and in one session a call of each tool that lacks all its arguments.
 
-    And calls with numbers far beyond what their definitions allow.
+    And calls with numbers far beyond what their definitions allow, or with one value of another type.
     """
     found = known_disturbed(knowledge)
     for plain in known(knowledge)[:1]:
@@ -263,22 +266,22 @@ def with_each_tool_spoilt(knowledge: Knowledge) -> list[Schedule]:
             spoilt = spoilt.with_noise(at, Call(tool.name, {}))
         found.append(Schedule((spoilt,)))
     seen = set[tuple[str, str]]()
-    vast = (each for one in known(knowledge) for each in _with_vast_numbers(one, seen))
-    return [*found, *(Schedule((each,)) for each in islice(vast, _STRANGE_CALLS))]
+    wrong = (each for one in known(knowledge) for each in _with_one_wrong(one, seen))
+    return [*found, *(Schedule((each,)) for each in islice(wrong, _STRANGE_CALLS))]
 
 
-def _with_vast_numbers(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Iterator[Trajectory]:
-    """The trajectory with a call repeated just after it, one of its numbers far out of its bounds, for each that has some.
+def _with_one_wrong(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Iterator[Trajectory]:
+    """The trajectory with a call repeated just after it, with one of its numbers or texts wrong, for each.
 
-    Where nothing is said of bounds it may count on: to wait, or to throw dice, so often.
+    A number is far out of its bounds; where nothing is said of them it may count on: to wait, or to throw dice, so often.
     """
     for at, call in enumerate(trajectory.calls):
-        vast: dict[str, list[Call]] = {}
-        for number in _VAST:
-            for name, arguments in _saying(number, call.arguments, kinds=(int, float)):
+        wrong: dict[str, list[Call]] = {}
+        for kinds, values in _WRONG.items():
+            for name, arguments in chain.from_iterable(_saying(each, call.arguments, kinds=kinds) for each in values):
                 if not admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
-                    vast.setdefault(name, []).append(Call(call.name, arguments))
-        for name, calls in vast.items():
+                    wrong.setdefault(name, []).append(Call(call.name, arguments))
+        for name, calls in wrong.items():
             if (call.name, name) not in seen:
                 spoilt = trajectory
                 for each in reversed(calls):
