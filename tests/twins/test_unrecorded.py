@@ -25,6 +25,7 @@ from tests.twins.unrecorded import (
     grader,
     library,
     lights,
+    lit_rooms,
     pinboard,
     pinned,
     programs,
@@ -76,6 +77,13 @@ def test_a_word_was_told_by_whom_it_was_said_first() -> None:
     word = finding.expected.split("'")[1]
     assert any("add_note" in line and word in line for line in finding.trajectory), finding.trajectory
     assert any(word in command for command in finding.reproduce)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_poor_rollout_is_held_to_its_record_too(partial: bool) -> None:
+    with serve(lights(partial=partial)) as url:
+        findings = judge(url, lit_rooms(), checks={"repeat-recorded"})
+    assert telling(findings) == ({"repeat-recorded"} if partial else set())
 
 
 @pytest.mark.parametrize("cached", [False, True])

@@ -292,8 +292,11 @@ class LightsRow(TaskRow):
     expected: list[dict[str, Any]]
 
 
-def lights(*, pooled: bool = False) -> ResourcesServer:
-    """A house where lamps are switched on; where scores are `pooled`, each is the mean of the last four of its row."""
+def lights(*, pooled: bool = False, partial: bool = False) -> ResourcesServer:
+    """A house where lamps are switched on; where scores are `pooled`, each is the mean of the last four of its row.
+
+    Where they are `partial`, so is the credit.
+    """
     scores: dict[str, list[float]] = {}
 
     def switch_on(state: Lights, room: str) -> dict[str, str]:
@@ -303,7 +306,7 @@ def lights(*, pooled: bool = False) -> ResourcesServer:
 
     def verify(state: Lights, row: LightsRow) -> float:
         wanted = {step["args"]["room"] for step in row.expected}
-        score = float(state.rooms == wanted)
+        score = len(state.rooms & wanted) / len(wanted) if partial else float(state.rooms == wanted)
         if not pooled:
             return score
         last = scores.setdefault(str(sorted(wanted)), [])
@@ -323,6 +326,25 @@ def dark_rooms() -> Dataset:
         for rooms in (["the attic", "the pantry"], ["the boiler room"], ["the hall", "the loft", "the shed"])
     ]
     return Dataset(tuple(Row(row, Source(Path("lights.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
+
+
+def lit_rooms() -> Dataset:
+    """The same, and of the first row a rollout that earned all, and one that lit one of two rooms and earned nothing."""
+    data = dark_rooms()
+    rollouts = []
+    for rooms, reward in ((["the attic", "the pantry"], 1.0), (["the attic"], 0.0)):
+        output = [
+            item
+            for at, room in enumerate(rooms)
+            for item in (
+                function_call("switch_on", json.dumps({"room": room}), f"{at}"),
+                function_call_output(json.dumps({"on": room}), f"{at}"),
+            )
+        ]
+        rollouts.append({**data.rows[0].data, "response": response([*output, message("Lit.")]), "reward": reward})
+    return replace(
+        data, rollouts=tuple(Rollout(each, Source(Path("lit.jsonl"), at)) for at, each in enumerate(rollouts, 1))
+    )
 
 
 @dataclass

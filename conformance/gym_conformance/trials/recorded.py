@@ -3,8 +3,10 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
@@ -55,13 +57,21 @@ _NO_WAITS: Final[Mapping[int, float]] = {}
 
 
 async def differs_from_record(trial: Trial, row: Row) -> None:
-    """Hold a row's first recorded rollout to what the server answers now.
+    """Hold a row's first recorded rollout to what the server answers now, and one that earned something else.
 
     Raises:
         Violation: a tool's output or the reward is not as recorded.
         NotApplicable: the server refuses the record, made by an older version, or asks a judge, who is our mock, or other hosts.
     """
-    rollout = trial.gym.recorded[row][0]
+    first, *others = trial.gym.recorded[row]
+    await _differs(trial, row, first)
+    for other in islice((each for each in others if each.reward != first.reward), 1):
+        trial.channel.exchanges.clear()
+        with suppress(NotApplicable):
+            await _differs(trial, row, other)
+
+
+async def _differs(trial: Trial, row: Row, rollout: Rollout) -> None:
     recorded = _recorded(rollout)
     if trial.gym.kind is ServerKind.SINGLE_TURN and len(recorded.steps) > 1:
         raise NotApplicable("its calls were made to tools that are not served here")
@@ -84,7 +94,7 @@ async def differs_from_record(trial: Trial, row: Row) -> None:
     now, mask = await _but_for_time(trial, row, rollout, (recorded, now), mask)
     if difference := _first(recorded, now, mask):
         _expect_told_alike(outcomes, difference)
-        leaks, hint = _leaks(trial, row, difference), _HINT
+        leaks, hint = _leaks(trial, row, rollout, difference), _HINT
         if not leaks:
             leaks, hint = await _told_by_a_fresh_process(trial, row, rollout, recorded, mask)
         raise Violation(
@@ -223,12 +233,13 @@ def _days_later(recorded: Outcome, now: Outcome, step: int) -> int | None:
     return days_later(text(recorded.steps[step].body), text(now.steps[step].body))
 
 
-def _leaks(trial: Trial, row: Row, difference: Difference) -> bool:
+def _leaks(trial: Trial, row: Row, rollout: Rollout, difference: Difference) -> bool:
     """Whether the first look saw the record hold, or saw what one session leaves to others."""
     look = trial.learned.first_look
     if look is None:
         return False
-    first = next((outcome for one, outcome in look.played if one is row), None)
+    played = look.played if rollout is trial.gym.recorded[row][0] else ()
+    first = next((outcome for one, outcome in played if one is row), None)
     return look.change is not None or (first is not None and _said_so(first, difference))
 
 
