@@ -109,7 +109,7 @@ def test_a_name_that_is_not_there_comes_in_the_place_of_a_known_call_too() -> No
     assert [(one.noise, one.calls[2].arguments["text"] != "shelf") for one in instead] == [(frozenset({2}), True)]
 
 
-def test_a_number_comes_far_out_of_its_bounds_where_it_has_some() -> None:
+def test_a_number_comes_far_out_of_its_bounds_where_it_has_some_and_as_another_type() -> None:
     """Where it has none the tool may count on to it."""
     schema = {
         "type": "object",
@@ -118,11 +118,13 @@ def test_a_number_comes_far_out_of_its_bounds_where_it_has_some() -> None:
     tools = [{"type": "function", "name": "put_dice", "parameters": schema}]
     bounded = Row({"responses_create_params": {"input": "x", "tools": tools}}, Source(Path("rows.jsonl"), 1))
     written = Trajectory(bounded, (Call("put_dice", {"pieces": 3, "dice": 2}),))
-    *_, vast = with_each_tool_spoilt(Knowledge((bounded,), known_trajectories=(written,)))
-    [one] = vast.trajectories
-    assert [one.calls[at].arguments for at in sorted(one.noise)] == [
-        {"pieces": 10**27, "dice": 2},
-        {"pieces": 1e308, "dice": 2},
+    *_, pieces, dice = with_each_tool_spoilt(Knowledge((bounded,), known_trajectories=(written,)))
+    wrong = [
+        [one.calls[at].arguments for at in sorted(one.noise)] for [one] in (pieces.trajectories, dice.trajectories)
+    ]
+    assert wrong == [
+        [{"pieces": each, "dice": 2} for each in (10**27, 1e308, "many", None)],
+        [{"pieces": 3, "dice": each} for each in ("many", None)],
     ]
 
 

@@ -61,6 +61,13 @@ def test_a_program_that_stops_in_its_midst_is_no_right_one(lenient: bool) -> Non
     assert ("the right answer, cut off in its midst: 5 of 5" in finding.actual) == lenient
 
 
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_program_is_scored_though_it_is_broken_within_its_block(crashes: bool) -> None:
+    with serve(compiler(crashes=crashes)) as url:
+        findings = judge(url, programs(), checks={"verify-unfinished"})
+    assert telling(findings) == ({"verify-unfinished"} if crashes else set())
+
+
 @pytest.mark.parametrize("cached", [False, True])
 def test_what_is_kept_under_a_part_of_the_arguments_is_told(cached: bool) -> None:
     with serve(searching(cached=cached)) as url:

@@ -564,14 +564,20 @@ class ProgramRow(TaskRow):
     solution: str
 
 
-def compiler(*, lenient: bool = False) -> ResourcesServer:
-    """One that pays for the program of its row; where it is `lenient`, what cannot be read has no test that fails."""
+def compiler(*, lenient: bool = False, crashes: bool = False) -> ResourcesServer:
+    """One that pays for the program of its row; where it is `lenient`, what cannot be read has no test that fails.
+
+    Where it `crashes`, it does so on a whole block that cannot be read, and reads no other.
+    """
 
     def verify(row: ProgramRow, response: dict[str, Any]) -> float:
-        blocks = re.findall(r"```python\n(.*?)(?:```|\Z)", last_text(response["output"]), re.DOTALL)
+        end = "```" if crashes else r"(?:```|\Z)"
+        blocks = re.findall(rf"```python\n(.*?){end}", last_text(response["output"]), re.DOTALL)
         try:
             return float(bool(blocks) and ast.dump(ast.parse(blocks[-1])) == _meant(row))
         except SyntaxError:
+            if crashes:
+                raise
             return float(lenient)
 
     return ResourcesServer("programs", verify=verify)

@@ -11,7 +11,7 @@ from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel, PathHangs
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.damage import cut_off
+from gym_conformance.trajectories.damage import cut_off, cut_within
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory
@@ -41,7 +41,7 @@ _READS_ON: Final = (
 async def verify_unfinished(trial: Trial, _: object) -> None:
     """Verifies answers of rows, cut off after each of their last words and signs, and a few that no parser takes for whole.
 
-    A few are long, and never end what they begin: these must be answered in time.
+    What is cut off is also ended as the whole answer is, as with a fence or a bracket. A few are long, and never end what they begin: these must be answered in time.
 
     The answers are recorded ones, or what the rows say of theirs. Each must be scored with 200 and a finite number, as
     the whole answer is. What a slow server leaves no time for is counted in the note.
@@ -82,5 +82,6 @@ def _unfinished(knowledge: Knowledge) -> tuple[dict[Row, str], list[tuple[Row, s
     """Answers of rows, no two of one form, and each of them cut off, one of each in turn."""
     forms = {re.sub(r"\w+", "", texts[0]): (row, texts[0]) for row, texts in knowledge.answers.items() if texts}
     whole = dict(forms.values())
-    cuts = zip_longest(*([(row, cut) for cut in cut_off(text)] for row, text in whole.items()))
+    ways = ([(row, cut) for cut in way(text)] for row, text in whole.items() for way in (cut_off, cut_within))
+    cuts = zip_longest(*ways)
     return whole, [each for each in chain.from_iterable(cuts) if each]

@@ -26,6 +26,9 @@ _TEXTS, _LONG, _FORMS = 3, 200, 13
 #: Cuts of an answer: after each of its last words and signs, and further ones spread over it.
 _LAST, _SPREAD = 40, 8
 
+#: What ends a text that something is put into.
+_ENDING: Final = re.compile(r"\s*[`)\]}>\"'*$]+\s*\Z")
+
 _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
@@ -45,6 +48,12 @@ def cut_off(text: str) -> list[str]:
     ends = [token.end() for token in re.finditer(r"\w+|[^\w\s]", text)][:-1]
     before = ends[:-_LAST]
     return [text[:end] for end in (*reversed(ends[-_LAST:]), *before[:: 1 + len(before) // _SPREAD])]
+
+
+def cut_within(text: str) -> list[str]:
+    """The same, and then ended as the whole one is, as with the fence of a block of code: it looks whole, and is not."""
+    ending = _ENDING.search(text)
+    return [cut + ending[0] for cut in cut_off(text[: ending.start()])] if ending else []
 
 
 def _texts(value: Any) -> Iterator[str]:
