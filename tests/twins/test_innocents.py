@@ -448,3 +448,16 @@ def test_calls_beyond_a_budget_may_cost_a_part_of_the_reward() -> None:
     with serve(HasBudget()) as url:
         found = judge(url, dataset(), checks={"reward-extra-read"})["reward-extra-read"]
     assert Verdict.FAIL not in {each.verdict for each in found}, found
+
+
+class Moody(ReferenceServer):
+    """Each reply says in which of four moods the server is."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        return {"answer": await super().call(session_id, tool, arguments), "mood": random.randrange(4)}
+
+
+def test_no_read_acts_twice_because_replies_are_noisy() -> None:
+    with serve(Moody()) as url:
+        [finding] = judge(url, dataset(), checks={"repeat-tool-calls"})["repeat-tool-calls"]
+    assert not re.search("count_stock|list_stock", finding.actual), finding.actual

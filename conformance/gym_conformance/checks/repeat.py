@@ -19,7 +19,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.before_and_after import reads_on
 from gym_conformance.trajectories.drawn import told_alike
-from gym_conformance.trajectories.execute import TrajectoryRun, beside, run
+from gym_conformance.trajectories.execute import TrajectoryRun, beside, run, run_each
 from gym_conformance.trajectories.first import known_in_part
 from gym_conformance.trajectories.generate import trajectories
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, varying, volatile
@@ -46,6 +46,9 @@ from gym_conformance.trials.trial import Trial
 
 #: Fresh sessions that a trajectory is run on, and what is made of it where they differ.
 _SESSIONS = 3
+
+#: Runs of a rollout as it is: what differs among them says nothing of a call that is made twice.
+_PLAIN = 8
 
 #: Fresh sessions more, where each is told something else: of 24 worlds at least two are most likely the same.
 _WORLDS = 30
@@ -313,7 +316,7 @@ async def repeat_recorded(trial: Trial, row: Row) -> None:
     needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],
 )
 async def repeat_tool_calls(trial: Trial, _: object) -> None:
-    """Makes each call of the longest recorded rollout twice, and names the tools that change later replies.
+    """Makes each call of the longest recorded rollout twice, and names the tools that change later replies, chance excluded.
 
     Source: nemo_gym/server_utils.py `request` retries on a lost connection (every version).
     """
@@ -326,10 +329,12 @@ async def repeat_tool_calls(trial: Trial, _: object) -> None:
         outcome = await run(trial.gym, trial.channel, doubled)
         once = type(outcome)((*outcome.steps[: at + 2], *outcome.steps[at + 3 :]))
         if any(differences(plain, once, mask)):
-            acting.append(call.name)
+            acting.append((call.name, once))
     if acting:
+        mask = varying([plain, *await run_each(trial.gym, [Trajectory(row, calls)] * _PLAIN)])
+    if names := dict.fromkeys(name for name, once in acting if any(differences(plain, once, mask))):
         raise Violation(
             "calls that act once however often they arrive",
-            f"not idempotent: {', '.join(dict.fromkeys(acting))}",
+            f"not idempotent: {', '.join(names)}",
             "Usual for tools that add or move something; keep it in mind when retrying.",
         )
