@@ -1,5 +1,6 @@
 """Twins that hold up all sessions, or keep what they should let go."""
 
+import math
 import re
 import time
 from typing import Any
@@ -29,13 +30,14 @@ class WorksOutPowers(ReferenceServer):
 
 
 class MovesOnTheLoop(ReferenceServer):
-    """A tool takes most of a second, on the event loop, but only just after a light request: all others cost no time here."""
+    """A tool takes most of a second, on the event loop, but only beside light requests: all others cost no time here."""
 
-    before = ""
+    looked = -math.inf
 
     async def dispatch(self, request: HttpRequest) -> HttpReply:
-        before, self.before = self.before, request.path
-        if request.path == "/move_stock" and before == "/":
+        if request.path == "/":
+            self.looked = time.monotonic()
+        elif request.path == "/move_stock" and time.monotonic() - self.looked < 0.3:
             time.sleep(0.6)  # noqa: ASYNC251 - the fault
         return await super().dispatch(request)
 
