@@ -1,9 +1,11 @@
 """Servers of which nothing is recorded are tried with answers and words that are found by asking."""
 
 import time
+from collections.abc import Callable
 
 import pytest
 
+from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import ResourcesServer
@@ -52,6 +54,30 @@ def test_a_score_that_hangs_on_earlier_answers_is_told(fault: dict[str, bool]) -
     assert ("as the first time" in finding.expected) == ("novel" in fault)
 
 
+#: How a server is made, with a fault or without it, what it is judged with, and the check that alone tells the fault.
+FAULTS: dict[str, tuple[Callable[[bool], ResourcesServer], Callable[[], Dataset], str]] = {
+    "a block whose program is broken": (lambda faulty: compiler(crashes=faulty), programs, "verify-unfinished"),
+    "a poor rollout's record": (lambda faulty: lights(partial=faulty), lit_rooms, "repeat-recorded"),
+    # rollouts find before they book: only a session that finds after it shows that the next one is told of it
+    "kept under the task alone": (lambda faulty: renting(cached=faulty), rented, "isolation-earlier"),
+    # no word stands for a cell, but another cell does: one that nobody has used before
+    "kept under a text of some pattern": (lambda faulty: sheet(cached=faulty), calculated, "isolation-earlier"),
+    # the row's owner stands in it, and words that the tool lists stay as they are: no row could be seeded with others
+    "a list that stands for none": (lambda faulty: appointments(shared=faulty), booked, "isolation-told"),
+    "what a row says is to be done": (lambda faulty: lights(pooled=faulty), dark_rooms, "isolation-earlier"),
+}
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+@pytest.mark.parametrize(("make", "data", "check"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_told_and_nothing_without_it(
+    make: Callable[[bool], ResourcesServer], data: Callable[[], Dataset], check: str, faulty: bool
+) -> None:
+    with serve(make(faulty)) as url:
+        findings = judge(url, data(), checks={check})
+    assert telling(findings) == ({check} if faulty else set())
+
+
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_program_that_stops_in_its_midst_is_no_right_one(lenient: bool) -> None:
     with serve(compiler(lenient=lenient)) as url:
@@ -59,13 +85,6 @@ def test_a_program_that_stops_in_its_midst_is_no_right_one(lenient: bool) -> Non
     assert telling(findings) == ({"calibration-pressed"} if lenient else set())
     [finding] = findings["calibration-pressed"]
     assert ("the right answer, cut off in its midst: 5 of 5" in finding.actual) == lenient
-
-
-@pytest.mark.parametrize("crashes", [False, True])
-def test_a_program_is_scored_though_it_is_broken_within_its_block(crashes: bool) -> None:
-    with serve(compiler(crashes=crashes)) as url:
-        findings = judge(url, programs(), checks={"verify-unfinished"})
-    assert telling(findings) == ({"verify-unfinished"} if crashes else set())
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -84,37 +103,6 @@ def test_a_word_was_told_by_whom_it_was_said_first() -> None:
     word = finding.expected.split("'")[1]
     assert any("add_note" in line and word in line for line in finding.trajectory), finding.trajectory
     assert any(word in command for command in finding.reproduce)
-
-
-@pytest.mark.parametrize("partial", [False, True])
-def test_a_poor_rollout_is_held_to_its_record_too(partial: bool) -> None:
-    with serve(lights(partial=partial)) as url:
-        findings = judge(url, lit_rooms(), checks={"repeat-recorded"})
-    assert telling(findings) == ({"repeat-recorded"} if partial else set())
-
-
-@pytest.mark.parametrize("cached", [False, True])
-def test_what_is_kept_under_the_task_alone_is_told(cached: bool) -> None:
-    """Rollouts find before they book: only a session that finds after it shows that the next one is told of it."""
-    with serve(renting(cached=cached)) as url:
-        findings = judge(url, rented(), checks={"isolation-earlier"})
-    assert telling(findings) == ({"isolation-earlier"} if cached else set())
-
-
-@pytest.mark.parametrize("cached", [False, True])
-def test_what_is_kept_under_a_text_of_some_pattern_is_told(cached: bool) -> None:
-    """No word stands for a cell, but another cell does: one that nobody has used before."""
-    with serve(sheet(cached=cached)) as url:
-        findings = judge(url, calculated(), checks={"isolation-earlier"})
-    assert telling(findings) == ({"isolation-earlier"} if cached else set())
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_a_list_that_stands_for_none_is_told(shared: bool) -> None:
-    """The row's owner stands in it, and words that the tool lists stay as they are: no row could be seeded with others."""
-    with serve(appointments(shared=shared)) as url:
-        findings = judge(url, booked(), checks={"isolation-told"})
-    assert telling(findings) == ({"isolation-told"} if shared else set())
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -150,13 +138,6 @@ def test_another_rows_calls_may_come_to_this_rows_answer() -> None:
     with serve(server) as url:
         [finding] = judge(url, data, checks={"calibration-swap"})["calibration-swap"]
     assert finding.verdict is Verdict.PASS, finding.actual
-
-
-@pytest.mark.parametrize("pooled", [False, True])
-def test_what_a_row_says_is_to_be_done_is_done(pooled: bool) -> None:
-    with serve(lights(pooled=pooled)) as url:
-        findings = judge(url, dark_rooms(), checks={"isolation-earlier"})
-    assert telling(findings) == ({"isolation-earlier"} if pooled else set())
 
 
 class NeedsAPassword(ReferenceServer):

@@ -5,7 +5,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
-from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
+from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
 from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer, TaskRow, last_text
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
@@ -220,17 +220,22 @@ def calculated() -> Dataset:
     return _recorded(_rows(sheet()), fields, calls)
 
 
+def _called(calls: Sequence[tuple[str, Any, Any]]) -> list[Item]:
+    """What a rollout holds of its calls: each tool's name, arguments and answer."""
+    return [
+        item
+        for at, (name, arguments, answer) in enumerate(calls)
+        for item in (
+            function_call(name, json.dumps(arguments), f"call_{at}"),
+            function_call_output(json.dumps(answer), f"call_{at}"),
+        )
+    ]
+
+
 def _recorded(data: Dataset, fields: list[dict[str, Any]], calls: list[list[tuple[str, Any]]]) -> Dataset:
     """The rows with these fields, and a rollout of each, which earned nothing, that makes these calls."""
     rows = [{**row.data, **own} for row, own in zip(data.rows, fields, strict=True)]
-    outputs = [
-        [
-            item
-            for at, (name, arguments) in enumerate(made)
-            for item in (function_call(name, json.dumps(arguments), f"{at}"), function_call_output("{}", f"{at}"))
-        ]
-        for made in calls
-    ]
+    outputs = [_called([(name, arguments, {}) for name, arguments in made]) for made in calls]
     return replace(
         data,
         rows=tuple(replace(old, data=new) for old, new in zip(data.rows, rows, strict=True)),
@@ -333,14 +338,7 @@ def lit_rooms() -> Dataset:
     data = dark_rooms()
     rollouts = []
     for rooms, reward in ((["the attic", "the pantry"], 1.0), (["the attic"], 0.0)):
-        output = [
-            item
-            for at, room in enumerate(rooms)
-            for item in (
-                function_call("switch_on", json.dumps({"room": room}), f"{at}"),
-                function_call_output(json.dumps({"on": room}), f"{at}"),
-            )
-        ]
+        output = _called([("switch_on", {"room": room}, {"on": room}) for room in rooms])
         rollouts.append({**data.rows[0].data, "response": response([*output, message("Lit.")]), "reward": reward})
     return replace(
         data, rollouts=tuple(Rollout(each, Source(Path("lit.jsonl"), at)) for at, each in enumerate(rollouts, 1))
@@ -388,15 +386,7 @@ def recorded_jobs() -> Dataset:
     """Rows, and a rollout of the first one that read the result of a job of an id that no later session is given."""
     data = _rows(counting())
     calls = [("start_job", {"text": "abc"}, {"job_id": "job-3"}), ("wait_job", {"job_id": "job-3"}, {"letters": 3})]
-    output = [
-        item
-        for at, (name, arguments, answer) in enumerate(calls)
-        for item in (
-            function_call(name, json.dumps(arguments), f"call_{at}"),
-            function_call_output(json.dumps(answer), f"call_{at}"),
-        )
-    ]
-    recorded = {**data.rows[0].data, "response": response([*output, message("3")]), "reward": 0.0}
+    recorded = {**data.rows[0].data, "response": response([*_called(calls), message("3")]), "reward": 0.0}
     return replace(data, rollouts=(Rollout(recorded, Source(Path("rollouts.jsonl"), 1)),))
 
 
