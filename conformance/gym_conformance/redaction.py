@@ -156,9 +156,8 @@ NO_SECRETS: Final = Secrets()
 
 def _lowered(text: str) -> str:
     """The text in lower case, each character in its place and the same beside any other, which `lower` alone does not grant."""
-    return (
-        text.replace("\u0130", "i").lower().replace("\u03c2", "\u03c3")
-    )  # I with a dot, and the sigma of a word's end
+    # I with a dot, and the sigma of a word's end
+    return text.replace("\u0130", "i").lower().replace("\u03c2", "\u03c3")
 
 
 def named_values(config: Any, name: str = "") -> Iterator[tuple[str, str]]:

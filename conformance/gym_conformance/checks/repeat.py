@@ -295,8 +295,8 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
 async def repeat_recorded(trial: Trial, row: Row) -> None:
     """Repeats a recorded rollout's calls and verifies its output; tool outputs and reward must be as recorded.
 
-    So does one of the row that earned something else, where there is one. Parsed JSON is compared, not text. Whatever differs between two runs now is left out, and so are outputs of tools
-    that are not served, and what changes while a session waits for up to 3 s, such as the state of a job: policies think
+    The same is done with one of the row that earned something else, where there is one. Parsed JSON is compared, not text.
+    Whatever differs between two runs now is left out, and so are outputs of tools that are not served, and what changes while a session waits for up to 3 s, such as the state of a job: policies think
     between calls, and a replay does not. A clock goes on, and a calendar that begins today names later days than it did
     when the rollout was recorded: dates that all moved on by as many days are no difference. Nor is another order of the
     same words or members, where the recorded one neither rises nor falls: sets come in another one from each process. Nor is one value

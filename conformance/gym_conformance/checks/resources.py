@@ -33,6 +33,7 @@ from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.session.typed_sessions import TypedContract
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.execute import run
+from gym_conformance.trajectories.first import first_calls
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
@@ -97,7 +98,7 @@ async def resources_loop_free(trial: Trial, _: object) -> None:
         trial.gym.endpoint.hangs[VERIFY] = hung_before  # it may be the same text again; others are answered
         raise Untestable("a verify that ends: it hung before in this run; see verify-degenerate") from fault
     for row, calls in trial.gym.recorded_calls[:1] if trial.gym.kind is not ServerKind.SINGLE_TURN else ():
-        for at in sorted({call.name: at for at, call in reversed([*enumerate(calls)])}.values()):
+        for _, at in first_calls([Trajectory(row, calls)], lambda _: True):
             what = f"a call of {calls[at].name}"
             waited = await _expect_free(trial, idle, partial(_calls_last, trial, row, calls[: at + 1]), what)
             if waited > max(_SLOWED_SECONDS, _HELD_UP_TIMES * idle):

@@ -41,7 +41,8 @@ _READS_ON: Final = (
 async def verify_unfinished(trial: Trial, _: object) -> None:
     """Verifies answers of rows, cut off after each of their last words and signs, and a few that no parser takes for whole.
 
-    What is cut off is also ended as the whole answer is, as with a fence or a bracket. A few are long, and never end what they begin: these must be answered in time.
+    What is cut off is also ended as the whole answer is, as with a fence or a bracket. A few are long, and never end what
+    they begin: these must be answered in time.
 
     The answers are recorded ones, or what the rows say of theirs. Each must be scored with 200 and a finite number, as
     the whole answer is. What a slow server leaves no time for is counted in the note.

@@ -127,10 +127,8 @@ async def _await(work: Awaitable[None]) -> None:
 
 
 def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None], search: Search) -> str:
-    @st.composite
-    def drawn(
-        draw: st.DrawFn,
-    ) -> _Drawn[E]:  # Hypothesis writes out the outermost strategy where a draw fails, rows and all
+    @st.composite  # without arguments: Hypothesis writes out the outermost strategy where a draw fails, rows and all
+    def drawn(draw: st.DrawFn) -> _Drawn[E]:
         return _Drawn(draw(examples))
 
     def holds(one: _Drawn[E]) -> None:
