@@ -71,27 +71,31 @@ async def learn(gym: Gym) -> Knowledge:
         rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
         meaningful={**words, **_arguments(calls)},
-        known_trajectories=(
-            *recorded_trajectories(gym),
-            *(() if graded else _written(gym, rows)),
-            *(each.taken for each in found if each.taken.calls),
-            *(ended for each in found for ended in each.ended),
-        ),
+        known_trajectories=(*recorded_trajectories(gym), *(() if graded else _written(gym, rows)), *_taken(found)),
         crashing=tuple(one for each in found for one in each.crashing),
     )
     runs = knowledge.known_trajectories[:_RUNS]
-    if not graded:
-        knowledge = replace(knowledge, quiet=await quiet_tools(gym, runs))
-        asking = await asking_back(gym, knowledge.known_trajectories, knowledge.may_read)
-        knowledge = replace(knowledge, known_trajectories=(*asking, *knowledge.known_trajectories))
-    elif not gym.recorded:
-        paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
-        first = {row: (paid[row], *said) for row, said in knowledge.answers.items() if row in paid}
-        knowledge = replace(knowledge, answers={**knowledge.answers, **first}, paid=paid)
+    knowledge = await (_with_paid_answers(gym, knowledge) if graded else _with_further_reads(gym, knowledge, runs))
     outcomes = await run_each(gym, (*runs, *(made_up(knowledge, row) for row in played_rows)))
     played = [step for outcome in outcomes for step in outcome.calls]
     values = (*(call.arguments for call in calls), *(step.body for step in played))
     return replace(knowledge, returned=_places_by_tool(played), mined=_by_name(values))
+
+
+async def _with_paid_answers(gym: Gym, knowledge: Knowledge) -> Knowledge:
+    """What earns more than nothing comes first among a row's answers; it is asked for where no rollout shows it."""
+    if gym.recorded:
+        return knowledge
+    paid = await paid_answers(gym, knowledge.sessions_in(_PATIENCE, at_most=_ASKED))
+    first = {row: (paid[row], *said) for row, said in knowledge.answers.items() if row in paid}
+    return replace(knowledge, answers={**knowledge.answers, **first}, paid=paid)
+
+
+async def _with_further_reads(gym: Gym, knowledge: Knowledge, runs: Sequence[Trajectory]) -> Knowledge:
+    """Tools that read though their names do not say so, and trajectories that ask for what they have written."""
+    knowledge = replace(knowledge, quiet=await quiet_tools(gym, runs))
+    asking = await asking_back(gym, knowledge.known_trajectories, knowledge.may_read)
+    return replace(knowledge, known_trajectories=(*asking, *knowledge.known_trajectories))
 
 
 async def _session_seconds(gym: Gym) -> float:
@@ -197,6 +201,12 @@ async def _found(
     asked = [row for row in rows if not {tool.name for tool in row.tools} <= called]
     # one after the other: where sessions share state, one takes away what another has just made
     return [await scouted(gym, row, row.tools, words) for row in asked]
+
+
+def _taken(found: Sequence[Scouted]) -> Iterator[Trajectory]:
+    """What the tools were found to take, and then the same with the calls that may end it all."""
+    yield from (each.taken for each in found if each.taken.calls)
+    yield from (ended for each in found for ended in each.ended)
 
 
 def _answers(gym: Gym, row: Row) -> tuple[str, ...]:
