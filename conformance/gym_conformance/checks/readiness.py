@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from itertools import compress, cycle, islice
+from itertools import cycle, islice
 from typing import Final
 
 from gym_conformance.contract.endpoints import VERIFY
@@ -79,25 +79,29 @@ class ReadLater:
     scored: bool = False
 
     async def made(self, trial: Trial, channel: Channel, pause: float = 0) -> Outcome:
-        """What they are answered, without the reward; or what all is answered, which may say that it is under way."""
+        """What the whole session is answered."""
         rollout = TrajectoryRun(trial.gym, channel, self.trajectory)
         for _step in range(self.begun):
             await rollout.step()
         await asyncio.sleep(pause)
         outcome = await rollout.finish()
         await rollout.session.close()
+        return outcome
+
+    def told(self, outcome: Outcome) -> Outcome:
+        """What the reads tell, without the reward; or what all calls and the verify do."""
         return Outcome(outcome.steps[1:] if self.scored else outcome.steps[self.begun : -1])
 
-    async def is_to_come(self, trial: Trial) -> bool:
-        """Whether a reply before them, such as one of status 202, says that what they tell is not there yet."""
-        rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), self.trajectory)
-        for _step in range(self.begun):
-            await rollout.step()
-        return any(step.status == HTTPStatus.ACCEPTED or _TO_COME.search(str(step.body)) for step in rollout.steps)
+    def is_to_come(self, outcome: Outcome) -> bool:
+        """Whether a reply before the reads, such as one of status 202, or what they tell says that it is not there yet."""
+        before = outcome.steps[: self.begun]
+        return any(step.status == HTTPStatus.ACCEPTED or _TO_COME.search(str(step.body)) for step in before) or any(
+            _UNDER_WAY.search(str(step.body)) for step in self.told(outcome).steps
+        )
 
     def later(self, settled: Sequence[Outcome], early: Sequence[Outcome]) -> Iterator[Difference]:
         """What was not there yet: of a reward only what is missing, for it may fall with the time."""
-        for one in lasting(settled, early):
+        for one in lasting([*map(self.told, settled)], [*map(self.told, early)]):
             numbers = is_number(one.expected) and is_number(one.actual)
             if not self.scored or (one.step == VERIFY and numbers and one.actual < one.expected):
                 yield one
@@ -114,26 +118,23 @@ async def expect_each_complete(trial: Trial, reads: Sequence[ReadLater], what: s
         [settled] = await asyncio.gather(late, return_exceptions=True)
     if isinstance(settled, BaseException):
         raise settled
-    suspected = (
-        next(read.later(settled[at :: len(reads)], early[at :: len(reads)]), None) for at, read in enumerate(reads)
-    )
-    for read in compress(reads, suspected):
-        await _expect_complete(trial, read, what)
+    for at, read in enumerate(reads):
+        at_once = early[at :: len(reads)]
+        if any(read.later(settled[at :: len(reads)], at_once)) and not all(map(read.is_to_come, at_once)):
+            await _expect_complete(trial, read, what)
     trial.note = f"{len(reads)} reads, at once and {PAUSES[0]:g} s later"
 
 
 async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
     """Hold a read at once to reads after pauses, chance excluded."""
-    if await read.is_to_come(trial):
-        return
     pauses = cycle(PAUSES)
     late = [partial(read.made, trial, Channel(trial.gym.endpoint), next(pauses)) for _ in range(_CONTROLS)]
     settled, *others = await beside(late, _CONTROLS)
-    mask = varying([settled, *others])
+    mask = varying([*map(read.told, (settled, *others))])
 
     async def differs(channel: Channel, *, early: bool) -> Difference | None:
         answered = await read.made(trial, channel, 0 if early else next(pauses))
-        if early and any(_UNDER_WAY.search(str(step.body)) for step in answered.steps):
+        if early and read.is_to_come(answered):
             return None
         found = read.later([settled], [answered])
         return next((one for one in found if not masked(one.place, mask)), None)
