@@ -16,7 +16,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.statuses import is_crash, is_error, is_success
 from gym_conformance.contract.verify_reply import is_number
-from gym_conformance.drift.lax import said
+from gym_conformance.drift.lax import SAYS_MOST, said
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
@@ -38,6 +38,9 @@ from gym_schemas import admits, properties_of, upgrade
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
 
 _WORD: Final = re.compile(r"\w+")
+
+#: A definition that has one of these says which numbers there are.
+_SAYS_WHICH: Final = SAYS_MOST | {"enum", "const"}
 
 #: Known trajectories of a row in which a call is made again.
 _KNOWN = 2
@@ -119,10 +122,6 @@ async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome)
         )
 
 
-#: Keywords that say how large a number may be.
-_SAYS_MOST: Final = frozenset({"maximum", "exclusiveMaximum", "enum", "const"})
-
-
 def _says_something(row: Row, call: Call) -> bool:
     """Whether no text or list is empty in it for which the definition does not speak."""
     definition, arguments = row.parameters_of(call.name), resolve(call.arguments, [])
@@ -172,7 +171,7 @@ def _with_small_numbers(row: Row, call: Call) -> Call:
     small = {
         name: schema.get("minimum", 0)
         for name, schema in properties_of(upgrade(row.parameters_of(call.name))).items()
-        if is_number(call.arguments.get(name)) and isinstance(schema, dict) and not _SAYS_MOST & schema.keys()
+        if is_number(call.arguments.get(name)) and isinstance(schema, dict) and not _SAYS_WHICH & schema.keys()
     }
     return Call(call.name, {**call.arguments, **small})
 

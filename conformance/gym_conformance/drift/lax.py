@@ -32,6 +32,10 @@ _LOOSE_FORMATS: dict[str, list[Schema]] = {
 }
 #: A definition that has one of these speaks for a text or a list that is empty, or against it.
 _SPEAKS_OF_EMPTY = frozenset({"enum", "const", "pattern", "format", "minLength", "minItems", "default"})
+
+#: A definition that has one of these says how large a number may be.
+SAYS_MOST = frozenset({"maximum", "exclusiveMaximum"})
+
 _SHUT = ("additionalProperties", "unevaluatedProperties", "patternProperties")
 _COMBINING = ("allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas", "not")
 

@@ -17,6 +17,7 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.drift.compare import UNNAMED, first_call
 from gym_conformance.drift.definitions import Definition
+from gym_conformance.drift.lax import SAYS_MOST
 from gym_conformance.drift.wording import short
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.call_places import Place, known_places, recorded_places
@@ -40,9 +41,8 @@ _VALUES, _ROWS = 12, 8
 #: How many values are tried to get a refused one accepted.
 _MENDS: Final = 3
 
-#: Keywords that say how small and how large a number may be, and what else is allowed of other types.
+#: Keywords that say how small a number may be, and what is allowed of other types.
 _LEAST: Final = frozenset({"minimum", "exclusiveMinimum"})
-_MOST: Final = frozenset({"maximum", "exclusiveMaximum"})
 _LIMITS: Final = {
     "string": frozenset({"minLength", "maxLength", "pattern", "format"}),
     "array": frozenset({"minItems", "maxItems"}),
@@ -323,7 +323,7 @@ class _Argument:
         if not like:
             return kind == "number" or bool(value or others or said & _LIMITS[kind])
         if kind == "number":
-            bounds = _LEAST if value < min(like) else _MOST if value > max(like) else said
+            bounds = _LEAST if value < min(like) else SAYS_MOST if value > max(like) else said
             return bool(said & bounds)
         return bool(said & (_LIMITS[kind] if value else _LIMITS[kind] - _MOST_LONG))
 
