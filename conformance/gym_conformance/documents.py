@@ -150,7 +150,7 @@ def parsed_bytes(text: str | bytes, times: int = 1) -> int:
     return values * _VALUE_BYTES + containers * _CONTAINER_BYTES
 
 
-def _signs(text: str | bytes, times: int = 1) -> tuple[int, int]:
+def _signs(text: str | bytes, times: int) -> tuple[int, int]:
     """Of a JSON text the values, and the objects and arrays, at most; where they are too many, without those that only stand in its texts."""
     values, containers = _counted(text)
     if values <= times * _VALUES and containers <= times * _CONTAINERS:

@@ -197,9 +197,9 @@ def _strings(view: views.StringView) -> Found:
             ),
         )
     for pattern in view.patterns:
-        yield from _matching("pattern", {"pattern": pattern}, f"{{}} does not match {pattern}")
+        yield from _matching({"pattern": pattern}, f"{{}} does not match {pattern}")
     for pattern in view.excluded_patterns:
-        yield from _matching("pattern", {"not": {"pattern": pattern}}, f"{{}} matches {pattern}")
+        yield from _matching({"not": {"pattern": pattern}}, f"{{}} matches {pattern}")
     for name in view.formats:
         wrong = not_of_format(name)
         if wrong:
@@ -215,7 +215,7 @@ def _said(value: Json, words: str) -> tuple[Json, str]:
 _ODD_STRINGS = ("", "0", "a", "A", " ", "-", "~", "\u00e9", "a b", "not this", "\n", "{}", "x" * 50)
 
 
-def _matching(keyword: str, schema: dict[str, Json], words: str) -> Found:
+def _matching(schema: dict[str, Json], words: str) -> Found:
     """Strings that the schema refuses."""
     validator = jsonschema_rs.validator_for(schema)
     odd = [one for one in (*_ODD_STRINGS, *re.findall(r"\w+", text(schema))) if not accepted(validator, one)]
@@ -226,7 +226,7 @@ def _matching(keyword: str, schema: dict[str, Json], words: str) -> Found:
         return value, words.replace("{}", shown(value))
 
     if odd:
-        yield keyword, wrong
+        yield "pattern", wrong
 
 
 def _numbers(view: views.IntegerView | views.NumberView) -> Found:

@@ -108,7 +108,7 @@ class CheckItem(pytest.Item):
         return self.config.rootpath / self.nodeid.partition("::")[0], 0, self.name
 
 
-def section_id(check: Check, target: str = "") -> str:
+def section_id(check: Check, target: str) -> str:
     """The node id of the collector that a check is in; the target's name stands in it, where it has one."""
     return f"gym/{target}/{check.section}" if target else f"gym/{check.section}"
 
@@ -119,7 +119,7 @@ def target_of(node: str) -> str:
     return "/".join(names[:-1]) if home == "gym" else ""
 
 
-def nodes_of(check: Check, target: str = "") -> frozenset[str]:
+def nodes_of(check: Check, target: str) -> frozenset[str]:
     """The node ids by which a check can be chosen: its own, its section's, and its target's."""
     section = section_id(check, target)
     own = {f"{section}::{check.id}", section}

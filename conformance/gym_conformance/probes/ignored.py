@@ -35,7 +35,7 @@ class _Refused(Live):
     """The server does not take a call, so that it shows nothing."""
 
 
-async def is_ignored(gym: Gym, channel: Channel, drift: Drift, known: Sequence[Any] = ()) -> Live:
+async def is_ignored(gym: Gym, channel: Channel, drift: Drift, known: Sequence[Any]) -> Live:
     """Compare pairs of calls that differ only in the argument: reply, later reads and reward.
 
     Pairs that the server refuses say nothing, where it takes another one; `known` are arguments that it is known to take.

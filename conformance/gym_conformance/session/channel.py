@@ -172,7 +172,7 @@ class Endpoint:
         """
         return self._bytes.written(request)
 
-    async def carry(self, request: Request, *, fresh: bool, over: Sender | None = None) -> Reply:
+    async def carry(self, request: Request, *, fresh: bool, over: Sender | None) -> Reply:
         """Send a request as soon as fewer than `in_flight` others are under way, and count it.
 
         Where requests or the server's replies are large, only so many at once as fit in memory. A request that is told

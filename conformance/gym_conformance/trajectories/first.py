@@ -18,7 +18,7 @@ from gym_conformance.trajectories.trajectory import (
     Trajectory,
     is_linked,
     is_reference,
-    of_session,
+    of_first,
     resolve,
 )
 from gym_schemas import NoValue, admits, boundary_values, minimal, properties_of, whole
@@ -339,7 +339,7 @@ def _forestalled(found: Sequence[Trajectory]) -> Iterator[Schedule]:
     """Just before a trajectory uses what a call has returned, another session does so; of each tool the first such call."""
     for one, at in first_calls(found, lambda call: not is_read(call.name) and is_linked(call.arguments)):
         call = one.calls[at]
-        other = Trajectory(one.row, (Call(call.name, of_session(call.arguments, 0)),))
+        other = Trajectory(one.row, (Call(call.name, of_first(call.arguments)),))
         yield Schedule((one, other), (0,) * (1 + at) + (1,) * other.steps)
 
 

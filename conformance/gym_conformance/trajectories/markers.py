@@ -17,7 +17,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.trajectories.first import bare_reads, in_turn, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, references, trajectories
 from gym_conformance.trajectories.renaming import own, takes_any_word, word
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_session, resolve, stand_in
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_first, resolve, stand_in
 from gym_schemas import admits, mapped, properties_of, walk
 
 _MARKER = re.compile(r"zq[a-z]{10}")
@@ -186,8 +186,8 @@ _SAMPLE = {"string": "", "integer": 0}
 def asking(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Trajectory:
     """A session on the second's row that reads what the first was given, with the first's ids and cursors."""
     told = [call for call in first.calls if not markers(json.dumps(call.arguments))]
-    reads = [Call(call.name, of_session(call.arguments, 0)) for call in told if is_read(call.name)]
-    others = [Call(call.name, of_session(call.arguments, 0)) for call in told if not is_read(call.name)]
+    reads = [Call(call.name, of_first(call.arguments)) for call in told if is_read(call.name)]
+    others = [Call(call.name, of_first(call.arguments)) for call in told if not is_read(call.name)]
     return replace(second, calls=(*_followed(first, second, knowledge), *reads, *second.calls, *others))
 
 
@@ -211,7 +211,7 @@ def _followed(first: Trajectory, second: Trajectory, knowledge: Knowledge) -> Se
                 if named:
                     chosen[key] = named[-1].as_json()
             if chosen != arguments:
-                made.append(Call(tool.name, of_session(chosen, 0)))
+                made.append(Call(tool.name, of_first(chosen)))
     return made
 
 

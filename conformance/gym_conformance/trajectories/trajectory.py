@@ -291,9 +291,9 @@ def asks_another(arguments: Any) -> bool:
     return any(way[-2:] == (REPLY, "session") for _, way in scalars(arguments))
 
 
-def of_session(arguments: Any, session: int) -> Any:
-    """The arguments, with references to calls of the same trajectory made ones to calls of that session."""
-    return _map_references(arguments, lambda inner: {REPLY: {"session": session} | inner})
+def of_first(arguments: Any) -> Any:
+    """The arguments, with references to calls of the same trajectory made ones to calls of the schedule's first session."""
+    return _map_references(arguments, lambda inner: {REPLY: {"session": 0} | inner})
 
 
 def resolve(arguments: Any, replies: list[Any], others: Sequence[list[Any]] = ()) -> Any:

@@ -89,7 +89,7 @@ class Opened:
     seeded: int
 
 
-async def open_session(trial: Trial, row: Row | None = None) -> Opened:
+async def open_session(trial: Trial, row: Row | None) -> Opened:
     """A seeded session that has an endpoint.
 
     Raises:

@@ -56,7 +56,6 @@ def property_check(
     together: bool = True,
     deep: bool = False,
     weight: int = 1,
-    url: str = "",
 ) -> Callable[[Attempt], Check]:
     """Make the decorated function, which tries one schedule, a check over many of them.
 
@@ -91,9 +90,7 @@ def property_check(
                 raise broken.cause
             attempts.ensure_compared()
 
-        return Check(
-            check_id, title, why, inspect.getdoc(attempt) or "", tuple(needs), the_server, body, attempt, url=url
-        )
+        return Check(check_id, title, why, inspect.getdoc(attempt) or "", tuple(needs), the_server, body, attempt)
 
     return declare
 

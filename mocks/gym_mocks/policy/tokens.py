@@ -238,7 +238,7 @@ def counted_turns(request: PolicyRequest, tokenizer: Tokenizer) -> int:
     return sum(prompt[i : i + len(opening)] == opening for i in range(len(prompt)))
 
 
-def tokens_of(request: PolicyRequest, turn: Turn, tokenizer: Tokenizer, *, ended: bool = True) -> TurnTokens:
+def tokens_of(request: PolicyRequest, turn: Turn, tokenizer: Tokenizer, *, ended: bool) -> TurnTokens:
     """The tokens of a turn that answers a request.
 
     Args:
