@@ -461,3 +461,29 @@ def test_no_read_acts_twice_because_replies_are_noisy() -> None:
     with serve(Moody()) as url:
         [finding] = judge(url, dataset(), checks={"repeat-tool-calls"})["repeat-tool-calls"]
     assert not re.search("count_stock|list_stock", finding.actual), finding.actual
+
+
+class SetsCookiesForItsPages(StateInOpaqueCookie):
+    """The session's id is in a cookie that no client can read, beside one for the colours of its pages; or in the latter."""
+
+    def __init__(self, *, swapped: bool) -> None:
+        super().__init__()
+        self.paths = ("/ui", "/") if swapped else ("/", "/ui")
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        pairs = dict(pair.partition("=")[::2] for pair in request.headers.get("cookie", "").split("; "))
+        own = f"{self.cookie.name}={pairs.get(self.cookie.name, '')}"
+        reply = await super().dispatch(replace(request, headers={**request.headers, "cookie": own}))
+        sets = [value.replace("path=/", f"path={self.paths[0]}") for key, value in reply.headers if key == "set-cookie"]
+        others = [pair for pair in reply.headers if pair[0] != "set-cookie"]
+        cookies = [*sets, f"theme=dark; path={self.paths[1]}"]
+        return replace(reply, headers=(*others, *(("set-cookie", value) for value in cookies)))
+
+
+@pytest.mark.parametrize(
+    ("swapped", "verdict"), [(False, Verdict.PASS), (True, Verdict.FAIL)], ids=["other", "its own"]
+)
+def test_only_the_sessions_cookie_must_be_sent_to_every_endpoint(swapped: bool, verdict: Verdict) -> None:
+    with serve(SetsCookiesForItsPages(swapped=swapped)) as url:
+        [finding] = judge(url, dataset(), checks={"seed-cookie-usable"})["seed-cookie-usable"]
+    assert finding.verdict is verdict, finding.actual

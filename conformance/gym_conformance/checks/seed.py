@@ -4,20 +4,26 @@ Source: `SimpleResourcesServer.seed_session` in nemo_gym/base_resources_server.p
 responses_api_agents/simple_agent/app.py, 0.4.0; what Verifiers does with the reply, as published in 0.3.0 and 0.4.0.
 """
 
+from collections.abc import Collection
+
 import httpx
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import ROLLOUT_KEYS, SEED_SESSION, VERIFY, tool_path
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.contract.session_cookies import SetCookie, parse_set_cookie, read_session_id
+from gym_conformance.contract.session_cookies import Cookies, SetCookie, parse_set_cookie, read_session_id
 from gym_conformance.contract.statuses import UNKNOWN_CLIENT, is_redirect
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.contracts import CookieHabit, post
+from gym_conformance.session.contracts import CookieHabit, CookieSession, post
 from gym_conformance.session.exchange import reply_of
+from gym_conformance.trajectories.execute import TrajectoryRun
+from gym_conformance.trajectories.outcome import Outcome
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import COOKIES, RESOURCES_SERVER, each_row
+from gym_conformance.trials.replay import recorded_trajectory
+from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import (
     Trial,
     describe,
@@ -134,7 +140,7 @@ async def seed_sets_cookie(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_cookie_usable(trial: Trial, _: object) -> None:
-    """Checks the cookie's attributes and size: `Path` covers every endpoint, no `Secure` over http, no foreign `Domain`, at most 4,096 bytes, no `Max-Age` below five minutes.
+    """Checks the cookie's attributes and size: `Path` covers every endpoint, no `Secure` over http, no foreign `Domain`, at most 4,096 bytes, no `Max-Age` below five minutes. Of several cookies of which none shows the id, only one that the session is lost without counts.
 
     Source: RFC 6265, sections 5.3, 5.4 and 6.1. aiohttp, which nemo-gym's agents ask with, drops a longer one without a word (aiohttp/_cookie_helpers.py, 3.14.5). Stock servers set `path=/; httponly; samesite=lax` (nemo_gym/server_utils.py, 0.4.0).
     """
@@ -142,38 +148,64 @@ async def seed_cookie_usable(trial: Trial, _: object) -> None:
     reply = reply_of(await session.seed())
     url = httpx.URL(trial.channel.endpoint.url)
     cookies = _session_cookies(reply.set_cookies)
+    unusable = {cookie.name: violation for cookie in cookies if (violation := _unusable(cookie, url))}
     for cookie in cookies:
-        named = len(cookies) == 1 or read_session_id(cookie.value) is not None  # of others it may do no harm
-        if named and (size := len(cookie.name) + len(cookie.value)) > _COOKIE:
-            raise Violation(
-                f"at most {_COOKIE:,} bytes of name and value",
-                f"{size:,} bytes",
-                "The cookie carries the session's state: keep it on the server, and its id in the cookie.",
-            )
-        if named and cookie.seconds < _SECONDS:
-            raise Violation(
-                f"a Max-Age of {_SECONDS} seconds or more, or none",
-                f"Max-Age={cookie.attributes['max-age']}",
-                "The session is lost while the policy thinks: let the cookie last for as long as a rollout may take.",
-            )
-        path = cookie.attributes.get("path", "/")
-        if not f"{url.path.rstrip('/')}/".startswith(path.rstrip("/") + "/"):
-            raise Violation(
-                "a Path that covers every endpoint", f"Path={path}", "Set the session cookie with path='/'."
-            )
-        if "secure" in cookie.attributes and url.scheme == "http":
-            raise Violation(
-                "no Secure attribute over http",
-                f"{cookie.name} is Secure",
-                "SessionMiddleware(https_only=True): agents talk to the server over http and drop the cookie.",
-            )
-        domain = cookie.attributes.get("domain", "").lstrip(".").lower()
-        if domain and domain != url.host and not url.host.endswith("." + domain):
-            raise Violation(
-                f"no Domain, or {url.host}",
-                f"Domain={domain}",
-                "Leave SessionMiddleware's domain unset, since hosts change.",
-            )
+        named = len(cookies) == 1 or read_session_id(cookie.value) is not None
+        if named and cookie.name in unusable:
+            raise unusable[cookie.name]
+        if named:
+            return
+    # of several that say nothing, such as one for a page's colours, only the session's may do harm
+    if unusable and await _is_lost_without(trial, unusable.keys()):
+        raise next(iter(unusable.values()))
+
+
+def _unusable(cookie: SetCookie, url: httpx.URL) -> Violation | None:
+    """Why clients do not send a cookie back to every endpoint, for as long as a rollout takes."""
+    if (size := len(cookie.name) + len(cookie.value)) > _COOKIE:
+        return Violation(
+            f"at most {_COOKIE:,} bytes of name and value",
+            f"{size:,} bytes",
+            "The cookie carries the session's state: keep it on the server, and its id in the cookie.",
+        )
+    if cookie.seconds < _SECONDS:
+        return Violation(
+            f"a Max-Age of {_SECONDS} seconds or more, or none",
+            f"Max-Age={cookie.attributes['max-age']}",
+            "The session is lost while the policy thinks: let the cookie last for as long as a rollout may take.",
+        )
+    path = cookie.attributes.get("path", "/")
+    if not f"{url.path.rstrip('/')}/".startswith(path.rstrip("/") + "/"):
+        return Violation("a Path that covers every endpoint", f"Path={path}", "Set the session cookie with path='/'.")
+    if "secure" in cookie.attributes and url.scheme == "http":
+        return Violation(
+            "no Secure attribute over http",
+            f"{cookie.name} is Secure",
+            "SessionMiddleware(https_only=True): agents talk to the server over http and drop the cookie.",
+        )
+    domain = cookie.attributes.get("domain", "").lstrip(".").lower()
+    if domain and domain != url.host and not url.host.endswith("." + domain):
+        return Violation(
+            f"no Domain, or {url.host}",
+            f"Domain={domain}",
+            "Leave SessionMiddleware's domain unset, since hosts change.",
+        )
+    return None
+
+
+async def _is_lost_without(trial: Trial, names: Collection[str]) -> bool:
+    """Whether a recorded rollout comes out otherwise for a client that never sends these cookies back, chance excluded."""
+    plain, habit = recorded_trajectory(trial), CookieHabit.KEEPING
+
+    async def without(channel: Channel) -> Outcome:
+        rollout = TrajectoryRun(trial.gym, channel, plain, habit)
+        await rollout.step()
+        if isinstance(rollout.session, CookieSession):
+            left = (pair for pair in rollout.session.cookies.pairs if pair[0] not in names)
+            rollout.session.cookies = Cookies(tuple(left))
+        return await rollout.finish()
+
+    return await Solo(trial, plain, habit).beyond_chance(without) is not None
 
 
 @check(
