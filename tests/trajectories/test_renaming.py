@@ -1,6 +1,5 @@
 """Names that nobody has used, in calls and rows, and read back from replies; markers that belong to one session."""
 
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -8,18 +7,7 @@ from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.markers import markers, renewed, told_apart
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
-from gym_conformance.trajectories.renaming import (
-    names_in,
-    new_names,
-    phrased,
-    read_back,
-    renamed,
-    shared_names,
-    taking,
-    with_other_members,
-    with_other_numbers,
-    with_other_options,
-)
+from gym_conformance.trajectories.renaming import names_in, new_names, phrased, read_back, renamed, shared_names, taking
 from gym_conformance.trajectories.trajectory import Trajectory
 
 _ARGUMENTS = {
@@ -58,20 +46,6 @@ def test_what_is_sorted_stays_sorted() -> None:
     assert names[1] < names[2]
 
 
-def test_other_numbers_are_allowed_ones_and_no_ids() -> None:
-    other = with_other_numbers(LENDS)
-    assert other is not None
-    assert other.calls[0].arguments == {"name": "saw", "book_id": 7, "count": 1, "kind": "tool"}
-    assert with_other_numbers(Trajectory(ROW, (Call("lend", {"name": "saw"}),))) is None
-
-
-def test_other_members_are_the_next_of_what_is_listed_in_all_calls() -> None:
-    (other,) = with_other_members(replace(LENDS, calls=(*LENDS.calls, Call("lend", {"kind": "fruit"}))))
-    assert [call.arguments["kind"] for call in other.calls] == ["fruit", "tool"]
-    assert other.calls[0].arguments == {**LENDS.calls[0].arguments, "kind": "fruit"}
-    assert not [*with_other_members(Trajectory(ROW, (Call("lend", {"name": "saw"}),)))]
-
-
 def test_two_sessions_share_no_marker_and_each_try_has_its_own() -> None:
     for schedule in told_apart(Knowledge((ROW,), known_trajectories=(LENDS,)), DRAW):
         words = [markers(str([call.arguments for call in one.calls])) for one in schedule.trajectories]
@@ -108,13 +82,6 @@ def test_a_number_that_says_how_many_stays() -> None:
     names = {7: 123456}
     assert renamed(Trajectory(row, LENDS.calls), names).row.data["books_in_all"] == 7
     assert renamed(Trajectory(row, LENDS.calls), names).row.data["books"] == [{"id": 123456}]
-
-
-def test_other_options_are_values_of_all_that_is_no_text_and_what_was_left_out() -> None:
-    [call] = with_other_options(Trajectory(ROW, (Call("lend", {"name": "saw", "kind": "tool"}),))).calls
-    assert call.arguments["name"] == "saw"
-    assert call.arguments["kind"] == "fruit"
-    assert {"book_id", "count"} <= call.arguments.keys()
 
 
 def test_a_new_word_stands_behind_what_a_read_asks_for_and_is_read_back() -> None:

@@ -15,10 +15,15 @@ from gym_conformance.trajectories.before_and_after import by_design, reads_on
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.other_values import (
+    has_number,
+    with_more_zeros,
+    with_other_numbers,
+    with_other_options,
+)
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, moved
 from gym_conformance.trajectories.renaming import (
     Names,
-    has_number,
     ids_of,
     names_in,
     new_names,
@@ -30,9 +35,6 @@ from gym_conformance.trajectories.renaming import (
     shaped_in,
     shared_names,
     taking,
-    with_more_zeros,
-    with_other_numbers,
-    with_other_options,
     word,
     words_of_answer,
 )

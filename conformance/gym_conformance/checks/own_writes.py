@@ -13,7 +13,8 @@ from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.trajectories.execute import FEW, beside
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge
-from gym_conformance.trajectories.renaming import names_in, new_names, renamed, with_another_text, with_other_numbers
+from gym_conformance.trajectories.other_values import with_another_text, with_other_numbers
+from gym_conformance.trajectories.renaming import names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory
 from gym_conformance.trials.trial import Trial
 from gym_schemas import scalars

@@ -11,7 +11,8 @@ from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.crossing import crossed, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
-from gym_conformance.trajectories.renaming import names_in, new_names, renamed, with_other_members, with_other_numbers
+from gym_conformance.trajectories.other_values import with_other_members, with_other_numbers
+from gym_conformance.trajectories.renaming import names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import (
     PLAIN_ANSWER,
     Schedule,

@@ -7,17 +7,16 @@ leaves something knows the names that it used, and no others.
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from random import Random, SystemRandom
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
-from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve, stand_in
-from gym_schemas import Way, admits, boundary_values, mapped, name_of, properties_of
+from gym_conformance.trajectories.trajectory import Trajectory, is_reference, stand_in
+from gym_schemas import Way, admits, mapped, name_of, properties_of
 
 #: What stands for what: a text or a number of the trajectory, and the new one in its place.
 Names = Mapping[Any, Any]
@@ -46,15 +45,12 @@ _NOT_OWN = frozenset({"responses_create_params", "agent_ref"})
 #: A date or a time names nothing, and no other word is taken for it.
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}:\d{2}(:\d{2})?")
 
-#: Other values of an argument that are looked at.
-_OPTIONS = 8
-
-_NUMBER = re.compile(r"\d+(\.\d+)?")
-
-#: The last letter or digit of a text.
-_LAST_SIGN = re.compile(r"[0-9A-Za-z](?=[^0-9A-Za-z]*\Z)")
-
 _NAMED_LIKE_IDS = re.compile(r"(^|_)(id|ids|number|no|key|code|book|item)$|Id$", re.IGNORECASE)
+
+
+def is_named_like_id(name: str) -> bool:
+    """Whether what is called so may be an id rather than say how many."""
+    return _NAMED_LIKE_IDS.search(name) is not None
 
 
 def own(row: Row) -> dict[str, Any]:
@@ -78,13 +74,13 @@ def shared_names(rows: Sequence[Row]) -> list[tuple[str, Row, Row]]:
         for other in others[:1]
         if own(first) != own(other)
     ]
-    found.sort(key=lambda each: not _NAMED_LIKE_IDS.search(each[0]))
+    found.sort(key=lambda each: not is_named_like_id(each[0]))
     return list({name: (value, first, other) for name, value, first, other in reversed(found)}.values())[::-1]
 
 
 def ids_of(row: Row) -> frozenset[Any]:
     """Texts of the row's own fields that are called ids: what is kept for a task is kept under them."""
-    fields = (value for name, value in _fields(own(row)) if _NAMED_LIKE_IDS.search(name))
+    fields = (value for name, value in _fields(own(row)) if is_named_like_id(name))
     return frozenset(value for value in fields if isinstance(value, str) and _SPOKEN <= len(value) <= _SHORT)
 
 
@@ -119,8 +115,7 @@ def names_in(trajectory: Trajectory) -> tuple[frozenset[Any], ...]:
     """Sets of what may be renamed, the most promising first: texts and ids, texts, texts that the row does not know."""
     found = {
         (name, value)
-        for call in trajectory.calls
-        for name, value, schema in _arguments(call.arguments, trajectory.row.parameters_of(call.name))
+        for name, value, schema in arguments_of(trajectory.row, trajectory.calls)
         if _is_name(value, schema) or _is_id(name, value, schema)
     }
     texts = frozenset(value for _, value in found if isinstance(value, str))
@@ -134,8 +129,7 @@ def shaped_in(trajectory: Trajectory) -> frozenset[str]:
     """Texts whose definition has a pattern that takes any text of their shape, such as a cell or a number plate."""
     return frozenset(
         value
-        for call in trajectory.calls
-        for _, value, schema in _arguments(call.arguments, trajectory.row.parameters_of(call.name))
+        for _, value, schema in arguments_of(trajectory.row, trajectory.calls)
         if isinstance(value, str) and "pattern" in schema and "enum" not in schema and not _DATE.fullmatch(value)
         if _shapes(value) >= _SHAPES and all(admits(schema, _shaped(value, Random(at))) for at in range(_DRAWS))
     )
@@ -171,15 +165,20 @@ def _is_name(value: Any, schema: Any) -> bool:
     return isinstance(value, str) and bool(value) and takes_any_word(schema) and not _DATE.fullmatch(value)
 
 
-def _is_id(name: str, value: Any, schema: Any) -> bool:
-    if type(value) is not int or not isinstance(schema, dict) or not _NAMED_LIKE_IDS.search(name):
+def _is_id(name: str, value: Any, schema: Mapping[str, Any]) -> bool:
+    if type(value) is not int or not is_named_like_id(name):
         return False
     most = schema.get("maximum", _MOST)
     return schema.get("type") == "integer" and "enum" not in schema and isinstance(most, int) and most >= _MOST
 
 
-def _arguments(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every argument without parts, with its name and its definition."""
+def arguments_of(row: Row, calls: Iterable[Call]) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
+    """Every argument of the calls that has no parts, with its name and its definition."""
+    for call in calls:
+        yield from _arguments(call.arguments, row.parameters_of(call.name))
+
+
+def _arguments(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
     schema = schema if isinstance(schema, dict) else {}
     if is_reference(value):  # what a reply says of the row has the row's names
         if isinstance(otherwise := stand_in(value), str):
@@ -191,7 +190,7 @@ def _arguments(value: Any, schema: Any, name: str = "") -> Iterator[tuple[str, A
     elif isinstance(value, list):
         for inner in value:
             yield from _arguments(inner, schema.get("items"), name)
-    elif isinstance(value, str | int):
+    elif isinstance(value, str | int | float):
         yield name, value, schema
 
 
@@ -234,7 +233,7 @@ def _mapped(value: Any, names: Names, within: re.Pattern[str] | None = None, *, 
     def new(each: Any, way: Way) -> Any:
         if isinstance(each, dict):
             return {key: {**inner, "otherwise": _name(inner.get("otherwise"), names)} for key, inner in each.items()}
-        if ids and type(each) is int and not _NAMED_LIKE_IDS.search(name_of(way)):
+        if ids and type(each) is int and not is_named_like_id(name_of(way)):
             return each
         if within and isinstance(each, str) and each not in names and len(each) <= _LONG:
             return within.sub(lambda found: str(names[found[0]]), each)
@@ -247,97 +246,12 @@ def _name(value: Any, names: Names) -> Any:
     return names.get(value, value) if type(value) in (str, int) else value
 
 
-def with_other_numbers(trajectory: Trajectory) -> Trajectory | None:
-    """The trajectory with one less, or one more, for each number that is no id; None where no call has any."""
-    calls = []
-    for call in trajectory.calls:
-        schema = trajectory.row.parameters_of(call.name)
-        others = (_other_numbers(call.arguments, step) for step in (-1, 1))
-        calls.append(Call(call.name, next((other for other in others if admits(schema, other)), call.arguments)))
-    return None if calls == list(trajectory.calls) else replace(trajectory, calls=tuple(calls))
-
-
-def _other_numbers(value: Any, step: int) -> Any:
-    def other(each: Any, way: Way) -> Any:
-        plain = isinstance(each, int | float) and not isinstance(each, bool)
-        return each + step if plain and not _NAMED_LIKE_IDS.search(name_of(way)) else each
-
-    return mapped(value, other, leaf=is_reference)
-
-
-def with_other_members(trajectory: Trajectory) -> Iterator[Trajectory]:
-    """The trajectory with the next of the values that a definition lists, in all calls alike, then with the one after it, and so on."""
-    listed: dict[str, list[Any]] = {}
-    for call in trajectory.calls:
-        for name, schema in properties_of(trajectory.row.parameters_of(call.name)).items():
-            if isinstance(schema, dict) and isinstance(schema.get("enum"), list):
-                listed.setdefault(name, schema["enum"])
-    for step in range(1, max(map(len, listed.values()), default=0)):
-
-        def other(each: Any, way: Way, step: int = step) -> Any:
-            members = listed.get(name_of(way), ())
-            return members[(members.index(each) + step) % len(members)] if each in members else each
-
-        calls = tuple(Call(each.name, mapped(each.arguments, other, leaf=is_reference)) for each in trajectory.calls)
-        if calls != trajectory.calls:
-            yield replace(trajectory, calls=calls)
-
-
-def with_another_text(call: Call, schema: Mapping[str, Any], kept: Collection[str]) -> Iterator[Call]:
-    """The call with one of its texts another one that is as long, and differs in its last letter or digit; each in turn.
-
-    What a read remembers of a file by its size finds nothing new there.
-
-    Args:
-        call: the call.
-        schema: what its tool takes.
-        kept: texts that stay.
-    """
-    for key, value in call.arguments.items() if isinstance(call.arguments, dict) else ():
-        other = _LAST_SIGN.sub(lambda found: _otherwise(found[0]), value, count=1) if isinstance(value, str) else value
-        if other != value and value not in kept and takes_any_word(properties_of(schema).get(key)):
-            yield Call(call.name, {**call.arguments, key: other})
-
-
-def _otherwise(sign: str) -> str:
-    first = "0" if sign.isdigit() else "A" if sign.isupper() else "a"
-    return first if sign != first else chr(ord(first) + 1)
-
-
 def phrased(trajectory: Trajectory, draw: Random = _ANY) -> tuple[Trajectory, Names]:
     """The trajectory with a new word behind each text that a read may say in any words, and what stands for what."""
-    texts = {
-        value
-        for call in trajectory.calls
-        if is_read(call.name)
-        for _, value, schema in _arguments(call.arguments, trajectory.row.parameters_of(call.name))
-        if _is_name(value, schema)
-    }
+    reads = [call for call in trajectory.calls if is_read(call.name)]
+    texts = {value for _, value, schema in arguments_of(trajectory.row, reads) if _is_name(value, schema)}
     names = {text: f"{text} {word(draw)}" for text in texts}
     return replace(renamed(trajectory, names), row=trajectory.row), names
-
-
-def with_other_options(trajectory: Trajectory) -> Trajectory:
-    """The trajectory with other values of all that is no text: numbers, words of an enum, and what was left out."""
-    calls = (
-        Call(call.name, _other_options(call.arguments, trajectory.row.parameters_of(call.name)))
-        for call in trajectory.calls
-    )
-    return replace(trajectory, calls=tuple(calls))
-
-
-def _other_options(arguments: Any, schema: Mapping[str, Any]) -> Any:
-    if not isinstance(arguments, dict):
-        return arguments
-    chosen = dict(arguments)
-    for key, definition in properties_of(schema).items():
-        value = chosen.get(key)
-        if takes_any_word(definition) or isinstance(value, dict | list):
-            continue
-        found = (other for other in islice(boundary_values(definition), _OPTIONS) if not isinstance(other, dict | list))
-        others = ({**chosen, key: other} for other in found if other != value)
-        chosen = next((each for each in others if admits(schema, resolve(each, []))), chosen)
-    return chosen
 
 
 def words_of_answer(trajectory: Trajectory) -> Iterator[str]:
@@ -345,16 +259,6 @@ def words_of_answer(trajectory: Trajectory) -> Iterator[str]:
     texts = {value for _, value in _fields(own(trajectory.row)) if isinstance(value, str)}
     said = (text for text in texts if _SPOKEN <= len(text) <= _SHORT and text in trajectory.answer)
     yield from sorted(said, key=len, reverse=True)
-
-
-def has_number(text: str) -> bool:
-    """Whether a number stands in the text, which may be written otherwise."""
-    return _NUMBER.search(text) is not None
-
-
-def with_more_zeros(text: str, zeros: int) -> str:
-    """The text with so many zeros behind its first number: the same, and written as nobody has written it."""
-    return _NUMBER.sub(lambda number: f"{number[0]}{'' if number[1] else '.'}{'0' * zeros}", text, count=1)
 
 
 def read_back(outcome: Outcome, names: Names) -> Outcome:

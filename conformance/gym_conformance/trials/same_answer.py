@@ -13,8 +13,9 @@ from gym_conformance.trajectories.before_and_after import by_design
 from gym_conformance.trajectories.evidence import allowed
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.other_values import has_number, with_more_zeros
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences, masked, varying, volatile
-from gym_conformance.trajectories.renaming import has_number, names_in, new_names, renamed, with_more_zeros
+from gym_conformance.trajectories.renaming import names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial
