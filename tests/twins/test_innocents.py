@@ -1,6 +1,7 @@
 """Noise, counters and what sessions may share are no violations: a false alarm is the worst fault of a gate."""
 
 import asyncio
+import json
 import random
 import re
 import time
@@ -17,6 +18,8 @@ from pydantic import Field
 
 from gym_conformance.checks import earlier, readiness
 from gym_conformance.checks.registry import CHECKS
+from gym_conformance.contract.dataset_rows import Rollout
+from gym_conformance.contract.policy_output import function_call
 from gym_conformance.findings import Verdict, worst
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
@@ -487,3 +490,21 @@ def test_only_the_sessions_cookie_must_be_sent_to_every_endpoint(swapped: bool, 
     with serve(SetsCookiesForItsPages(swapped=swapped)) as url:
         [finding] = judge(url, dataset(), checks={"seed-cookie-usable"})["seed-cookie-usable"]
     assert finding.verdict is verdict, finding.actual
+
+
+def _tries_what_is_not_allowed(rollout: Rollout) -> Rollout:
+    """The same, but for a call at first that its definition forbids, and that was refused."""
+    call = function_call("add_stock", json.dumps({"category": "weather", "amount": {}, "place": "van"}), "call_wrong")
+    answer = {"type": "function_call_output", "call_id": "call_wrong", "output": '{"detail": "category"}'}
+    response = rollout.data["response"]
+    return Rollout(
+        {**rollout.data, "response": {**response, "output": [call, answer, *response["output"]]}}, rollout.source
+    )
+
+
+def test_a_recorded_call_that_its_definition_forbids_may_be_refused() -> None:
+    data = dataset()
+    data = replace(data, rollouts=tuple(map(_tries_what_is_not_allowed, data.rollouts)))
+    with serve(ReferenceServer()) as url:
+        [finding] = judge(url, data, checks={"calls-valid"})["calls-valid"]
+    assert finding.verdict is not Verdict.FAIL, finding.actual

@@ -26,7 +26,14 @@ from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_spoilt
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, masked, varying
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, resolve, without_surrogates
+from gym_conformance.trajectories.trajectory import (
+    Schedule,
+    Trajectory,
+    has_surrogates,
+    is_linked,
+    resolve,
+    without_surrogates,
+)
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_summed
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
@@ -123,9 +130,13 @@ async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome)
 
 
 def _says_something(row: Row, call: Call) -> bool:
-    """Whether no text or list is empty in it for which the definition does not speak."""
+    """Whether the definition allows it, and no text or list is empty in it for which the definition does not speak.
+
+    A policy that was recorded may have made a call that is not allowed. What a call takes from earlier replies is not known here.
+    """
     definition, arguments = row.parameters_of(call.name), resolve(call.arguments, [])
-    return admits(said(upgrade(definition)), arguments) or not admits(definition, arguments)
+    allowed = admits(definition, arguments)
+    return admits(said(upgrade(definition)), arguments) if allowed else is_linked(call.arguments)
 
 
 async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepOutcome) -> bool:
