@@ -14,7 +14,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import by_design, reads_on
 from gym_conformance.trajectories.execute import run, run_each
 from gym_conformance.trajectories.first import known
-from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.generate import Knowledge, is_read, writes_in
 from gym_conformance.trajectories.other_values import (
     has_number,
     with_more_zeros,
@@ -160,7 +160,7 @@ def by_phrase(trial: Trial, trajectory: Trajectory) -> Iterator[Maker]:
 
     No earlier answer to its words is known: a word that nobody has said before stands behind each.
     """
-    reads = trajectory.without([at for at, call in enumerate(trajectory.calls) if not is_read(call.name)])
+    reads = trajectory.without(writes_in(trajectory.calls))
 
     async def after(channel: Channel, *, same: bool) -> Outcome:
         spoken, names = phrased(reads)

@@ -219,8 +219,7 @@ async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
     hangs = endpoint.hangs.copy()
     rollout = TrajectoryRun(trial.gym, trial.channel, trajectory)
     try:
-        for _step in range(2 + max(trajectory.noise, default=-1)):
-            await rollout.step()
+        await rollout.step(2 + max(trajectory.noise, default=-1))
     except ServerFault as fault:
         if fault.fault is not Fault.HANG or not rollout.refusals:
             raise

@@ -46,8 +46,7 @@ class AtOnce:
         The reads after them come as late in either case.
         """
         rollout = TrajectoryRun(trial.gym, channel, self.trajectory, CookieHabit.KEEPING)
-        for _step in range(1 + self.first):
-            await rollout.step()
+        await rollout.step(1 + self.first)
         calls = self.trajectory.calls[self.first : self.first + self.calls]
         sent = [Call(call.name, rollout.arguments(call)) for call in calls]
         began = time.monotonic()

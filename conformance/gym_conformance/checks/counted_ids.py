@@ -80,8 +80,7 @@ async def _asked(trial: Trial, one: Trajectory, at: int) -> _Asked | None:
     """One session is given something, and others ask for it; None where it is no counted id."""
     trial.channel.exchanges.clear()
     rollout = TrajectoryRun(trial.gym, trial.channel, one)
-    for _step in range(1 + at):
-        await rollout.step()
+    await rollout.step(1 + at)
     call = one.calls[at]
     told, plain = rollout.arguments(call), resolve(call.arguments, [])
     ids = dict(_counted(told, plain))

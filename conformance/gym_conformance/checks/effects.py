@@ -7,7 +7,7 @@ from itertools import chain, islice, zip_longest
 from gym_conformance.checks.own_writes import expect_own_writes, found_again
 from gym_conformance.checks.readiness import READS, SECONDS, ReadLater, expect_each_complete, once_more
 from gym_conformance.trajectories.first import first_calls, known
-from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.generate import Knowledge, is_read, reads_in, writes_in
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable
@@ -51,7 +51,7 @@ async def calls_complete(trial: Trial, _: object) -> None:
 
 def _writes(knowledge: Knowledge) -> Iterator[ReadLater]:
     """What is known up to the first call of each tool that writes, and then its reads."""
-    reads = {one: [at for at, call in enumerate(one.calls) if is_read(call.name)][-_AFTER:] for one in known(knowledge)}
+    reads = {one: reads_in(one.calls)[-_AFTER:] for one in known(knowledge)}
     reading = (one for one in reads if reads[one])
     for one, at in first_calls(reading, lambda call: not is_read(call.name)):
         yield ReadLater(one.chosen([*range(at + 1), *reads[one]]), at + 2)
@@ -61,7 +61,7 @@ def _scored(knowledge: Knowledge) -> Iterator[ReadLater]:
     """What is known up to a write, and as a whole, without its reads, which may wait for what it writes; then its verify."""
     up_to_a_write = (read.trajectory for read in _writes(knowledge))
     for trajectory in filter(None, chain.from_iterable(zip_longest(up_to_a_write, known(knowledge)))):
-        writes = [at for at, call in enumerate(trajectory.calls) if not is_read(call.name)]
+        writes = writes_in(trajectory.calls)
         if writes:
             yield ReadLater(trajectory.chosen(writes), 1 + len(writes), scored=True)
 

@@ -44,7 +44,9 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     that are well formed; and where replies change after many, and not after one, but for such numbers: there are only so
     many calls in an episode, and it may say how many were made.
     """
-    once, twice, *runs = await run_each(trial.gym, [noisy, _doubled(noisy), *[noisy.without_noise()] * _PLAIN])
+    once, twice, *runs = await run_each(
+        trial.gym, [noisy, noisy.repeating(noisy.noise), *[noisy.without_noise()] * _PLAIN]
+    )
     plain, mask = runs[0], varying(runs)
     found = list(differences(plain, once, mask))
     if all(each.step == VERIFY for each in found):
@@ -133,7 +135,7 @@ async def _is_counter(trial: Trial, alone: Trajectory, changed: Sequence[Differe
     if not all(is_number(each.expected) and is_number(each.actual) for each in changed):
         return False
     elsewhere = await _of_another_tool(trial, alone, others)
-    [twice] = await run_each(trial.gym, [_doubled(alone)])
+    [twice] = await run_each(trial.gym, [alone.repeating(alone.noise)])
     return elsewhere is not None and all(_moves_on(each, elsewhere, twice) for each in changed)
 
 
@@ -143,11 +145,6 @@ def _each_once(noisy: Trajectory) -> list[Trajectory]:
     for at in sorted(noisy.noise):
         places.setdefault(repr(noisy.calls[at]), []).append(at)
     return [noisy.without(noisy.noise - {found[len(found) // 2]}) for found in places.values()]
-
-
-def _doubled(noisy: Trajectory) -> Trajectory:
-    """With each call that is to be refused made twice."""
-    return noisy.chosen([at for at in range(len(noisy.calls)) for _ in range(1 + (at in noisy.noise))])
 
 
 def falls(plain: Any, once: Any, twice: Any) -> bool:

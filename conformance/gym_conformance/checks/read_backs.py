@@ -47,8 +47,7 @@ async def _read_back(trial: Trial, channel: Channel, read_back: ReadBack, *, fre
     async with apart(channel) as own:
         through = Channel(trial.gym.endpoint, fresh=True, record=channel) if fresh else own
         rollout = TrajectoryRun(trial.gym, through, read_back.trajectory, CookieHabit.KEEPING)
-        for _step in range(read_back.prefix):
-            await rollout.step()
+        await rollout.step(read_back.prefix)
 
         async def answers(calls: Sequence[Call]) -> list[StepOutcome]:
             sent = [Call(call.name, rollout.arguments(call)) for call in calls]

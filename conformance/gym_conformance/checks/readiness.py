@@ -15,7 +15,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import lasting
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside
 from gym_conformance.trajectories.first import bare_reads, known
-from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.generate import Knowledge, is_read, writes_in
 from gym_conformance.trajectories.outcome import Difference, Outcome, masked, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, resolve
 from gym_conformance.trials.chance import waiting_beyond_chance
@@ -81,8 +81,7 @@ class ReadLater:
     async def made(self, trial: Trial, channel: Channel, pause: float = 0) -> Outcome:
         """What the whole session is answered."""
         rollout = TrajectoryRun(trial.gym, channel, self.trajectory)
-        for _step in range(self.begun):
-            await rollout.step()
+        await rollout.step(self.begun)
         await asyncio.sleep(pause)
         outcome = await rollout.finish()
         await rollout.session.close()
@@ -170,9 +169,9 @@ def _reads(knowledge: Knowledge) -> Iterator[ReadLater]:
 async def once_more(trial: Trial, schedule: Schedule) -> None:
     """What `--gym-replay` does: all that the reads in the end follow is made before the pause."""
     [trajectory] = schedule.trajectories
-    reads = next((at for at, call in enumerate(reversed(trajectory.calls)) if not is_read(call.name)), None)
-    begun = len(trajectory.calls) - reads + 1 if reads is not None else 1
-    read = ReadLater(trajectory, begun, scored=reads == 0)
+    writes = writes_in(trajectory.calls)
+    begun = writes[-1] + 2 if writes else 1
+    read = ReadLater(trajectory, begun, scored=1 < begun == trajectory.steps - 1)
     await _expect_complete(trial, read, "the call" if begun > 1 else "the seed")
 
 

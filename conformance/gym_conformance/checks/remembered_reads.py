@@ -51,8 +51,7 @@ class AroundWrite:
         """What is answered to the reads before the write, if they are made, to the write, and to the reads after it."""
         trajectory = self.trajectory(before=before)
         rollout = TrajectoryRun(trial.gym, channel, trajectory)
-        for _step in range(trajectory.steps - 1):
-            await rollout.step()
+        await rollout.step(trajectory.steps - 1)
         await rollout.session.close()
         return rollout.steps[1 + len(self.begun) :]
 

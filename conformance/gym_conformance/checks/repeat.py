@@ -11,7 +11,7 @@ from functools import partial
 from itertools import combinations, compress
 from typing import Any
 
-from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.statuses import is_refusal
@@ -320,32 +320,28 @@ async def repeat_tool_calls(trial: Trial, _: object) -> None:
 
     Source: nemo_gym/server_utils.py `request` retries on a lost connection (every version).
     """
-    row, calls = trial.gym.recorded_calls[0]
-    plain = await run(trial.gym, trial.channel, Trajectory(row, calls))
-    mask = volatile(plain, await run(trial.gym, trial.channel, Trajectory(row, calls)))
+    once = Trajectory(*trial.gym.recorded_calls[0])
+    plain = await run(trial.gym, trial.channel, once)
+    mask = volatile(plain, await run(trial.gym, trial.channel, once))
     suspected = []
-    for at in range(len(calls)):
-        outcome = await run(trial.gym, trial.channel, _doubled(row, calls, at))
+    for at in range(len(once.calls)):
+        outcome = await run(trial.gym, trial.channel, once.repeating([at]))
         if any(differences(plain, _as_once(outcome, at), mask)):
             suspected.append(at)
     if suspected:
-        mask = varying([plain, *await run_each(trial.gym, [Trajectory(row, calls)] * _PLAIN)])
+        mask = varying([plain, *await run_each(trial.gym, [once] * _PLAIN)])
     acting = []
     for at in suspected:
-        outcomes = await run_each(trial.gym, [_doubled(row, calls, at)] * _SESSIONS)
+        outcomes = await run_each(trial.gym, [once.repeating([at])] * _SESSIONS)
         places = [{each.place for each in differences(plain, _as_once(outcome, at), mask)} for outcome in outcomes]
         if set.intersection(*places):
-            acting.append(calls[at].name)
+            acting.append(once.calls[at].name)
     if acting:
         raise Violation(
             "calls that act once however often they arrive",
             f"not idempotent: {', '.join(dict.fromkeys(acting))}",
             "Usual for tools that add or move something; keep it in mind when retrying.",
         )
-
-
-def _doubled(row: Row, calls: Sequence[Call], at: int) -> Trajectory:
-    return Trajectory(row, (*calls[: at + 1], *calls[at:]))
 
 
 def _as_once(outcome: Outcome, at: int) -> Outcome:

@@ -123,8 +123,7 @@ async def _closed_before_verify(
     async def tried(channel: Channel) -> Outcome:
         session = typed_session(trial, trajectory.row, channel)
         rollout = TrajectoryRun(typed.gym, channel, trajectory, session=session)
-        for _step in range(trajectory.steps - 1):
-            await rollout.step()
+        await rollout.step(trajectory.steps - 1)
         await closes(session).close()
         return await rollout.finish()
 

@@ -37,8 +37,7 @@ async def abandon(gym: Gym, trajectories: Sequence[Trajectory], count: int) -> i
             begun += 1
             rollout = TrajectoryRun(gym, Channel(gym.endpoint), trajectory)
             with suppress(ServerFault):  # what becomes of those that come afterwards is looked at
-                for _step in range(1 + len(trajectory.calls) // 2):
-                    await rollout.step()
+                await rollout.step(1 + len(trajectory.calls) // 2)
 
     await asyncio.gather(*map(one, range(count)))
     return begun

@@ -21,7 +21,7 @@ from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.first import bare_reads, by_tools, made_up, reading_again
 from gym_conformance.trajectories.followed import followed
-from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.generate import Knowledge, is_read, writes_in
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_linked
 
@@ -102,7 +102,7 @@ def reads_on(gym: Gym, row: Row) -> Trajectory:
 def _recorded_reads(gym: Gym, row: Row) -> list[Call]:
     """Those of the row's first recorded rollout that need no earlier reply, those that follow a write first: they show it."""
     recorded = [call for rollout in gym.recorded.get(row, ())[:1] for call in followed(row, rollout).calls]
-    wrote = next((at for at, call in enumerate(recorded) if not is_read(call.name)), len(recorded))
+    wrote = next(iter(writes_in(recorded)), len(recorded))
     reads = [call for call in (*recorded[wrote:], *recorded[:wrote]) if is_read(call.name)]
     return [call for call in reads if not is_linked(call.arguments)]
 

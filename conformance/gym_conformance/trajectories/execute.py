@@ -57,13 +57,14 @@ class TrajectoryRun:
         self.others: Sequence[list[Any]] = ()
         self._walk = self._run()
 
-    async def step(self) -> None:
-        """Take the next step; to be called `trajectory.steps` times.
+    async def step(self, count: int = 1) -> None:
+        """Take the next step, or so many; there are `trajectory.steps` in all.
 
         Raises:
             ServerFault: no whole reply came.
         """
-        await anext(self._walk, None)
+        for _step in range(count):
+            await anext(self._walk, None)
 
     async def finish(self) -> Outcome:
         """Take all steps that are left."""
@@ -178,11 +179,6 @@ async def _finish(rollout: TrajectoryRun, free: asyncio.Semaphore) -> None:
         await rollout.finish()
 
 
-async def _up_to_verify(rollout: TrajectoryRun) -> None:
-    for _step in range(rollout.trajectory.steps - 1):
-        await rollout.step()
-
-
 async def run(
     gym: Gym,
     channel: Channel,
@@ -222,7 +218,7 @@ async def run_schedule(gym: Gym, channel: Channel, schedule: Schedule) -> tuple[
     ended = list[TrajectoryRun]()
     if schedule.concurrent:
         if schedule.meeting:
-            await asyncio.gather(*(_up_to_verify(rollout) for rollout in rollouts))
+            await asyncio.gather(*(rollout.step(rollout.trajectory.steps - 1) for rollout in rollouts))
         await asyncio.gather(*(rollout.finish() for rollout in rollouts))
     else:
         for turns in schedule.groups():

@@ -10,7 +10,7 @@ from typing import Any
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
 from gym_conformance.trajectories.crossing import crossed, with_crossed
 from gym_conformance.trajectories.damage import damaged
-from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, references
+from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, reads_in, references, writes_in
 from gym_conformance.trajectories.other_values import with_other_members, with_other_numbers
 from gym_conformance.trajectories.renaming import names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import (
@@ -198,7 +198,7 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str]]) -> I
     And up to that call, with all of these in its place: whatever else it did, such as to set a flag, the call itself would
     hide. What it has read it reads again in the end.
     """
-    reads = [at for at, call in enumerate(trajectory.calls) if is_read(call.name)][-_AGAIN:]
+    reads = reads_in(trajectory.calls)[-_AGAIN:]
     for at, call in reversed(list(enumerate(trajectory.calls))):
         several = list[Call]()
         for name, strange in () if is_read(call.name) else _saying(_NOBODY, call.arguments):
@@ -346,10 +346,8 @@ def _forestalled(found: Sequence[Trajectory]) -> Iterator[Schedule]:
 
 def _busy(trajectory: Trajectory) -> Trajectory:
     """Each write twice, as policies repeat themselves, and then all reads."""
-    numbers = range(len(trajectory.calls))
-    writes = [number for number in numbers if not is_read(trajectory.calls[number].name)]
-    reads = [number for number in numbers if number not in writes]
-    return trajectory.chosen([*(number for number in writes for _ in range(2)), *reads])
+    writes = (number for number in writes_in(trajectory.calls) for _ in range(2))
+    return trajectory.chosen([*writes, *reads_in(trajectory.calls)])
 
 
 def at_once(knowledge: Knowledge) -> list[Schedule]:

@@ -159,6 +159,16 @@ def is_read(tool: str) -> bool:
     return bool(joined or _READS.fullmatch(known)) and words[:2] not in (["check", "in"], ["check", "out"])
 
 
+def reads_in(calls: Sequence[Call]) -> list[int]:
+    """The numbers of those that sound like reads."""
+    return [at for at, call in enumerate(calls) if is_read(call.name)]
+
+
+def writes_in(calls: Sequence[Call]) -> list[int]:
+    """The numbers of all others."""
+    return [at for at, call in enumerate(calls) if not is_read(call.name)]
+
+
 def may_read(tool: Tool) -> bool:
     """Whether it sounds like a read, or takes no arguments and does not sound like anything else: `agenda`, `inbox`."""
     return is_read(tool.name) or not (properties_of(tool.parameters) or _words(tool.name)[1])

@@ -128,7 +128,7 @@ async def quiet_tools(gym: Gym, found: Sequence[Trajectory]) -> frozenset[str]:
     asked = dict(list(tools.items())[:_ASIDE])
     numbers = {name: {at for at, call in enumerate(one.calls) if call.name == name} for name, one in asked.items()}
     without = await run_each(gym, [one.without(numbers[name]) for name, one in asked.items()])
-    twice = await run_each(gym, [_repeating(one, numbers[name]) for name, one in asked.items()])
+    twice = await run_each(gym, [one.repeating(numbers[name]) for name, one in asked.items()])
     whole = {one: await run_each(gym, [one] * 2) for one in dict.fromkeys(asked.values())}
     return frozenset(
         name
@@ -143,11 +143,6 @@ def _misses_nothing(whole: Sequence[Outcome], numbers: Collection[int], left: Ou
         Outcome(tuple(step for at, step in enumerate(each.steps) if at - 1 not in numbers)) for each in whole
     )
     return all(each.of_time for each in differences(first, left, volatile(first, again)))
-
-
-def _repeating(trajectory: Trajectory, numbers: Collection[int]) -> Trajectory:
-    """The trajectory with each of these calls made twice."""
-    return trajectory.chosen([at for at in range(len(trajectory.calls)) for _ in range(1 + (at in numbers))])
 
 
 def _tells_again(name: str, trajectory: Trajectory, twice: Outcome) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.trajectories.first import bare_reads, known
-from gym_conformance.trajectories.generate import Knowledge, is_read
+from gym_conformance.trajectories.generate import Knowledge, is_read, writes_in
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import Trajectory, needs_from
 from gym_schemas import scalars
@@ -40,7 +40,7 @@ class ReadBack:
     def of(cls, trajectory: Trajectory) -> "ReadBack | None":
         """The trajectory as one that reads back; None where it does not, several times."""
         calls = trajectory.calls
-        write = max((at for at, call in enumerate(calls) if not is_read(call.name)), default=0)
+        write = max(writes_in(calls), default=0)
         after = list(map(_asked, calls[write + 1 :]))
         first = write
         while first and _asked(calls[first - 1]) in after:

@@ -126,6 +126,10 @@ class Trajectory:
         noise = frozenset(place for place, number in enumerate(numbers) if number in self.noise)
         return replace(self, calls=tuple(calls), noise=noise)
 
+    def repeating(self, numbers: Collection[int]) -> "Trajectory":
+        """The trajectory with each of these calls made twice."""
+        return self.chosen([at for at in range(len(self.calls)) for _ in range(1 + (at in numbers))])
+
 
 def _told_of(call: Call, session: int, places: Mapping[int, int]) -> Call:
     """The call with its references to that session's calls moved to their new numbers."""

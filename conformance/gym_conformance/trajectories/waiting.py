@@ -39,8 +39,7 @@ class Waiting:
     ) -> "Waiting":
         """Seed, and make half of the calls."""
         rollout = TrajectoryRun(gym, channel, trajectory, habit)
-        for _step in range(1 + (len(trajectory.calls) + 1) // 2):
-            await rollout.step()
+        await rollout.step(1 + (len(trajectory.calls) + 1) // 2)
         return cls(rollout, habit, time.monotonic())
 
     @property
