@@ -18,8 +18,8 @@ from pydantic import Field
 
 from gym_conformance.checks import earlier, readiness
 from gym_conformance.checks.registry import CHECKS
-from gym_conformance.contract.dataset_rows import Rollout
-from gym_conformance.contract.policy_output import function_call
+from gym_conformance.contract.dataset_rows import Rollout, Row
+from gym_conformance.contract.policy_output import function_call, function_call_output, response
 from gym_conformance.findings import Verdict, worst
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
@@ -496,9 +496,9 @@ def _tries_what_is_not_allowed(rollout: Rollout) -> Rollout:
     """The same, but for a call at first that its definition forbids, and that was refused."""
     call = function_call("add_stock", json.dumps({"category": "weather", "amount": {}, "place": "van"}), "call_wrong")
     answer = {"type": "function_call_output", "call_id": "call_wrong", "output": '{"detail": "category"}'}
-    response = rollout.data["response"]
+    played = rollout.data["response"]
     return Rollout(
-        {**rollout.data, "response": {**response, "output": [call, answer, *response["output"]]}}, rollout.source
+        {**rollout.data, "response": {**played, "output": [call, answer, *played["output"]]}}, rollout.source
     )
 
 
@@ -508,3 +508,38 @@ def test_a_recorded_call_that_its_definition_forbids_may_be_refused() -> None:
     with serve(ReferenceServer()) as url:
         [finding] = judge(url, data, checks={"calls-valid"})["calls-valid"]
     assert finding.verdict is not Verdict.FAIL, finding.actual
+
+
+class Pages(ResourcesServer):
+    """Eight things in pages of four: a cursor is what a page ends with, and nothing else is one."""
+
+    def __init__(self) -> None:
+        def list_things(cursor: str | None = None) -> Json:
+            at = int(cursor or 0)
+            return {"things": list(range(at, at + 4)), "next_cursor": "4" if at == 0 else None}
+
+        super().__init__("pages", tools=[list_things], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        if json_body(request).get("cursor") not in (None, "0", "4"):
+            raise HttpRefusal(400, "bad cursor")
+        return await super()._call_tool(request)
+
+
+def _read_to_the_end(row: Row) -> Rollout:
+    output = [
+        function_call("list_things", "{}", "call_1"),
+        function_call_output('{"things": [0, 1, 2, 3], "next_cursor": "4"}', "call_1"),
+        function_call("list_things", '{"cursor": "4"}', "call_2"),
+        function_call_output('{"things": [4, 5, 6, 7], "next_cursor": null}', "call_2"),
+    ]
+    return Rollout({**row.data, "response": response(output), "reward": 0.0}, row.source)
+
+
+def test_a_cursor_that_no_reply_has_told_may_be_refused_in_any_words() -> None:
+    data = rows_of(Pages())
+    data = replace(data, rollouts=tuple(map(_read_to_the_end, data.rows)))
+    with serve(Pages()) as url:
+        found = judge(url, data, checks={"drift-argument-refused"})["drift-argument-refused"]
+    assert worst(found) is not Verdict.FAIL, [each.actual for each in found]

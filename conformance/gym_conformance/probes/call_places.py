@@ -9,8 +9,9 @@ from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import opened
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.trajectories.followed import followed
+from gym_conformance.trajectories.followed import followed, parsed
 from gym_conformance.trajectories.trajectory import Trajectory, resolve
+from gym_schemas import same, scalars
 
 #: How many recorded calls are made again, and calls that may come before one.
 _PLACES, _BEFORE = 4, 24
@@ -47,19 +48,28 @@ class Place:
         return sent, reply_of(await session.call(Call(self.tool, sent)))
 
 
-def recorded_places(gym: Gym, channel: Channel, tool: str) -> list[Place]:
-    """The first recorded call of the tool in each rollout, as far as they differ, the earliest first."""
+def recorded_places(gym: Gym, channel: Channel, tool: str, told: str = "") -> list[Place]:
+    """The first recorded call of the tool in each rollout, as far as they differ, the earliest first.
+
+    Where an argument's name is `told`, the first whose value of it stood in an earlier output, as a cursor does.
+    """
     found: dict[str, Place] = {}
     for row, rollouts in gym.recorded.items():
         for rollout in rollouts:
             calls = followed(row, rollout).calls[:_BEFORE]
             played = rollout.played[: len(calls)]
-            at = next((at for at, (call, _) in enumerate(played) if call.name == tool), None)
+            own = (at for at, (call, _) in enumerate(played) if call.name == tool)
+            at = next((at for at in own if not told or _is_told(played[at][0].arguments.get(told), played[:at])), None)
             if at is not None:
                 base, output = calls[at].arguments, played[at][1]
                 place = Place(gym, channel, tool, row, base, calls[:at], str(rollout), output)
                 found.setdefault(repr(played[at][0].arguments), place)
     return sorted(found.values(), key=lambda each: len(each.before))[:_PLACES]
+
+
+def _is_told(value: Any, before: Sequence[tuple[Call, Any]]) -> bool:
+    outputs = (parsed(output) for _, output in before)
+    return value is not None and any(same(value, one) for output in outputs for one, _ in scalars(output))
 
 
 def known_places(gym: Gym, channel: Channel, tool: str, known: Sequence[Trajectory]) -> list[Place]:

@@ -251,6 +251,8 @@ class _Argument:
         refused = await self._try_allowed() if self.wrong or self.missing else []
         if refused and not self.taken:
             await self._try_without()
+        if refused:
+            await self._try_told()
         for value, sent, reply, like in refused if self.taken else ():
             others = [other for other, *_ in refused if _kind(other) == _kind(value) and other]
             if self._is_meant(value, others) and await self._everywhere(value):
@@ -287,6 +289,14 @@ class _Argument:
         sent, reply = await self._ask_without()
         if is_success(reply.status) and not says_no(reply):
             self.taken.append((sent, reply))
+
+    async def _try_told(self) -> None:
+        """Give it as recorded calls do that have it from an earlier reply, such as a cursor, which nobody can make up."""
+        place = self.place
+        for other in recorded_places(place.gym, place.channel, place.tool, told=self.name):
+            sent, reply = await other.ask(other.base)
+            if is_success(reply.status) and not says_no(reply):
+                self.taken.append((sent, reply))
 
     async def _ask_without(self) -> tuple[Any, Reply]:
         return await self.place.ask({key: value for key, value in self.place.base.items() if key != self.name})
