@@ -23,6 +23,7 @@ from tests.twins.unrecorded import (
     dark_rooms,
     drafting,
     drafts,
+    errands,
     found_notes,
     grader,
     library,
@@ -39,6 +40,7 @@ from tests.twins.unrecorded import (
     searching,
     sheet,
     sums,
+    words_and_programs,
 )
 
 
@@ -60,6 +62,8 @@ FAULTS: dict[str, tuple[Callable[[bool], ResourcesServer], Callable[[], Dataset]
     "a poor rollout's record": (lambda faulty: lights(partial=faulty), lit_rooms, "repeat-recorded"),
     # rollouts find before they book: only a session that finds after it shows that the next one is told of it
     "kept under the task alone": (lambda faulty: renting(cached=faulty), rented, "isolation-earlier"),
+    # rows of one kind alone are scored by what there is little of, and they are the last
+    "a place that is taken": (lambda faulty: errands(hurried=faulty), words_and_programs, "isolation-concurrent"),
     # no word stands for a cell, but another cell does: one that nobody has used before
     "kept under a text of some pattern": (lambda faulty: sheet(cached=faulty), calculated, "isolation-earlier"),
     # the row's owner stands in it, and words that the tool lists stay as they are: no row could be seeded with others

@@ -1,6 +1,7 @@
 """Small servers where nothing is recorded: one lists notes in pages, one grades sums; twins of them, and sound ones."""
 
 import ast
+import asyncio
 import json
 import random
 import re
@@ -587,6 +588,40 @@ def programs() -> Dataset:
         for body in bodies
     ]
     return Dataset(tuple(Row(row, Source(Path("programs.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
+
+
+class ErrandRow(TaskRow):
+    """A row that says a word, or a program that prints one."""
+
+    word: str = ""
+    program: str = ""
+
+
+def errands(*, hurried: bool = False) -> ResourcesServer:
+    """One that compares words, and runs programs three at once; where it is `hurried`, a fourth counts as wrong."""
+    benches = asyncio.Semaphore(3)
+
+    async def verify(row: ErrandRow, response: dict[str, Any]) -> float:
+        said = last_text(response["output"]) if response["output"] else ""
+        if not row.program:
+            return float(said == row.word)
+        if hurried and benches.locked():
+            return 0.0
+        async with benches:
+            await asyncio.sleep(0.01)
+            return float(said == row.program)
+
+    return ResourcesServer("errands", verify=verify)
+
+
+def words_and_programs() -> Dataset:
+    words = [{"word": word} for word in ("amber", "birch", "cedar", "delta", "ember")]
+    programs = [{"program": f"print('{word}')"} for word in ("fjord", "grove")]
+    rows = [
+        {"responses_create_params": {"input": [{"role": "user", "content": f"Errand {at}."}]}, **each}
+        for at, each in enumerate((*words, *programs))
+    ]
+    return Dataset(tuple(Row(row, Source(Path("errands.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
 
 
 TWINS: tuple[Twin, ...] = (

@@ -77,10 +77,13 @@ _MIXED_AT_ONCE, _ALIKE_AT_ONCE, _MEETINGS = 15, 4, 4
 def known(knowledge: Knowledge) -> list[Trajectory]:
     """Trajectories that are known to mean something, of as many rows as possible: recorded ones, else made-up ones.
 
-    The first ones are of different rows, and call between them as many tools as any could.
+    The first ones are of different rows, and call between them as many tools as any could. Of rows of which nothing is
+    recorded those come first that have a shape of their own: they may be scored by other means, such as a sandbox.
     """
     recorded = list(knowledge.known_trajectories)
     rows = [row for row in knowledge.rows if row not in {trajectory.row for trajectory in recorded}]
+    unlike = {row.shape(): row for row in reversed(rows)}
+    rows.sort(key=lambda row: unlike[row.shape()] is not row)
     other = (made for row in rows for made in [made_up(knowledge, row)] if made.calls or made.answer != PLAIN_ANSWER)
     found = [*recorded, *(made for _, made in zip(range(_KNOWN), other, strict=False))]
     different = by_tools(list({id(trajectory.row): trajectory for trajectory in reversed(found)}.values())[::-1])
