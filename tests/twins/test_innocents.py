@@ -543,3 +543,48 @@ def test_a_cursor_that_no_reply_has_told_may_be_refused_in_any_words() -> None:
     with serve(Pages()) as url:
         found = judge(url, data, checks={"drift-argument-refused"})["drift-argument-refused"]
     assert worst(found) is not Verdict.FAIL, [each.actual for each in found]
+
+
+class ThreeTries(ResourcesServer):
+    """A wrong pin is refused, and after three of them the vault is locked, as the refusals say."""
+
+    def __init__(self) -> None:
+        def unlock(pin: str) -> Json:
+            return {"open": pin}
+
+        super().__init__("vault", tools=[unlock], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.wrong = defaultdict[str, int](int)
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        reply = await super()._call_tool(request)
+        if self.wrong[request.session_id] == 3:
+            raise HttpRefusal(423, "locked for good")
+        if json_body(request).get("pin") != "4711":
+            self.wrong[request.session_id] += 1
+            raise HttpRefusal(401, f"wrong, {3 - self.wrong[request.session_id]} left")
+        return reply
+
+
+def _unlocked_at_the_third_try(row: Row) -> Rollout:
+    outputs = ["wrong, 2 left", "wrong, 1 left", '{"open": "4711"}']
+    items = [
+        (function_call("unlock", json.dumps({"pin": pin}), call), function_call_output(output, call))
+        for pin, output, call in zip(("1", "22", "4711"), outputs, "abc", strict=True)
+    ]
+    return Rollout(
+        {**row.data, "response": response([item for pair in items for item in pair]), "reward": 0.0}, row.source
+    )
+
+
+def test_refusals_may_count_tries_if_they_say_so() -> None:
+    data = rows_of(ThreeTries())
+    data = replace(data, rollouts=tuple(map(_unlocked_at_the_third_try, data.rows)))
+    [check] = [each for each in CHECKS if each.id == "calls-refused-harmless"]
+    with serve(ThreeTries()) as url:
+        run = Run(url, Options(url=url, timeout=5.0, profile=Profile("tests", 6, 0.1)), data)
+        try:
+            [finding] = run.judge(check)
+        finally:
+            run.close()
+    assert finding.verdict is not Verdict.FAIL, finding.actual

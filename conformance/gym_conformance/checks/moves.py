@@ -3,6 +3,7 @@
 What a refused call has written, on the other hand, no rule of a game explains.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -22,9 +23,13 @@ from gym_conformance.trials.ending import NotApplicable
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
 from gym_schemas import properties_of
+from gym_schemas.json_values import text
 
 #: Runs without the refused calls: what differs among them is left out.
 _PLAIN = 8
+
+#: A number of tries or turns.
+_NUMBER: Final = re.compile(r"(?<![\w.])[0-9]{1,6}(?![\w.][0-9])", re.ASCII)
 
 #: Replies that must say a number for it to count all calls, of tools one of which only reads.
 _REPLIES: Final = 3
@@ -42,8 +47,11 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     That is so where the reward alone falls, and falls further with twice as many; where numbers alone move on, by as much for
     a refused call of another tool, and twice as far with twice as many, or as for any call that is taken, if only of those
     that are well formed; and where replies change after many, and not after one, but for such numbers: there are only so
-    many calls in an episode, and it may say how many were made.
+    many calls in an episode, and it may say how many were made. And whatever differs where the refusals themselves count:
+    who has three tries is told so.
     """
+    if await _say_their_count(trial, noisy):
+        return True
     once, twice, *runs = await run_each(
         trial.gym, [noisy, noisy.repeating(noisy.noise), *[noisy.without_noise()] * _PLAIN]
     )
@@ -69,6 +77,19 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     if numbers and not changed:
         return False
     return len(noisy.noise) > 1 and all([await _is_counter(trial, one, of_one, others) for one, of_one in changed])
+
+
+async def _say_their_count(trial: Trial, noisy: Trajectory) -> bool:
+    """Whether each of the refused calls, made twice in a fresh session, is answered alike but for one number, which is one more or less."""
+    calls = {repr(call): call for call in (noisy.calls[at] for at in noisy.noise)}
+    twice = [Trajectory(noisy.row, (call, call)) for call in calls.values()]
+    replies = [outcome.calls for outcome in await run_each(trial.gym, twice)]
+    return all(one.is_refused and two.is_refused and _counts(text(one.body), text(two.body)) for one, two in replies)
+
+
+def _counts(one: str, two: str) -> bool:
+    steps = [abs(int(a) - int(b)) for a, b in zip(_NUMBER.findall(one), _NUMBER.findall(two), strict=False)]
+    return _NUMBER.sub("", one) == _NUMBER.sub("", two) and sorted(steps)[-1:] == [1] and sum(steps) == 1
 
 
 async def _counts_each_call(trial: Trial, noisy: Trajectory, found: Sequence[Difference]) -> bool:
