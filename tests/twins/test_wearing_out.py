@@ -225,14 +225,17 @@ def test_what_is_lost_without_a_pause_is_not_laid_to_one(monkeypatch: pytest.Mon
 
 
 class TidiesUp(ForgetsSoon):
-    """What nobody has asked for so many seconds goes with the next seed; or the oldest of so many sessions does."""
+    """What nobody has asked for so many seconds goes with the next seed, or one of so many; or the oldest session does."""
 
-    def __init__(self, seconds: float, places: float = math.inf) -> None:
+    def __init__(self, seconds: float, places: float = math.inf, each: int = 1) -> None:
         super().__init__(seconds)
-        self.places = places
+        self.places, self.each = places, each
+        self.seeds = itertools.count(1)
 
     async def seed(self, session_id: str, row: Json) -> Json:
         reply = await super().seed(session_id, row)
+        if next(self.seeds) % self.each:
+            return reply
         kept = {one: end for one, end in self.ends.items() if end > time.monotonic()}
         self.ends = dict([*kept.items()][-int(min(self.places, 9_999)) :])
         return reply
@@ -254,6 +257,13 @@ def test_a_session_that_others_push_out_is_told(
     finding = judge_after(3.0, server, resources_session_kept, monkeypatch, pause=3.0, strangers=160)
     assert finding.verdict is Verdict.FAIL, finding
     assert said in finding.expected
+
+
+def test_a_session_that_few_of_many_others_clear_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = TidiesUp(0.3, each=97)
+    finding = judge_after(0.4, server, resources_session_kept, monkeypatch, pause=0.4, strangers=97)
+    assert finding.verdict is Verdict.FAIL, finding
+    assert "the seeds of 400 others" in finding.expected
 
 
 class PaysForHaste(ReferenceServer):
