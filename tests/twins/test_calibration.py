@@ -16,9 +16,9 @@ from gym_conformance.calibration.row_fields import Hole
 from gym_conformance.checks.calibrated import calibration_gold
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
-from gym_conformance.contract.policy_output import function_call, message, response
+from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
 from gym_conformance.dataset import Dataset
-from gym_conformance.findings import Finding, Verdict
+from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.options import Options
 from gym_conformance.oracle import Oracle
 from gym_conformance.plugin.target_run import Run
@@ -29,6 +29,7 @@ from gym_mocks.serving import serve
 from tests.twins.calibration import CAPITALS, Quiz, Worth, fair, quizzed, refuses_two, row_of, said
 from tests.twins.judging import judge, telling
 from tests.twins.twin import Json, dataset, lines
+from tests.twins.unrecorded import Reading, rows_of
 
 IDS = tuple(check.id for check in CHECKS if check.section == "calibration")
 
@@ -427,3 +428,33 @@ def test_words_that_are_no_answer_take_none_back() -> None:
     with serve(ReadsTheLast()) as url:
         [pressed] = judge(url, data, checks={"calibration-pressed"})["calibration-pressed"]
     assert pressed.verdict is Verdict.PASS, pressed.actual
+
+
+class Walks(ResourcesServer):
+    """Who has gone so many steps, or more, is there."""
+
+    def __init__(self) -> None:
+        def step(state: Reading) -> dict[str, int]:
+            state.pages += 1
+            return {"steps": state.pages}
+
+        super().__init__("walk", tools=[step], state=Reading, verify=lambda: 0.0)
+
+    async def score(self, session_id: str, row: TaskRow, _: dict[str, Any]) -> Score:
+        session = self.sessions.get(session_id)
+        return Score(float(session is not None and session.state.pages >= row.model_dump()["far"]), {})
+
+
+def test_the_same_moves_in_another_number_are_no_wrong_answer() -> None:
+    [first, _] = rows_of(Walks()).rows
+    rows = [Row({**first.data, "far": far}, Source(DATA, far)) for far in (2, 6, 5, 4, 3, 1)]
+    rollouts = []
+    for row in rows:
+        calls = [function_call("step", "{}", f"call_{at}") for at in range(row.data["far"])]
+        outputs = [function_call_output(f'{{"steps": {at + 1}}}', f"call_{at}") for at in range(row.data["far"])]
+        items = [item for pair in zip(calls, outputs, strict=True) for item in pair]
+        said = message(f"I went {row.data['far']} steps.")
+        rollouts.append(Rollout({**row.data, "response": response([*items, said]), "reward": 1.0}, row.source))
+    with serve(Walks()) as url:
+        found = judge(url, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
+    assert worst(found["calibration-swap"]) is not Verdict.FAIL, found

@@ -326,9 +326,11 @@ def _is_answer(mould: TextMould) -> bool:
 def _same(score: AnswerScore, own: AnswerScore) -> bool:
     """Whether the same was done, in whatever order, and said: what a call takes from earlier replies is the row's own.
 
-    Another row's calls, such as to take the third and the fifth of what is listed, may come to this row's answer.
+    Another row's calls, such as to take the third and the fifth of what is listed, may come to this row's answer. So may
+    the same calls in another number: whoever rolls the dice until there are thirty points has twenty, too.
     """
-    return bool(score.exchanges) and _done(score) == _done(own)
+    (theirs, words), (ours, own_words) = _done(score), _done(own)
+    return bool(score.exchanges) and set(theirs) == set(ours) and (theirs != ours or words == own_words)
 
 
 def _done(score: AnswerScore) -> tuple[list[tuple[str, bytes]], str]:
