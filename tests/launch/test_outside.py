@@ -1,7 +1,7 @@
 """A launched server's network: closed while it is judged, and every way in which other hosts fail."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -100,6 +100,14 @@ def test_nothing_leaves_the_machine_and_what_was_asked_is_known(tmp_path: Path) 
     assert "GET http://third.example.com/" in outside.requests, "programs are told of a proxy"
 
 
+@pytest.mark.parametrize("outage", Outage)
+def test_no_file_is_made_up(outage: Outage) -> None:
+    """A client would keep it: the model that wmt_translation of nemo-gym 0.7.0 fetches was `{}` ever after."""
+    with Outside(outage, seconds=0.1) as outside, suppress(httpx.HTTPError):
+        proxy = "http://{}:{}".format(*outside.address)
+        assert httpx.get("http://example.com/model.bin", proxy=proxy).status_code >= 400
+
+
 @pytest.fixture
 def mocks() -> Iterator[MockPeers]:
     with ExitStack() as started:
@@ -114,7 +122,7 @@ class _Searches(ReferenceServer):
 
     def __init__(self, mocks: MockPeers) -> None:
         super().__init__()
-        self.host = "http://{}:{}/search".format(*mocks.addresses.outside or ())
+        self.host = "http://{}:{}/search?q=1".format(*mocks.addresses.outside or ())
 
     async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         try:
