@@ -98,7 +98,7 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
             with _if_there_is_room(without_room):
                 await expect_none(trial, make())
     with _if_there_is_room(crowded):
-        await expect_the_same_each_time(trial, found)
+        await expect_the_same_each_time(trial, found, knowledge.beside(FEW))
     looked = 0
     with _if_there_is_room(crowded):
         looked = await _expect_unchanged_afresh(trial, found)

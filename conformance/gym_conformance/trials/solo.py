@@ -61,14 +61,24 @@ class Solo:
     async def settle(self, beside: Outcome | None = None) -> None:
         """Run it alone as often as it takes to know what differs alone, once with pauses where it has paused beside others.
 
+        Each run only adds to what is left out: once all that differs `beside` others is, no further one is asked for.
+
         Raises:
             NotApplicable: nothing is left to compare.
         """
         outcome = await self.outcome()
-        while self._runs < (_SHORTENING if self._trial.shrinking else _RUNS) and compared(outcome, self.mask):
+
+        def differs() -> bool:
+            return beside is None or self._difference(beside) is not None
+
+        while (
+            self._runs < (_SHORTENING if self._trial.shrinking else _RUNS)
+            and compared(outcome, self.mask)
+            and differs()
+        ):
             await self._run()
         began = () if beside is None or self._trial.shrinking else beside.began
-        if began and began[-1] - began[0] > self.seconds and compared(outcome, self.mask):
+        if began and began[-1] - began[0] > self.seconds and compared(outcome, self.mask) and differs():
             await self._run(began)
         self._trial.volatile |= named(self.mask, outcome)
         left, values = compared(outcome, self.mask), compared(outcome, frozenset())

@@ -51,8 +51,8 @@ class Suspicion(Protocol):
     async def control(self, channel: Channel) -> Difference | None:
         """How the control does."""
 
-    async def settle(self) -> None:
-        """Find out what differs anyway, to leave it out from now on."""
+    async def settle(self) -> bool:
+        """Find out what differs anyway, to leave it out from now on, and say whether the last trial still differs."""
 
 
 #: Makes it anew for each use.
@@ -108,9 +108,8 @@ async def suspected(trial: Trial, makers: Sequence[Maker], at_once: int, patienc
 async def expect_none(trial: Trial, suspicion: Suspicion) -> None:
     """Raise a violation where it holds, chance excluded."""
     trial.channel.exchanges.clear()  # of those before it, which did not hold
-    if await suspicion.tried(trial.channel) is None:
+    if await suspicion.tried(trial.channel) is None or not await suspicion.settle():
         return
-    await suspicion.settle()
     trial.channel.exchanges.clear()
     if found := await beyond_chance(trial, suspicion.tried, suspicion.control):
         told = suspicion.told
@@ -132,13 +131,13 @@ class Anyway:
     def __init__(self, trial: Trial, twice: Twice, known: frozenset[Place] = frozenset()) -> None:
         self.twice = twice
         self.mask = known
-        self._trial, self._settled = trial, False
+        self._trial, self._looks = trial, 0
 
-    async def settle(self, pause: Callable[[], Awaitable[object]]) -> None:
-        """Look a few times, with nothing but the pause in between."""
-        for _ in range(0 if self._settled else _CONTROLS):
+    async def settle(self, pause: Callable[[], Awaitable[object]], differs: Callable[[], bool]) -> None:
+        """Look a few times, with nothing but the pause in between, and not once more where nothing `differs` any longer."""
+        while self._looks < _CONTROLS and differs():
             self.mask |= volatile(*await self.twice(Channel(self._trial.gym.endpoint), pause))
-        self._settled = True
+            self._looks += 1
 
 
 class Between:
@@ -148,6 +147,7 @@ class Between:
         self.told = told
         self._trial, self._anyway, self._writes = trial, anyway, writes
         self._seconds = 0.0  # that the last session in between took
+        self._seen: tuple[Outcome, Outcome] | None = None  # before and after it
 
     async def tried(self, channel: Channel) -> Difference | None:
         """How the probe differs after the session."""
@@ -157,15 +157,21 @@ class Between:
             await run(self._trial.gym, channel, self._writes())
             self._seconds = time.monotonic() - began
 
-        return self._change(*await self._anyway.twice(channel, between))
+        self._seen = await self._anyway.twice(channel, between)
+        return self._change(*self._seen)
 
     async def control(self, channel: Channel) -> Difference | None:
         """How it differs after the pause."""
         return self._change(*await self._anyway.twice(channel, self._pause))
 
-    async def settle(self) -> None:
+    async def settle(self) -> bool:
         """Leave out what differs after a pause."""
-        await self._anyway.settle(self._pause)
+
+        def differs() -> bool:
+            return self._seen is None or self._change(*self._seen) is not None
+
+        await self._anyway.settle(self._pause, differs)
+        return differs()
 
     async def _pause(self) -> None:
         await asyncio.sleep(self._seconds)
@@ -186,26 +192,34 @@ class Likeness:
         self._aside = Channel(trial.gym.endpoint)
         self._tried, self._control = tried, control
         self._reference: Outcome | None = None
+        self._seen: Outcome | None = None  # the last run that is suspected
         self._mask: frozenset[Place] = frozenset()
 
     async def tried(self, channel: Channel) -> Difference | None:
         """How a run that is suspected differs from the first control."""
         if self._reference is None:
-            await self._learn(1)
-        return self._unlike(await self._tried(channel))
+            await self._learn()
+        self._seen = await self._tried(channel)
+        return self._unlike(self._seen)
 
     async def control(self, channel: Channel) -> Difference | None:
         """How a control does."""
         return self._unlike(await self._control(channel))
 
-    async def settle(self) -> None:
+    async def settle(self) -> bool:
         """Leave out what differs among controls."""
-        await self._learn(_CONTROLS)
 
-    async def _learn(self, runs: int) -> None:
+        def differs() -> bool:
+            return self._seen is None or self._unlike(self._seen) is not None
+
+        for _ in range(_CONTROLS):
+            if differs():
+                await self._learn()
+        return differs()
+
+    async def _learn(self) -> None:
         self._reference = self._reference or await self._control(self._aside)
-        for _ in range(runs):
-            self._mask |= volatile(self._reference, await self._control(self._aside))
+        self._mask |= volatile(self._reference, await self._control(self._aside))
 
     def _unlike(self, outcome: Outcome) -> Difference | None:
         found = differences(self._reference, outcome, self._mask) if self._reference else ()
