@@ -430,6 +430,37 @@ def test_words_that_are_no_answer_take_none_back() -> None:
     assert pressed.verdict is Verdict.PASS, pressed.actual
 
 
+class ReadsItsOwnName(ReferenceServer):
+    """Reads the last object that says something of the row's name, and passes over what is said of others."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        data = row.model_dump()
+        told = re.findall(rf'"{data["name"]}": ([0-9]+)', last_text(response["output"])) if response["output"] else []
+        done = (await super().score(session_id, row, response)).components["stock"]
+        return Score.summed({"stock": done, "answer": 0.5 * (told[-1:] == [str(data["expected_answer"])])})
+
+
+def test_what_is_said_of_other_things_takes_nothing_back() -> None:
+    rows, rollouts = lines(DATA), lines(ROLLOUTS)
+    for at, row in enumerate(rows):
+        for one in (
+            row,
+            *(each for each in rollouts if each["responses_create_params"] == row["responses_create_params"]),
+        ):
+            one["name"] = f"task-{at}"
+    for rollout in rollouts:
+        told = json.dumps({rollout["name"]: rollout["expected_answer"]})
+        rollout["response"]["output"][-1]["content"][0]["text"] = told
+    data = Dataset(
+        tuple(Row(row, Source(DATA, at)) for at, row in enumerate(rows, 1)),
+        tuple(Rollout(rollout, Source(ROLLOUTS, at)) for at, rollout in enumerate(rollouts, 1)),
+        len(rows),
+    )
+    with serve(ReadsItsOwnName()) as url:
+        [pressed] = judge(url, data, checks={"calibration-pressed"})["calibration-pressed"]
+    assert pressed.verdict is not Verdict.FAIL, pressed.actual
+
+
 class Walks(ResourcesServer):
     """Who has gone so many steps, or more, is there."""
 

@@ -1,6 +1,10 @@
 """What is handed in for a row beside its own answer: nothing, other rows' answers, and probes. Pure."""
 
+import json
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 from gym_conformance.calibration.moulds import CallsMould, GivenAnswer, Mould, TextMould
@@ -23,6 +27,10 @@ NOTHING: Final = GivenAnswer(())
 
 #: Other rows' last words among which a row's own stand, at most.
 _SEVERAL: Final = 2
+
+#: Where objects may begin in a text, of which so many are read.
+_BRACE: Final = re.compile(r"\{")
+_OBJECTS: Final = 16
 
 _REFUSAL: Final = "I'm sorry, but I can't help with that."
 
@@ -77,8 +85,13 @@ def with_other_words(own: GivenAnswer | None, rows: Sequence[RowScores]) -> list
 
 
 def in_their_midst(own: GivenAnswer | None, rows: Sequence[RowScores]) -> GivenAnswer | None:
-    """Its calls with its own last words between those of these rows."""
-    others = _other_words(own, rows)
+    """Its calls with its own last words between those of these rows.
+
+    Where it says an object, theirs have a key of it: what is said of other things alone is passed over by whoever looks for
+    these.
+    """
+    ours = _keys_said(own.words) if own else frozenset()
+    others = [said for said in _other_words(own, rows) if not ours or ours & _keys_said(said)]
     return own.saying("\n".join((others[0], own.words, others[-1]))) if own and others else None
 
 
@@ -87,6 +100,15 @@ def _other_words(own: GivenAnswer | None, rows: Sequence[RowScores]) -> list[str
         return []
     others = dict.fromkeys(each.answer.words for each in rows if each.answer and each.answer.words)
     return [said for said in others if not may_be_the_same(said, own.words)][:_SEVERAL]
+
+
+def _keys_said(words: str) -> frozenset[str]:
+    """The keys of the JSON objects in a text."""
+    keys = set[str]()
+    for brace in islice(_BRACE.finditer(words), _OBJECTS):
+        with suppress(ValueError, RecursionError):
+            keys |= json.JSONDecoder().raw_decode(words, brace.start())[0].keys()
+    return frozenset(keys)
 
 
 def _of_text(
