@@ -150,7 +150,7 @@ def test_a_project_of_strict_habits_does_not_get_in_the_way(pytester: pytest.Pyt
     )
     pytester.makeconftest(_PROJECT)
     pytester.mkdir("tests")
-    run = pytester.runpytest_subprocess("--gym-url", gym, f"--gym-data={DATA}", timeout=60)
+    run = pytester.runpytest_subprocess("--gym-url", gym, f"--gym-data={DATA}", "--gym-profile=smoke", timeout=120)
     assert run.ret == pytest.ExitCode.OK, run.stdout.str()
     no_trace(run)
 
