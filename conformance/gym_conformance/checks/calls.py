@@ -78,15 +78,15 @@ def _never_taken(trial: Trial) -> str:
     deep=True,
 )
 async def calls_valid(trial: Trial, schedule: Schedule) -> None:
-    """Runs trajectories of calls whose arguments the rows' JSON Schemas allow; none may answer a 5xx or a 422.
+    """Runs trajectories of calls whose arguments the rows' JSON Schemas allow; none may be answered with a 5xx or a 422.
 
-    Nor may verify fail on what they have led to, or give a reward that is no finite number, where it scores a session
-    of the row in which nothing was done. And its `reward_components`, if any, sum to the reward.
+    Nor may the verify after them fail, or give a reward that is not a finite number, if it scores a session of the row in
+    which nothing was done. Its `reward_components`, if any, must sum to the reward.
 
-    A 4xx that the tool itself means (nothing found, not allowed now) is fine. So is a 422 that neither lists places in the
-    body, as FastAPI does, nor says what surely wrong arguments are answered, and one that the same call does not get after
-    calls that are known to mean something. Nor does the refusal of an empty text or list count where the definition does
-    not speak of it, nor that of a large number.
+    Some refusals do not count: a 4xx that the tool itself means (nothing found, not allowed now); a 422 that neither lists
+    places in the body, as FastAPI does, nor says what arguments that are surely wrong are told; a 422 that the same call
+    does not get after calls that are known to mean something; and the refusal of an empty text, an empty list or a large
+    number where the definition says nothing about these.
 
     A tool that answers nothing but errors is named in a caution: few checks can say anything of it.
 
@@ -240,14 +240,14 @@ async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
 async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory with and without refused calls in the middle; everything else must be the same.
 
-    They lack arguments or have wrong ones, speak of something that is not there, or say what no parser can read: a text
-    that is cut off, or has a bracket too many. They come after a known call, and in its place. Of several in one session only
-    those count that are refused.
+    The refused calls lack arguments or have wrong ones, speak of something that is not there, or cannot be parsed: a text
+    that is cut off, or has a bracket too many. They are put after a known call, or in its place. If there are several in a
+    session, only those that are refused count.
 
-    A 4xx is a refusal. So is a 2xx that tells an error, but there the call may be a move like any other: it counts only if
-    later replies are as though the calls before it had never been made. An environment may count refused calls: each may
-    take a part of the reward, or one of so many turns. Whatever differs between two runs without it is not compared. Nor
-    may what follows hang, where it is answered in another session without the refused call.
+    A 4xx is a refusal. So is a 2xx that reports an error; but such a call may be a move like any other, so it counts only
+    if later replies are as though the calls before it had never been made. An environment may count refused calls: each
+    may cost a part of the reward, or one of a limited number of turns. Whatever differs between two runs without the
+    refused calls is not compared. Nor may what follows hang, if it is answered in another session without the refused call.
 
     Source: simple_agent/app.py (0.4.0) continues after any reply.
     """

@@ -104,12 +104,14 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     """Compares each definition with the server's schema of the tool, and sends a call that only the definition allows.
 
     It is a violation if the server refuses it (4xx) in a session of a row that declares the tool, while it accepts a call
-    that both allow, or one that is known to be taken and differs in that argument alone. Types, bounds, enums, patterns, formats, required and nested arguments count; where the schemas
-    cannot decide, the live server does. A server without a schema of the tool is asked about each argument and its
-    values: answering in the words it uses for an invented argument or a wrong value, but for the name or the value,
-    counts as a refusal, whatever its status, where another call is taken. That an empty text or list is refused does not
-    count where the definition does not speak of it. A refusal counts, too, when a recorded call is refused in
-    its own row, after the calls before it.
+    that both allow, or one that is known to be taken and differs in that argument alone. Types, bounds, enums, patterns,
+    formats, required and nested arguments count; where the schemas cannot decide, the live server does.
+
+    A server without a schema of the tool is asked about each argument and its values. An answer in the words that it uses
+    for an invented argument or a wrong value, apart from the name or the value itself, is a refusal, whatever its status,
+    if another call is taken. A recorded call that is refused in its own row, after the calls before it, counts, too. That
+    an empty text or list is refused does not count where the definition says nothing about it.
+
     Source: FastAPI validates the body of a tool's route and answers 422; simple_agent/app.py (0.4.0) feeds that to the model.
     """
     if isinstance(subject, Definition):

@@ -228,7 +228,7 @@ async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
     framework=True,
 )
 async def verify_keeps_row_fields(trial: Trial, _: object) -> None:
-    """Verifies the first row with an extra field, and looks for it in the reply; then with a large integer and an empty object, which are told if they are kept and are changed.
+    """Verifies the first row with an extra field, and looks for it in the reply; then with a large integer and an empty object, which are reported if they come back changed.
 
     Source: `BaseVerifyResponse` in nemo_gym/base_resources_server.py, the default reply type, drops them (every version).
     """

@@ -28,14 +28,14 @@ _AFTER = 4
 async def calls_complete(trial: Trial, _: object) -> None:
     """Makes calls that mean something up to a write, and then reads, at once and 0.3, 0.6, 1.2 and 2 seconds later.
 
-    Where it makes no reads, verify must give as much at once as after such a pause.
+    If nothing is read after the writes, verify must give as much at once as after such a pause.
 
-    As `seed-complete` does, it leaves out what differs between the pauses, times, and what says itself that it is under
-    way, such as a job in a queue, or a write that is answered with 202; chance is excluded.
+    As in `seed-complete`, whatever differs between the pauses is left out, and so are times, and whatever says itself that
+    it is under way, such as a job in a queue, or a write that is answered with 202. Chance is excluded.
 
-    Nor may a read say three times what it has said before the write, where it says something else if it is asked only
-    after that. And after up to four calls of one tool at once the reads show what they do after the same one by one, if it
-    does not matter which of them comes first, and no more are refused.
+    Nor may a read repeat, three times, what it said before the write, if it says something else when it is asked only
+    after the write. And after up to four calls of one tool at once, the reads must show what they show after the same calls
+    one by one, if the order of the calls does not matter; and no more of them may be refused.
 
     Our inference: `SimpleAgent` (0.4.0) posts the next call as soon as the policy has seen the reply to the last one, and
     `haystack_agent` (0.7.0, `tool_concurrency_limit: 4`) those of one turn at once.

@@ -57,9 +57,9 @@ _EACH: Final = 2
 async def seed_complete(trial: Trial, _: object) -> None:
     """Makes a read in sessions of its own: at once after the seed's reply, and 0.3, 0.6, 1.2 and 2 seconds after it.
 
-    What is answered alike after each pause must be answered at once, too, chance excluded. What differs between the
-    pauses, as where a world goes on by itself, is left out, and so are times, the reward, which may fall with them, and
-    what says itself that it is under way.
+    What is the same after every pause must be the same at once, too; chance is excluded. Left out are whatever differs
+    between the pauses, as in a world that goes on by itself, times, the reward, which may fall as time goes by, and
+    whatever says itself that it is under way.
 
     Our inference: `SimpleAgent.run` (0.4.0) waits for the seed's reply, and for nothing else, before the policy acts.
     """

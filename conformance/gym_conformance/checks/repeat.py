@@ -295,14 +295,15 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
 async def repeat_recorded(trial: Trial, row: Row) -> None:
     """Repeats a recorded rollout's calls and verifies its output; tool outputs and reward must be as recorded.
 
-    The same is done with one of the row that earned something else, where there is one. Parsed JSON is compared, not text.
-    Whatever differs between two runs now is left out, and so are outputs of tools that are not served, and what changes while a session waits for up to 3 s, such as the state of a job: policies think
-    between calls, and a replay does not. A clock goes on, and a calendar that begins today names later days than it did
-    when the rollout was recorded: dates that all moved on by as many days are no difference. Nor is another order of the
-    same words or members, where the recorded one neither rises nor falls: sets come in another one from each process. Nor is one value
-    that all replies of several tools have, and had another one of, if it is called or looks like
-    an id or a host: it names the process. Nor is one that
-    comes after replies which are drawn anew in each session, ids and times apart, if none is as the policy was told then.
+    If another rollout of the row earned something else, that one is repeated, too. Parsed JSON is compared, not text.
+
+    Some differences do not count: whatever differs between two runs now; outputs of tools that are not served; what changes
+    while a session waits for up to 3 s, such as the state of a job, since policies think between calls and a replay does
+    not; dates that have all moved on by the same number of days, as in a calendar that begins today; another order of the
+    same words or members, if the recorded one neither rises nor falls, since each process orders sets in its own way; one
+    value that all replies of several tools have, and had another one of, if it is called or looks like an id or a host,
+    since it names the process; and a value that comes after replies which are drawn anew in each session, ids and times
+    apart, if none of these is as the policy was told then.
 
     Our inference: `example_rollouts.jsonl` is part of every environment (nemo-gym's contribution rules).
     """
