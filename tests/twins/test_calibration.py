@@ -462,11 +462,11 @@ def test_what_is_said_of_other_things_takes_nothing_back() -> None:
 
 
 class Walks(ResourcesServer):
-    """Who has gone so many steps, or more, is there."""
+    """Who has gone so many steps, or more, is there; some of them may slip."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, slips: bool = False) -> None:
         def step(state: Reading) -> dict[str, int]:
-            state.pages += 1
+            state.pages += random.randrange(2) if slips else 1
             return {"steps": state.pages}
 
         super().__init__("walk", tools=[step], state=Reading, verify=lambda: 0.0)
@@ -476,7 +476,8 @@ class Walks(ResourcesServer):
         return Score(float(session is not None and session.state.pages >= row.model_dump()["far"]), {})
 
 
-def test_the_same_moves_in_another_number_are_no_wrong_answer() -> None:
+@pytest.mark.parametrize("slips", [False, True])
+def test_the_same_moves_in_another_number_are_no_wrong_answer(slips: bool) -> None:
     [first, _] = rows_of(Walks()).rows
     rows = [Row({**first.data, "far": far}, Source(DATA, far)) for far in (2, 6, 5, 4, 3, 1)]
     rollouts = []
@@ -486,6 +487,6 @@ def test_the_same_moves_in_another_number_are_no_wrong_answer() -> None:
         items = [item for pair in zip(calls, outputs, strict=True) for item in pair]
         said = message(f"I went {row.data['far']} steps.")
         rollouts.append(Rollout({**row.data, "response": response([*items, said]), "reward": 1.0}, row.source))
-    with serve(Walks()) as url:
+    with serve(Walks(slips=slips)) as url:
         found = judge(url, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
     assert worst(found["calibration-swap"]) is not Verdict.FAIL, found

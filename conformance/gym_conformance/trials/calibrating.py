@@ -329,8 +329,10 @@ def _same(score: AnswerScore, own: AnswerScore) -> bool:
     Another row's calls, such as to take the third and the fifth of what is listed, may come to this row's answer. So may
     the same calls in another number: whoever rolls the dice until there are thirty points has twenty, too.
     """
+    if not score.exchanges:
+        return False
     (theirs, words), (ours, own_words) = _done(score), _done(own)
-    return bool(score.exchanges) and set(theirs) == set(ours) and (theirs != ours or words == own_words)
+    return set(theirs) == set(ours) and (theirs != ours or words == own_words)
 
 
 def _done(score: AnswerScore) -> tuple[list[tuple[str, bytes]], str]:
