@@ -34,6 +34,7 @@ from gym_mocks.wire.client import ASGIApp
 from tests.twins.cookies import StateInCookie
 from tests.twins.drift import of_any_length
 from tests.twins.innocent import (
+    EachMoveCosts,
     HasOnlySoManyMoves,
     RefusedMovesCost,
     RefusedMovesCount,
@@ -588,3 +589,19 @@ def test_refusals_may_count_tries_if_they_say_so() -> None:
         finally:
             run.close()
     assert finding.verdict is not Verdict.FAIL, finding.actual
+
+
+class CountsAndLosesTheCookie(EachMoveCosts):
+    """Each call costs a little, and an unknown path sets no cookie: that is a fault of its own, and no other."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        others = tuple(pair for pair in reply.headers if pair[0] != "set-cookie")
+        return replace(reply, headers=others) if reply.status == 404 else reply
+
+
+def test_a_lost_cookie_does_not_hide_that_refused_calls_are_counted() -> None:
+    asked = {"cookie-sent-again", "tool-refused-call"}
+    with serve(CountsAndLosesTheCookie()) as url:
+        found = judge(url, dataset(), checks=asked)
+    assert {name for name in asked if worst(found[name]) is Verdict.FAIL} == {"cookie-sent-again"}, found

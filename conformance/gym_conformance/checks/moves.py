@@ -14,6 +14,7 @@ from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.channel import Channel
+from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.execute import TrajectoryRun, run_each
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.generate import is_read
@@ -52,9 +53,7 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     """
     if await _say_their_count(trial, noisy):
         return True
-    once, twice, *runs = await run_each(
-        trial.gym, [noisy, noisy.repeating(noisy.noise), *[noisy.without_noise()] * _PLAIN]
-    )
+    once, twice, *runs = await _runs(trial, [noisy, noisy.repeating(noisy.noise), *[noisy.without_noise()] * _PLAIN])
     plain, mask = runs[0], varying(runs)
     found = list(differences(plain, once, mask))
     if all(each.step == VERIFY for each in found):
@@ -71,7 +70,7 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     each_once = _each_once(noisy)
     changed = [
         (one, of_one)
-        for one, alone in zip(each_once, await run_each(trial.gym, each_once), strict=True)
+        for one, alone in zip(each_once, await _runs(trial, each_once), strict=True)
         if (of_one := _in_replies(differences(plain, alone, mask)))
     ]
     if numbers and not changed:
@@ -83,7 +82,7 @@ async def _say_their_count(trial: Trial, noisy: Trajectory) -> bool:
     """Whether each of the refused calls, made twice in a fresh session, is answered alike but for one number, which is one more or less."""
     calls = {repr(call): call for call in (noisy.calls[at] for at in noisy.noise)}
     twice = [Trajectory(noisy.row, (call, call)) for call in calls.values()]
-    replies = [outcome.calls for outcome in await run_each(trial.gym, twice)]
+    replies = [outcome.calls for outcome in await _runs(trial, twice)]
     return all(one.is_refused and two.is_refused and _counts(text(one.body), text(two.body)) for one, two in replies)
 
 
@@ -98,7 +97,7 @@ async def _counts_each_call(trial: Trial, noisy: Trajectory, found: Sequence[Dif
     if not shifts or None in shifts:
         return False
     rollouts = known(await knowledge_of(trial)) or [noisy.without_noise()]
-    [played] = await run_each(trial.gym, [max(rollouts, key=lambda one: min(_REPLIES + 1, _changes_of_tool(one)))])
+    [played] = await _runs(trial, [max(rollouts, key=lambda one: min(_REPLIES + 1, _changes_of_tool(one)))])
     taken = [at for at in range(len(noisy.calls)) if at not in noisy.noise]
     refused = [sum(at < taken[int(each.place[0]) - 1] for at in noisy.noise) for each in found]
     counted = [
@@ -156,8 +155,13 @@ async def _is_counter(trial: Trial, alone: Trajectory, changed: Sequence[Differe
     if not all(is_number(each.expected) and is_number(each.actual) for each in changed):
         return False
     elsewhere = await _of_another_tool(trial, alone, others)
-    [twice] = await run_each(trial.gym, [alone.repeating(alone.noise)])
+    [twice] = await _runs(trial, [alone.repeating(alone.noise)])
     return elsewhere is not None and all(_moves_on(each, elsewhere, twice) for each in changed)
+
+
+async def _runs(trial: Trial, trajectories: Iterable[Trajectory]) -> list[Outcome]:
+    """Run each for a client that keeps each cookie: a refusal that sets none is another check's matter."""
+    return await run_each(trial.gym, trajectories, CookieHabit.COLLECTING)
 
 
 def _each_once(noisy: Trajectory) -> list[Trajectory]:
@@ -181,7 +185,7 @@ async def _of_another_tool(trial: Trial, noisy: Trajectory, others: Sequence[Too
         other = noisy.without_noise()
         for at in sorted(noisy.noise):
             other = other.with_noise(at, wrong)
-        rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), other)
+        rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), other, CookieHabit.COLLECTING)
         outcome = await rollout.finish()
         if all(step.is_refused for step in rollout.refusals):
             return outcome

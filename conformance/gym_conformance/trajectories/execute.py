@@ -196,9 +196,11 @@ async def run(
     return outcome
 
 
-async def run_each(gym: Gym, trajectories: Iterable[Trajectory]) -> list[Outcome]:
+async def run_each(
+    gym: Gym, trajectories: Iterable[Trajectory], habit: CookieHabit = CookieHabit.REPLACING
+) -> list[Outcome]:
     """Run each alone, in a fresh session, a few beside each other."""
-    return await beside(partial(run, gym, Channel(gym.endpoint), each) for each in trajectories)
+    return await beside(partial(run, gym, Channel(gym.endpoint), each, habit=habit) for each in trajectories)
 
 
 def opened(gym: Gym, channel: Channel, schedule: Schedule) -> list[TrajectoryRun]:
