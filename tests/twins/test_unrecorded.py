@@ -64,6 +64,8 @@ FAULTS: dict[str, tuple[Callable[[bool], ResourcesServer], Callable[[], Dataset]
     "kept under the task alone": (lambda faulty: renting(cached=faulty), rented, "isolation-earlier"),
     # rows of one kind alone are scored by what there is little of, and they are the last
     "a place that is taken": (lambda faulty: errands(hurried=faulty), words_and_programs, "isolation-concurrent"),
+    # no call says the task's id, under which its budget is kept
+    "a budget of the task": (lambda faulty: renting(metered=faulty), rented, "isolation-earlier"),
     # no word stands for a cell, but another cell does: one that nobody has used before
     "kept under a text of some pattern": (lambda faulty: sheet(cached=faulty), calculated, "isolation-earlier"),
     # the row's owner stands in it, and words that the tool lists stay as they are: no row could be seeded with others

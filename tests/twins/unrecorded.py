@@ -167,14 +167,21 @@ class Fleet(TaskRow):
     cars: list[str]
 
 
-def renting(*, cached: bool = False) -> ResourcesServer:
-    """Cars are found, and then booked; `cached`, what was found first for a task is what all its sessions find."""
+def renting(*, cached: bool = False, metered: bool = False) -> ResourcesServer:
+    """Cars are found, and then booked; `cached`, what was found first for a task is what all its sessions find.
+
+    Where it is `metered`, all sessions of a task may book five cars together.
+    """
     answers: dict[str, list[str]] = {}
+    booked_by = Counter[str]()
 
     def find_cars(state: Fleet) -> dict[str, list[str]]:
         return {"cars": answers.setdefault(state.task_id, [*state.cars]) if cached else state.cars}
 
     def book_car(state: Fleet, plate: str) -> dict[str, bool]:
+        booked_by[state.task_id] += 1
+        if metered and booked_by[state.task_id] > 5:
+            raise HttpRefusal(409, "the budget of this task is spent")
         if booked := plate in state.cars:
             state.cars.remove(plate)
         return {"booked": booked}

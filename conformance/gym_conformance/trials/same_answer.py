@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
@@ -16,7 +16,7 @@ from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.other_values import has_number, with_more_zeros
 from gym_conformance.trajectories.outcome import Difference, Outcome, differences, masked, varying, volatile
-from gym_conformance.trajectories.renaming import names_in, new_names, renamed
+from gym_conformance.trajectories.renaming import ids_of, names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Schedule, Trajectory
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial
@@ -58,7 +58,10 @@ async def expect_the_same_each_time(trial: Trial, found: Sequence[Trajectory], a
         Violation: they do.
     """
     made = [one for one in found if names_in(one) and not all(is_read(call.name) for call in one.calls)][:_MADE]
-    tried = [(_never_given(found), _COUNTED), *((_never_made(one), _USED_UP) for one in made)]
+    named = [(one, names_in(one)[0]) for one in made]
+    # what is kept for a task is kept under its id
+    named += [(one, names | ids) for one, names in named[:1] if (ids := ids_of(one.row)) - names]
+    tried = [(_never_given(found), _COUNTED), *((_never_made(*each), _USED_UP) for each in named)]
     turning = await beside([partial(_may_turn, trial, next(each, None), at_once) for each, _ in tried], at_once)
     for (each, hint), may_turn in zip(tried, turning, strict=True):
         if may_turn:
@@ -129,7 +132,7 @@ def _never_given(found: Sequence[Trajectory]) -> Iterator[Trajectory]:
         yield replace(one, answer=with_more_zeros(one.answer, many))
 
 
-def _never_made(trajectory: Trajectory) -> Iterator[Trajectory]:
-    """The trajectory with names that nobody has used yet, in its calls and its row."""
+def _never_made(trajectory: Trajectory, names: frozenset[Any]) -> Iterator[Trajectory]:
+    """The trajectory with others in the place of these names, which nobody has used yet, in its calls and its row."""
     for _ in range(_ANSWERS):
-        yield renamed(trajectory, new_names(names_in(trajectory)[0]))
+        yield renamed(trajectory, new_names(names))
