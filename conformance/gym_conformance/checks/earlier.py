@@ -6,7 +6,7 @@ all sessions share, and that no seed resets, is the commonest leak that shipped.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
 from gym_conformance.checks.after_others import (
@@ -74,14 +74,50 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """
     look = trial.learned.first_look
-    if look and look.change and _excludes_chance(trial):
-        raise _violation(trial, look.change)
+    _expect_unchanged(trial, look.change if look else None)
     knowledge = await knowledge_of(trial)
     crowded = [look.crowded] if look and look.crowded else []
     with _if_there_is_room(crowded):
-        if look and (change := await changed_since(trial.gym, look)) and _excludes_chance(trial):
-            raise _violation(trial, change)
+        _expect_unchanged(trial, await changed_since(trial.gym, look) if look else None)
     found = known(knowledge)[:_TRAJECTORIES]
+    pairs = await _expect_no_traces(trial, knowledge, found, crowded)
+    with _if_there_is_room(crowded):
+        await expect_the_same_each_time(trial, found, knowledge.beside(FEW))
+    looked = 0
+    with _if_there_is_room(crowded):
+        looked = await _expect_unchanged_afresh(trial, found)
+    pairs.tell(trial, looked, crowded)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """How many pairs of sessions there were to try, and were tried; and what those needed for which there was no room."""
+
+    there: int
+    tried: int
+    without_room: Sequence[str]
+
+    def tell(self, trial: Trial, looked: int, crowded: Sequence[str]) -> None:
+        """Say what a pass rests on.
+
+        Raises:
+            NoRoom: there was room for no pair.
+        """
+        if self.without_room and not self.tried:
+            raise NoRoom(self.without_room[0])
+        more = f", and {looked} more on a process started for it" if looked else ""
+        trial.note = f"{self.tried} pairs of sessions{more}"
+        few = f"only {self.tried} of {self.there} pairs of sessions were tried"
+        if lacking := [*crowded, *self.without_room]:
+            trial.caution = f"{few}, and not all looks taken, which need {lacking[0]}"
+        elif self.tried < self.there:
+            trial.caution = f"{few}: the server is slow; use {trial.settings.search.profile.enough}"
+
+
+async def _expect_no_traces(
+    trial: Trial, knowledge: Knowledge, found: Sequence[Trajectory], crowded: list[str]
+) -> _Pairs:
+    """Try pairs of sessions of all kinds in turn, as far as there is time and room."""
     kinds = _kinds(trial, knowledge, found)
     makers = [make for make in chain.from_iterable(zip_longest(*kinds)) if make]
     seconds = max(_SECONDS, _PATIENCE * trial.settings.search.profile.patience)
@@ -96,23 +132,8 @@ async def isolation_earlier(trial: Trial, _: object) -> None:
         if excluding.allows():
             with _if_there_is_room(without_room):
                 await expect_none(trial, make())
-    with _if_there_is_room(crowded):
-        await expect_the_same_each_time(trial, found, knowledge.beside(FEW))
-    looked = 0
-    with _if_there_is_room(crowded):
-        looked = await _expect_unchanged_afresh(trial, found)
-    pairs = len(makers) + len(alone)
-    tried = pairs - looking.left_out - excluding.left_out - len(without_room)
-    if without_room and not tried:
-        raise NoRoom(without_room[0])
-    trial.note = f"{tried} pairs of sessions{f', and {looked} more on a process started for it' if looked else ''}"
-    if tried < pairs:
-        few = f"only {tried} of {pairs} pairs of sessions were tried"
-        trial.caution = f"{few}: the server is slow; use {trial.settings.search.profile.enough}"
-    if lacking := [*crowded, *without_room]:
-        trial.caution = (
-            f"only {tried} of {pairs} pairs of sessions were tried, and not all looks taken, which need {lacking[0]}"
-        )
+    there = len(makers) + len(alone)
+    return _Pairs(there, there - looking.left_out - excluding.left_out - len(without_room), without_room)
 
 
 @contextmanager
@@ -163,22 +184,22 @@ async def _expect_unchanged_afresh(trial: Trial, found: Sequence[Trajectory]) ->
         reads = [reads_on(gym, row) for row in dict.fromkeys(one.row for one in found)]
         probes = (*[one for one in reads if one.calls], *sorted(found, key=lambda one: len(one.calls)))
         look = await changed(gym, probes, [fresh(one) for one in found])
-    if look.change and _excludes_chance(trial):
-        raise _violation(trial, look.change)
+    _expect_unchanged(trial, look.change)
     return len(probes)
 
 
-def _excludes_chance(trial: Trial) -> bool:
+def _expect_unchanged(trial: Trial, change: ChangedAnswer | None) -> None:
+    """Report an answer that has changed, unless that may be chance after so many comparisons."""
+    if change is None:
+        return
     trial.tried.comparisons += 1
     pairs = LOOKS[0].trials + LOOKS[1].trials
-    return chance_of([(Look(pairs, pairs, 1, 1), pairs, 0)]) <= allowed(trial.tried.comparisons)
-
-
-def _violation(trial: Trial, change: ChangedAnswer) -> Violation:
+    if chance_of([(Look(pairs, pairs, 1, 1), pairs, 0)]) > allowed(trial.tried.comparisons):
+        return
     trial.channel.exchanges[:] = change.exchanges
     trial.schedule = change.schedule
     difference = change.difference
-    return Violation(
+    raise Violation(
         f"{difference.step} answers {difference.expected!r}, as before other sessions came and went",
         f"{difference.actual!r} in a fresh session after them",
         STORE,
@@ -199,8 +220,7 @@ async def _before_and_after(trial: Trial, schedule: Schedule) -> None:
         for make in steady(trial, lasting_one, reads, writes[:1]):
             await expect_none(trial, make())
         return
-    if change := (await changed(trial.gym, (probe,), writes)).change:
-        raise _violation(trial, change)
+    _expect_unchanged(trial, (await changed(trial.gym, (probe,), writes)).change)
 
 
 isolation_earlier = replace(isolation_earlier, attempt=_before_and_after)
