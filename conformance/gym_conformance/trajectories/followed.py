@@ -3,14 +3,12 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, SHORT, WORD, Reference, Trajectory
 from gym_schemas import Way, mapped, name_of, scalars
-
-#: Where a value was returned first, by its type, itself, and its name there, '' for whatever name.
-_Origin = dict[tuple[type, Any, str], Reference]
 
 #: A word of a text that has a digit, and is as long at least, may be an id; what stands before it is no longer than that.
 _LONG_WORD, _BEFORE = 6, 24
@@ -29,36 +27,60 @@ def followed(row: Row, rollout: Rollout) -> Trajectory:
     is no id: the output echoes it. Where an output is in words, one of them that has a digit may be an id, too: it is
     found again by what stands before it.
     """
-    known = json.dumps(row.data, ensure_ascii=False)
-    origin: _Origin = {}
+    earlier = _Earlier(json.dumps(row.data, ensure_ascii=False))
     calls = []
-    said = set[tuple[type, Any]]()
-    texts: list[tuple[int, Way, str]] = []
     for number, (call, output) in enumerate(rollout.played[:_CALLS]):
-        for value in (value for value, _ in scalars(call.arguments) if (str, value) not in said):
-            if (str, value, "") not in origin and _may_be_id(value, known) and (found := _as_word(value, texts)):
-                origin[str, value, ""] = found
-        calls.append(Call(call.name, _linked(call.arguments, origin)))
-        said |= {(type(value), value) for value, _ in scalars(call.arguments)}
-        for value, path in scalars(parsed(output)):
-            if (type(value), value) in said:
-                continue
-            if isinstance(value, str):
-                texts.append((number, path, value))
-            reference = Reference(number, path, value)
-            if type(value) in (str, int) and path and isinstance(path[-1], str):
-                origin.setdefault((type(value), value, path[-1]), reference)
-            if type(value) in (str, int) and len(str(value)) >= SHORT and str(value) not in known:
-                origin.setdefault((type(value), value, ""), reference)
+        calls.append(Call(call.name, earlier.linked(call.arguments)))
+        earlier.hear(number, parsed(output))
     return Trajectory(row, tuple(calls), answer=rollout.last_text or PLAIN_ANSWER)
 
 
-def _linked(arguments: Any, origin: _Origin) -> Any:
-    def linked(value: Any, way: Way) -> Any:
-        found = origin.get((type(value), value, name_of(way))) or origin.get((type(value), value, ""))
-        return value if found is None else found.as_json()
+@dataclass
+class _Earlier:
+    """What was said before a call.
 
-    return mapped(arguments, linked)
+    Attributes:
+        known: the row, as text.
+        origin: where a value was returned first, by its type, itself, and its name there, '' for whatever name.
+        said: what the policy has said itself, by its type.
+        texts: texts that were returned, each with the number of its call and its place there.
+    """
+
+    known: str
+    origin: dict[tuple[type, Any, str], Reference] = field(default_factory=dict)
+    said: set[tuple[type, Any]] = field(default_factory=set)
+    texts: list[tuple[int, Way, str]] = field(default_factory=list)
+
+    def linked(self, arguments: Any) -> Any:
+        """What the policy says next, with ids taken from earlier replies."""
+        new = [value for value, _ in scalars(arguments)]
+        sought = (each for each in new if (str, each) not in self.said and (str, each, "") not in self.origin)
+        for value in sought:
+            if _may_be_id(value, self.known) and (found := _as_word(value, self.texts)):
+                self.origin[str, value, ""] = found
+        self.said |= {(type(value), value) for value in new}
+
+        def link(value: Any, way: Way) -> Any:
+            named = self.origin.get((type(value), value, name_of(way)))
+            found = named or self.origin.get((type(value), value, ""))
+            return value if found is None else found.as_json()
+
+        return mapped(arguments, link)
+
+    def hear(self, number: int, output: Any) -> None:
+        """Note what the call of this number returned."""
+        for value, path in scalars(output):
+            if (type(value), value) in self.said:
+                continue
+            if isinstance(value, str):
+                self.texts.append((number, path, value))
+            if type(value) not in (str, int):
+                continue
+            reference = Reference(number, path, value)
+            if path and isinstance(path[-1], str):
+                self.origin.setdefault((type(value), value, path[-1]), reference)
+            if len(str(value)) >= SHORT and str(value) not in self.known:
+                self.origin.setdefault((type(value), value, ""), reference)
 
 
 def _may_be_id(value: Any, known: str) -> bool:
