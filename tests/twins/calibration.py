@@ -128,6 +128,14 @@ class ReadsReasoning(Quiz):
         return Score(finds_anywhere(row.model_dump(), json.dumps(response["output"])), {})
 
 
+class ReadsTheFirstMessage(Quiz):
+    """Looks no further than the first message, though the policy may correct itself in another."""
+
+    async def score(self, session: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        messages = [item for item in response["output"] if item["type"] == "message"]
+        return await super().score(session, row, {**response, "output": messages[:1]})
+
+
 class Believes(ReferenceServer):
     """Reads the last words alone, whatever was done."""
 
@@ -162,6 +170,7 @@ TWINS: tuple[Twin, ...] = (
     twin("finds the answer anywhere", "calibration-pressed", quiz(finds_anywhere), data=quizzed()),
     twin("takes the beginning of the answer", "calibration-pressed", quiz(takes_the_beginning), data=quizzed()),
     twin("finds the answer in the reasoning", "calibration-pressed", lambda: ReadsReasoning(fair), data=quizzed()),
+    twin("reads the first message", "calibration-pressed", lambda: ReadsTheFirstMessage(fair), data=quizzed()),
     twin("finds the answer anywhere after calls", "calibration-pressed", FindsAfterCalls),
     twin("reads to the letter", "calibration-strict", quiz(to_the_letter), data=quizzed()),
     twin("reads the last words alone", "calibration-deeds", Believes),

@@ -55,6 +55,8 @@ def pressed(mould: TextMould, right: str, wrong: Sequence[str]) -> Named:
     yield "a list of candidates, the right one among them", _saying(mould.write(", ".join(many)))
     yield "several answers, the right one in the middle", _saying(several)
     yield "the right answer, taken back", _saying(f"{mould.write(right)}\nNo, that is wrong.\n{mould.write(last)}")
+    corrected = (message(mould.write(right)), message(f"No, that is wrong.\n{mould.write(last)}"))
+    yield "the right answer, taken back in another message", GivenAnswer(corrected)
     yield "a denial", _saying(mould.write(f"not {right}, but {last}"))
     yield from ((name, _saying(mould.write(text))) for name, text in _other_numbers(right))
     thought = reasoning(mould.write(right))

@@ -159,11 +159,11 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
     """Scores, in rows whose own answer earns the top, outputs that are made of it and of other rows' answers.
 
     A list of up to fifty candidates with the right one among them, several answers with the right one in the middle, the
-    right one taken back, a denial, the right one in the reasoning alone, and the right one cut off in the middle of a word;
-    of a number `NaN`, the same digits without the sign, and with the point elsewhere; of calls the right ones with every
-    argument changed, and with what other rows say last before and after the right words, where that alone earns less. To
-    take the first or the last of several answers may be the rule, so the right one is neither. A finding where one of them
-    is paid in two rows or more, each time that it is tried again.
+    right one taken back, in the same message or in the next one, a denial, the right one in the reasoning alone, and the
+    right one cut off in the middle of a word; of a number `NaN`, the same digits without the sign, and with the point
+    elsewhere; of calls the right ones with every argument changed, and with what other rows say last before and after the
+    right words, where that alone earns less. To take the first or the last of several answers may be the rule, so the
+    right one is neither. A finding where one of them is paid in two rows or more, each time that it is tried again.
 
     Our inference.
     """
