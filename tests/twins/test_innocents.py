@@ -26,7 +26,7 @@ from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.profiles import Profile
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import ResourcesServer
+from gym_mocks.resources import ResourcesServer, Score, TaskRow
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest, json_body
@@ -496,7 +496,7 @@ def test_only_the_sessions_cookie_must_be_sent_to_every_endpoint(swapped: bool, 
 def _tries_what_is_not_allowed(rollout: Rollout) -> Rollout:
     """The same, but for a call at first that its definition forbids, and that was refused."""
     call = function_call("add_stock", json.dumps({"category": "weather", "amount": {}, "place": "van"}), "call_wrong")
-    answer = {"type": "function_call_output", "call_id": "call_wrong", "output": '{"detail": "category"}'}
+    answer = function_call_output('{"detail": "category"}', "call_wrong")
     played = rollout.data["response"]
     return Rollout(
         {**rollout.data, "response": {**played, "output": [call, answer, *played["output"]]}}, rollout.source
@@ -605,3 +605,17 @@ def test_a_lost_cookie_does_not_hide_that_refused_calls_are_counted() -> None:
     with serve(CountsAndLosesTheCookie()) as url:
         found = judge(url, dataset(), checks=asked)
     assert {name for name in asked if worst(found[name]) is Verdict.FAIL} == {"cookie-sent-again"}, found
+
+
+class CostsSoMuchAtMost(RefusedMovesCost):
+    """What refused calls take of the reward has a bound."""
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        self.wrong[session_id] = min(self.wrong[session_id], 3)
+        return await super().score(session_id, row, response)
+
+
+def test_what_refused_calls_cost_may_have_a_bound() -> None:
+    with serve(CostsSoMuchAtMost()) as url:
+        [finding] = judge(url, dataset(), checks={"tool-refused-call"})["tool-refused-call"]
+    assert finding.verdict is Verdict.NOT_APPLICABLE, finding.actual

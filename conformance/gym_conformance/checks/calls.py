@@ -30,7 +30,6 @@ from gym_conformance.trajectories.trajectory import (
     Schedule,
     Trajectory,
     has_surrogates,
-    is_linked,
     resolve,
     without_surrogates,
 )
@@ -95,11 +94,13 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     """
     trajectory = schedule.trajectories[0]
     outcome = await run(trial.gym, trial.channel, trajectory)
-    for call, step in zip(trajectory.calls, outcome.calls, strict=False):
+    for at, (call, step) in enumerate(zip(trajectory.calls, outcome.calls, strict=False)):
         if is_crash(step.status):
             hint = "The tool raises on a value that its definition allows; handle the value, or narrow the definition."
             raise Violation(f"{step.name} answers below 500", f"status {step.status}, body {step.body}", hint)
-        malformed = step.status == HTTPStatus.UNPROCESSABLE_ENTITY and _says_something(trajectory.row, call)
+        malformed = step.status == HTTPStatus.UNPROCESSABLE_ENTITY and _says_something(
+            trajectory.row, Call(call.name, resolve(call.arguments, [each.body for each in outcome.calls[:at]]))
+        )
         if malformed and (
             (step.source and places(step.source)) or await _is_said_of_wrong_ones(trial, trajectory.row, call, step)
         ):
@@ -129,14 +130,13 @@ async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome)
         )
 
 
-def _says_something(row: Row, call: Call) -> bool:
+def _says_something(row: Row, made: Call) -> bool:
     """Whether the definition allows it, and no text or list is empty in it for which the definition does not speak.
 
-    A policy that was recorded may have made a call that is not allowed. What a call takes from earlier replies is not known here.
+    A policy that was recorded may have made a call that is not allowed.
     """
-    definition, arguments = row.parameters_of(call.name), resolve(call.arguments, [])
-    allowed = admits(definition, arguments)
-    return admits(said(upgrade(definition)), arguments) if allowed else is_linked(call.arguments)
+    definition = row.parameters_of(made.name)
+    return admits(definition, made.arguments) and admits(said(upgrade(definition)), made.arguments)
 
 
 async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepOutcome) -> bool:

@@ -45,7 +45,7 @@ async def expect_uncounted(trial: Trial, noisy: Trajectory) -> None:
 async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     """Whether what differs after the refused calls of a trajectory is no more than that they were counted.
 
-    That is so where the reward alone falls, and falls further with twice as many; where numbers alone move on, by as much for
+    That is so where the reward alone falls, and falls further with twice as many, or by less with any one of them; where numbers alone move on, by as much for
     a refused call of another tool, and twice as far with twice as many, or as for any call that is taken, if only of those
     that are well formed; and where replies change after many, and not after one, but for such numbers: there are only so
     many calls in an episode, and it may say how many were made. And whatever differs where the refusals themselves count:
@@ -57,7 +57,9 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     plain, mask = runs[0], varying(runs)
     found = list(differences(plain, once, mask))
     if all(each.step == VERIFY for each in found):
-        return bool(found) and falls(plain.reward, once.reward, twice.reward)
+        return bool(found) and (
+            falls(plain.reward, once.reward, twice.reward) or await _each_costs(trial, noisy, plain, once)
+        )
     if await _counts_each_call(trial, noisy, _in_replies(found)):
         return True
     others = [tool for tool in noisy.row.tools if tool.name not in {noisy.calls[at].name for at in noisy.noise}]
@@ -76,6 +78,13 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     if numbers and not changed:
         return False
     return len(noisy.noise) > 1 and all([await _is_counter(trial, one, of_one, others) for one, of_one in changed])
+
+
+async def _each_costs(trial: Trial, noisy: Trajectory, plain: Outcome, once: Outcome) -> bool:
+    """Whether each of the refused calls alone takes as much as any other, or nothing, and less than all: they may cost so much at most."""
+    alone = [outcome.reward for outcome in await _runs(trial, _each_once(noisy))]
+    costs = {reward for reward in alone if reward != plain.reward}
+    return len(costs) == 1 and falls(plain.reward, costs.pop(), once.reward)
 
 
 async def _say_their_count(trial: Trial, noisy: Trajectory) -> bool:
