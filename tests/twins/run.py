@@ -163,6 +163,11 @@ class NoReward(Playing):
         return await super().play(task) | {"reward": None}
 
 
+class EarnsTooMuch(Playing):
+    async def play(self, task: Json) -> Json:
+        return await super().play(task) | {"reward": 10**400}
+
+
 class OneAtATime(Playing):
     """What is played is kept on the server: fine, until two play at once."""
 
@@ -231,6 +236,7 @@ TWINS = (
     running("the result is a list", "run-answers", ReturnsAList, untestable="run-rewards run-aggregates"),
     running("the collector's keys", "run-answers", WritesTheCollectorsKeys),
     running("no reward", "run-rewards", NoReward),
+    running("a reward of 400 digits", "run-rewards run-aggregates", EarnsTooMuch),
     running("one at a time", "run-isolation", OneAtATime),
     running("answers the last", "run-isolation", AnswersTheLast),
     running("only once", "run-again", OnlyOnce),

@@ -85,6 +85,11 @@ class NoReward(Counting):
         return super().step(session_id, output) | {"reward": None}
 
 
+class EarnsTooMuch(Counting):
+    def step(self, session_id: str, output: list[Json]) -> Json:
+        return super().step(session_id, output) | {"reward": 10**400}
+
+
 class ReadsTheFirstItem(Counting):
     def step(self, session_id: str, output: list[Json]) -> Json:
         assert output[0]
@@ -141,6 +146,7 @@ TWINS = (
     stepping("a row that does not fit", "step-resets", RefusesOneRow, untestable=""),
     stepping("the observation is an object", "step-resets", ObservesAnObject),
     stepping("no reward", "step-answers step-degenerate", NoReward),
+    stepping("a reward of 400 digits", "step-answers step-degenerate", EarnsTooMuch),
     stepping("reads the first item", "step-degenerate", ReadsTheFirstItem),
     stepping("refuses silence", "step-refuses-none", RefusesSilence),
     stepping("forgets its last step", "step-over", ForgetsTheLast),

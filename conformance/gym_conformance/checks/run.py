@@ -5,13 +5,13 @@ nemo_gym/rollout_collection.py (0.7.0).
 """
 
 import asyncio
-import math
 from collections.abc import Iterable
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import AGGREGATE_METRICS, ROLLOUT_INDEX, RUN, TASK_INDEX
 from gym_conformance.contract.episode import Episode
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.gym_under_test import BARE_ROW, Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import JSON_HEADERS, post
@@ -140,7 +140,7 @@ async def run_rewards(trial: Trial, row: Row) -> None:
     if "reward" not in result:
         raise NotApplicable("its result has no reward, so the episode is unscored")
     reward = result["reward"]
-    if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
+    if not is_number(reward):
         raise Violation("reward: a finite number", f"reward: {reward!r}", "NaN becomes null in JSON.")
 
 

@@ -4,7 +4,6 @@ Source throughout: `GymnasiumServer` in resources_servers/gymnasium/base.py, and
 responses_api_agents/gymnasium_agent/app.py (0.4.0 to 0.7.0).
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -13,6 +12,7 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import RESET, STEP
 from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, response
 from gym_conformance.contract.statuses import is_refusal, is_success
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
@@ -122,7 +122,7 @@ def _expect_step(reply: Reply) -> dict[str, Any]:
     expect_success(reply, "step() assumes something about what the policy wrote.")
     answered = expect_object(reply, "step() returns (observation, reward, terminated, truncated, info).")
     reward = answered.get("reward", 0.0)
-    if isinstance(reward, bool) or not isinstance(reward, int | float) or not math.isfinite(reward):
+    if not is_number(reward):
         hint = "A division by zero, or a score that was never set; NaN becomes null in JSON."
         raise Violation("reward: a finite number", f"reward: {reward!r}", hint)
     if not all(isinstance(answered.get(key, False), bool) for key in ("terminated", "truncated")):
