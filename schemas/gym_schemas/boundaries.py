@@ -8,13 +8,13 @@ everything is found: a schema may admit values and this yield none of them.
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
 from jsonschema_rs import CanonicalSchema
 from jsonschema_rs.canonical.schema import clone
 
 from gym_schemas.choices import Choices, Simplest
-from gym_schemas.json_values import ABSENT, Json, Way, identity, type_of
+from gym_schemas.json_values import ABSENT, Json, Way, identity, is_numeric, type_of
 from gym_schemas.making import Maker, NoValue
 from gym_schemas.schema_reading import Parameters, fits, read
 from gym_schemas.tree import Schema, walk
@@ -74,18 +74,14 @@ def constants(schema: Schema) -> list[Json]:
         listed = [one for key in ("enum", "examples") if isinstance(node.get(key), list) for one in node[key]]
         named = (*listed, node.get("const"), node.get("default"))
         texts |= dict.fromkeys(value for value in named if isinstance(value, str))
-        numbers |= dict.fromkeys(value for value in named if _is_number(value))
-        for bound in filter(_is_number, map(node.get, _BOUNDS)):
+        numbers |= dict.fromkeys(value for value in named if is_numeric(value))
+        for bound in filter(is_numeric, map(node.get, _BOUNDS)):
             halves = (bound + 0.5, bound - 0.5) if abs(bound) < _EXACT else ()
             numbers |= dict.fromkeys((bound, bound + 1, bound - 1, *halves))
         for length in map(node.get, ("minLength", "maxLength")):
             if isinstance(length, int) and length < _LONGEST:
                 texts |= dict.fromkeys(("a" * length, "a" * (length + 1), "a" * max(0, length - 1)))
     return [*list(texts)[:_CONSTANTS], *list(numbers)[:_CONSTANTS]]
-
-
-def _is_number(value: Json) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class _Fitting:

@@ -13,7 +13,7 @@ from jsonschema_rs.canonical import Containment
 from gym_schemas.acceptance import UNREADABLE
 from gym_schemas.json_values import identity
 from gym_schemas.size import tractable
-from gym_schemas.tree import ANNOTATIONS, Document, Schema, walk
+from gym_schemas.tree import ANNOTATIONS, Document, Schema, takes_all, walk
 
 #: Parts of two schemas that are still subtracted from one another: 300 take a second, and the work grows with their cube.
 _MOST_SUBTRACTED = 300
@@ -49,10 +49,6 @@ def _canonical(schema: Schema) -> jsonschema_rs.CanonicalSchema:
     return jsonschema_rs.canonicalize(schema, draft=jsonschema_rs.Draft202012, validate_formats=True, offline=True)
 
 
-def _admits_all(schema: Schema) -> bool:
-    return schema is True or (isinstance(schema, dict) and schema.keys() <= ANNOTATIONS)
-
-
 class _Proof:
     def __init__(self, narrow: Document, wide: Document) -> None:
         self.narrow, self.wide = narrow, wide
@@ -84,7 +80,7 @@ class _Proof:
         return False
 
     def _by_parts(self, narrow: Schema, wide: Schema) -> bool:
-        if narrow is False or _admits_all(wide):
+        if narrow is False or takes_all(wide):
             return True
         if not (isinstance(narrow, dict) and isinstance(wide, dict)):
             return False

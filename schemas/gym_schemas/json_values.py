@@ -6,7 +6,7 @@ Equality is JSON Schema's (core, section 4.2.2): 1 is 1.0, true is not 1.
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from jsonschema_rs.canonical.json import to_string
 
@@ -162,6 +162,11 @@ def identity(value: Json) -> str:
         return to_string(value)
     except ValueError:  # a lone surrogate
         return json.dumps(whole(value), sort_keys=True)
+
+
+def is_numeric(value: Json) -> TypeGuard[int | float]:
+    """Whether it is a number: Python calls a bool one, too."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def type_of(value: Json) -> str:  # noqa: PLR0911 (one case for each type)

@@ -14,7 +14,7 @@ from gym_schemas.acceptance import accepted
 from gym_schemas.json_values import TYPES, Json, identity, simplicity, type_of
 from gym_schemas.mending import sound
 from gym_schemas.size import too_large, tractable
-from gym_schemas.tree import ANNOTATIONS, Document, Schema, properties_of, rewrite, walk
+from gym_schemas.tree import Document, Schema, properties_of, rewrite, takes_all, walk
 from gym_schemas.upgrade import upgrade
 
 Parameters = Mapping[str, Any] | bool
@@ -84,7 +84,7 @@ class SchemaReading:
         """Names of properties that the schema declares without any limit on their values; the canonical form drops those."""
         declared: dict[str, None] = {}
         for _, inner in walk(self.source):
-            declared |= dict.fromkeys(name for name, limit in properties_of(inner).items() if _no_limit(limit))
+            declared |= dict.fromkeys(name for name, limit in properties_of(inner).items() if takes_all(limit))
         return tuple(declared)
 
     @cached_property
@@ -177,7 +177,3 @@ def validator_of(node: CanonicalSchema) -> Validator:
 def fits(node: CanonicalSchema, value: Json) -> bool:
     """Whether a node of a canonical form admits the value."""
     return accepted(validator_of(node), value)
-
-
-def _no_limit(schema: Json) -> bool:
-    return schema is True or (isinstance(schema, dict) and not set(schema) - ANNOTATIONS)

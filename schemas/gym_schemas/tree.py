@@ -39,6 +39,11 @@ def walk(schema: Schema) -> Iterator[tuple[Way, dict[str, Any]]]:
             waiting += reversed([((*way, *step), inner) for step, inner in _children(node)])
 
 
+def takes_all(schema: Schema) -> bool:
+    """Whether it limits nothing."""
+    return schema is True or (isinstance(schema, dict) and schema.keys() <= ANNOTATIONS)
+
+
 def properties_of(schema: Schema) -> Mapping[str, Schema]:
     """The properties that an object's schema names, each with its own; none where it is no such schema."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None

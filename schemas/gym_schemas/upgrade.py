@@ -7,6 +7,7 @@ references has the form `#/$defs/NAME...`, so that any part of it can stand alon
 from collections.abc import Callable
 from typing import Any, Final
 
+from gym_schemas.json_values import is_numeric
 from gym_schemas.tree import ANNOTATIONS, LISTED, NAMED, SINGLE, Schema, rewrite, walk
 
 #: Where the document itself is filed, for references to it.
@@ -25,10 +26,6 @@ def _is_map(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_schema, value.values()))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -43,8 +40,8 @@ _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(LISTED, _is_list),
     **dict.fromkeys(NAMED, _is_map),
     **dict.fromkeys(("$ref", "$anchor", "pattern", "format"), _is_text),
-    **dict.fromkeys(("minimum", "maximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems"), _is_number),
-    **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), _is_number),
+    **dict.fromkeys(("minimum", "maximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems"), is_numeric),
+    **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), is_numeric),
     **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), lambda value: isinstance(value, int | float)),
     "items": lambda value: _is_schema(value) or _is_list(value),
     "dependencies": lambda value: (

@@ -27,7 +27,7 @@ from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.trial import Trial
-from gym_schemas import ABSENT, Change, differences, same
+from gym_schemas import ABSENT, Change, differences, is_numeric, same
 
 _REPLACEMENT: Final = "\ufffd"
 
@@ -145,7 +145,7 @@ def _changed(sent: Any, echoed: Any) -> Iterator[Change]:
         if (
             _swapped(change)
             or (isinstance(before, str) and isinstance(after, str))
-            or (_is_number(before) and _is_number(after) and not _close(before, after))
+            or (is_numeric(before) and is_numeric(after) and not _close(before, after))
         ):
             yield change
 
@@ -158,11 +158,7 @@ def _swapped(change: Change) -> bool:
 def _rounded(change: Change) -> bool:
     """Whether a large integer has been read as a float."""
     before, after = change.before, change.after
-    return _is_number(before) and _is_number(after) and abs(before) > _EXACT and _close(before, after)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return is_numeric(before) and is_numeric(after) and abs(before) > _EXACT and _close(before, after)
 
 
 def _close(one: float, two: float) -> bool:

@@ -4,6 +4,8 @@ import math
 import sys
 from typing import Any, Final, TypeGuard
 
+from gym_schemas import is_numeric
+
 #: `_ng_failure_class` from 0.5.0 on, the others from 0.7.0 on (nemo_gym/base_resources_server.py).
 MASKS: Final = ("_ng_failure_class", "mask_sample", "failure_kind", "failure_reason")
 
@@ -15,7 +17,7 @@ def is_masked(said: Any) -> bool:
 
 def is_number(value: object) -> TypeGuard[float]:
     """Whether it is a finite number that a float can hold; Python calls a bool a number too."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return is_numeric(value) and abs(value) <= sys.float_info.max
 
 
 def is_summed(said: Any) -> bool:

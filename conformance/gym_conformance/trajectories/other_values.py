@@ -9,7 +9,7 @@ from typing import Any
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.trajectories.renaming import arguments_of, is_named_like_id, takes_any_word
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
-from gym_schemas import Way, admits, boundary_values, mapped, name_of, properties_of
+from gym_schemas import Way, admits, boundary_values, is_numeric, mapped, name_of, properties_of
 
 #: Other values of an argument that are looked at.
 _OPTIONS = 8
@@ -32,8 +32,7 @@ def with_other_numbers(trajectory: Trajectory) -> Trajectory | None:
 
 def _other_numbers(value: Any, step: int) -> Any:
     def other(each: Any, way: Way) -> Any:
-        plain = isinstance(each, int | float) and not isinstance(each, bool)
-        return each + step if plain and not is_named_like_id(name_of(way)) else each
+        return each + step if is_numeric(each) and not is_named_like_id(name_of(way)) else each
 
     return mapped(value, other, leaf=is_reference)
 

@@ -11,7 +11,7 @@ from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.statuses import is_error, is_success
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.refusals import says_error
-from gym_schemas import ABSENT, scalars
+from gym_schemas import ABSENT, is_numeric, scalars
 from gym_schemas import differences as json_differences
 
 #: A place in an outcome: the number of the step, then keys and indices in its reply.
@@ -147,8 +147,7 @@ def _moved(one: Any, two: Any) -> Any:
         return {key: _moved(one.get(key), inner) for key, inner in two.items()}
     if isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
         return [_moved(inner, other) for inner, other in zip(one, two, strict=True)]
-    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (one, two))
-    return round(two - one, 6) if numbers else two
+    return round(two - one, 6) if is_numeric(one) and is_numeric(two) else two
 
 
 def named(mask: Iterable[Place], outcome: Outcome) -> set[str]:
