@@ -1,7 +1,6 @@
 """A whole gym, driven over HTTP as a trainer drives it."""
 
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ from gym_mocks.examples import game, robot, sandbox, weather
 from gym_mocks.gym import MockGym
 from gym_mocks.policy import FakePolicy, PolicyFault, call, raw_call, say, scripted_rows
 from gym_mocks.reference import DATA, ROLLOUTS, reference_app
+from tests.mocks.conftest import census
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "notes_env" / "configs" / "notes_env.yaml"
 EXAMPLES = [weather, game, sandbox, robot]
@@ -26,10 +26,6 @@ def first_gym() -> None:
     """A process's first event loop opens a pipe for good (libuv's); it is no gym's."""
     with MockGym():
         pass
-
-
-def census() -> tuple[set[threading.Thread], int]:
-    return set(threading.enumerate()), len(list(Path("/proc/self/fd").iterdir()))
 
 
 @pytest.fixture

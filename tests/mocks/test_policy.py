@@ -1,7 +1,6 @@
 """What the fake policy says, by whichever API it is asked."""
 
 import json
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -31,12 +30,6 @@ TOOL: dict[str, Any] = {
 @pytest.fixture
 def policy() -> FakePolicy:
     return FakePolicy()
-
-
-@pytest.fixture
-def client(policy: FakePolicy) -> Iterator[httpx.Client]:
-    with serve(policy) as url, httpx.Client(base_url=url) as client:
-        yield client
 
 
 def respond(client: httpx.Client, given: list[dict[str, Any]], **more: Any) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """What goes wrong on purpose, and only where it should."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -26,12 +25,6 @@ def policy() -> FakePolicy:
     policy = FakePolicy()
     policy.script("m", [call("add", number=1), "Done."])
     return policy
-
-
-@pytest.fixture
-def client(policy: FakePolicy) -> Iterator[httpx.Client]:
-    with serve(policy) as url, httpx.Client(base_url=url) as client:
-        yield client
 
 
 def test_a_status_with_retry_after(policy: FakePolicy, client: httpx.Client) -> None:

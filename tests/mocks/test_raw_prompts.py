@@ -2,7 +2,7 @@
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -39,12 +39,6 @@ def policy() -> FakePolicy:
     policy = FakePolicy(tokens=Bytes())
     policy.script("m", [[think("Hm."), call("get", city="Paris")], "Sunny."])
     return policy
-
-
-@pytest.fixture
-def client(policy: FakePolicy) -> Iterator[httpx.Client]:
-    with serve(policy) as url, httpx.Client(base_url=url) as client:
-        yield client
 
 
 def vllm(client: httpx.Client, ids: list[int]) -> tuple[list[int], list[float]]:

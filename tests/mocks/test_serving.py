@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +19,7 @@ from gym_mocks.gym import MockGym
 from gym_mocks.reference import reference_app
 from gym_mocks.serving import Host, serve
 from gym_mocks.wire import App, HttpReply, HttpRequest
+from tests.mocks.conftest import census
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,9 +30,6 @@ def first_host() -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
-    def census() -> tuple[set[threading.Thread], int]:
-        return set(threading.enumerate()), len(list(Path("/proc/self/fd").iterdir()))
-
     before = census()
     yield
     assert census() == before

@@ -44,7 +44,7 @@ from tests.twins.innocent import (
 from tests.twins.judging import judge
 from tests.twins.properties import CountsForAll, TwoCopies, WritesLater
 from tests.twins.tools import TakesBeforeItReads
-from tests.twins.twin import dataset
+from tests.twins.twin import Timed, dataset
 from tests.twins.unrecorded import rows_of
 
 Json = dict[str, Any]
@@ -81,22 +81,16 @@ class NoisyReplies(ReferenceServer):
         return {"answer": result, "mood": random.random() < self.chance}
 
 
-class FallsWithTheTime(ReferenceServer):
+class FallsWithTheTime(Timed):
     """Whoever takes long earns less, as a reward for haste has it; beside others everything takes longer."""
 
     def __init__(self, haste: float = 0.015) -> None:
         super().__init__()
         self.haste = haste
-        self.seeded: dict[str, float] = {}
-
-    async def seed(self, session_id: str, row: Json) -> Json:
-        self.seeded[session_id] = time.monotonic()
-        return await super().seed(session_id, row)
 
     async def score(self, session_id: str, row: Any, response: Json) -> Any:
         score = await super().score(session_id, row, response)
-        late = time.monotonic() - self.seeded.get(session_id, 0.0) > self.haste
-        return type(score)(score.reward - 0.25 * late, {})
+        return type(score)(score.reward - 0.25 * (self.age(session_id) > self.haste), {})
 
 
 class Replicates(TwoCopies):
@@ -134,21 +128,16 @@ class Wakes(ReferenceServer):
         return {"cat": session_id in self.awake and random.random() < 0.5}
 
 
-class GoesOn(ReferenceServer):
+class GoesOn(Timed):
     """The world goes on by itself, fast or slowly: so many steps since the seed are in each reply."""
 
     def __init__(self, step: float) -> None:
         super().__init__()
         self.step = step
-        self.seeded: dict[str, float] = {}
-
-    async def seed(self, session_id: str, row: Json) -> Json:
-        self.seeded[session_id] = time.monotonic()
-        return await super().seed(session_id, row)
 
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         result = await super().call(session_id, tool, arguments)
-        return {"answer": result, "steps": int((time.monotonic() - self.seeded.get(session_id, 0.0)) / self.step)}
+        return {"answer": result, "steps": int(self.age(session_id) / self.step)}
 
 
 class Shares(ReferenceServer):

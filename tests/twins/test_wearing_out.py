@@ -37,7 +37,7 @@ from gym_mocks.wire import HttpRefusal
 from tests.twins import judging
 from tests.twins.cookies import NewIdForEachReply
 from tests.twins.repeat import StateForEachCall
-from tests.twins.twin import Json, dataset
+from tests.twins.twin import Json, Timed, dataset
 
 
 class HasPlaces(ReferenceServer):
@@ -266,20 +266,15 @@ def test_a_session_that_few_of_many_others_clear_away_is_told(monkeypatch: pytes
     assert "the seeds of 400 others" in finding.expected
 
 
-class PaysForHaste(ReferenceServer):
+class PaysForHaste(Timed):
     """So many seconds after its seed a session earns half of what it did."""
 
     def __init__(self, seconds: float, *, shows: bool = False) -> None:
         super().__init__()
         self.seconds, self.shows = seconds, shows
-        self.seeded: dict[str, float] = {}
 
     def late(self, session_id: str) -> bool:
-        return time.monotonic() - self.seeded.get(session_id, 0.0) > self.seconds
-
-    async def seed(self, session_id: str, row: Json) -> Json:
-        self.seeded[session_id] = time.monotonic()
-        return await super().seed(session_id, row)
+        return self.age(session_id) > self.seconds
 
     async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
         result = await super().call(session_id, tool, arguments)
@@ -338,21 +333,16 @@ def test_a_record_that_earns_less_now_says_so_beside_what_differs_first() -> Non
     assert {finding.actual for finding in told} == {"[], and the rollout earns 0.0 where it earned 1.0"}
 
 
-class Counts(ReferenceServer):
+class Counts(Timed):
     """The stock of a session is being counted at first: who asks at once is told so."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
         self.seconds = seconds
-        self.seeded: dict[str, float] = {}
-
-    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
-        self.seeded[session_id] = time.monotonic()
-        return await super().seed(session_id, row)
 
     async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
         result = await super().call(session_id, tool, arguments)
-        ready = time.monotonic() - self.seeded.get(session_id, 0.0) >= self.seconds
+        ready = self.age(session_id) >= self.seconds
         return result if ready or tool.name != "list_stock" else {"state": "counting"}
 
 

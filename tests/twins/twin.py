@@ -1,6 +1,7 @@
 """What a twin is: the reference server with one fault, and the checks that may see it."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -105,3 +106,19 @@ def crashing(path: str, read: Callable[[Any], object]) -> Callable[[], ASGIApp]:
             return await super().dispatch(request)
 
     return Crashing
+
+
+class Timed(ReferenceServer):
+    """Knows how long ago each session was seeded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seeded: dict[str, float] = {}
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        self.seeded[session_id] = time.monotonic()
+        return await super().seed(session_id, row)
+
+    def age(self, session_id: str) -> float:
+        """In seconds; for ever where it was never seeded."""
+        return time.monotonic() - self.seeded.get(session_id, 0.0)
