@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
+from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, moved, volatile
 
 
 def said(body: Any) -> Outcome:
@@ -25,3 +25,8 @@ def said(body: Any) -> Outcome:
 def test_what_varies_is_not_compared(first: Any, second: Any, third: Any, differs: bool) -> None:
     found = list(differences(said(first), said(third), volatile(said(first), said(second))))
     assert bool(found) == differs, found
+
+
+def test_numbers_have_moved_by_their_difference_unless_a_float_cannot_hold_one() -> None:
+    assert moved(said({"n": 1.5}), said({"n": 4})) == said({"n": 2.5})
+    assert moved(said({"n": 1.5}), said({"n": 10**400})) == said({"n": 10**400})

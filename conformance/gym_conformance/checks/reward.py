@@ -298,13 +298,13 @@ async def reward_claim(trial: Trial, row: Row) -> None:
     """
     silent = (await trial.scored(await trial.open(row), response([message(_SILENT)]))).get("reward")
 
-    if not isinstance(silent, int | float):
+    if not is_number(silent):
         return
 
     async def earned(text: str, channel: Channel) -> Any:
         """The reward of a text where it is more than that of silence was, else None."""
         reward = await _verified(await trial.open(row, channel=channel), [message(text)])
-        return reward if isinstance(reward, int | float) and reward - silent > _DUST else None
+        return reward if is_number(reward) and reward - silent > _DUST else None
 
     for claim in filter(None, (_CLAIM, _said_by_all(trial.gym))):
         trial.channel.exchanges.clear()

@@ -9,9 +9,10 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.endpoints import VERIFY, tool_path
 from gym_conformance.contract.statuses import is_error, is_success
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.refusals import says_error
-from gym_schemas import ABSENT, is_numeric, scalars
+from gym_schemas import ABSENT, scalars
 from gym_schemas import differences as json_differences
 
 #: A place in an outcome: the number of the step, then keys and indices in its reply.
@@ -147,7 +148,7 @@ def _moved(one: Any, two: Any) -> Any:
         return {key: _moved(one.get(key), inner) for key, inner in two.items()}
     if isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
         return [_moved(inner, other) for inner, other in zip(one, two, strict=True)]
-    return round(two - one, 6) if is_numeric(one) and is_numeric(two) else two
+    return round(two - one, 6) if is_number(one) and is_number(two) else two
 
 
 def named(mask: Iterable[Place], outcome: Outcome) -> set[str]:

@@ -10,11 +10,12 @@ from itertools import islice
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, writes_in
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, varying
 from gym_conformance.trajectories.trajectory import Trajectory, needs_from
-from gym_schemas import is_numeric, scalars
+from gym_schemas import scalars
 
 #: Reads, each so often before the write, and so often after it; writes, and calls that may come before one.
 _READS, _BEFORE, _AFTER, _WRITES, _CALLS = 2, 4, 6, 8, 12
@@ -107,7 +108,7 @@ def _asked(call: Call) -> str:
 def _said(difference: Difference, words: frozenset[str]) -> bool:
     """Whether the difference is in something that the write has said, or a number that moved by one that it has said."""
     one, two = difference.expected, difference.actual
-    if is_numeric(one) and is_numeric(two):
+    if is_number(one) and is_number(two):
         return not words.isdisjoint(map(json.dumps, (one, two, round(two - one, 6), round(one - two, 6))))
     one, two = (json.dumps(each, default=str) for each in (one, two))  # one may be absent
     return any((word.strip('"') in one) != (word.strip('"') in two) for word in words)
