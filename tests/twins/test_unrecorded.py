@@ -64,6 +64,11 @@ FAULTS: dict[str, tuple[Callable[[bool], ResourcesServer], Callable[[], Dataset]
     "kept under the task alone": (lambda faulty: renting(cached=faulty), rented, "isolation-earlier"),
     # rows of one kind alone are scored by what there is little of, and they are the last
     "a place that is taken": (lambda faulty: errands(hurried=faulty), words_and_programs, "isolation-concurrent"),
+    "a kind of row that is read by other code": (
+        lambda faulty: errands(trusting=faulty),
+        words_and_programs,
+        "verify-degenerate",
+    ),
     # no call says the task's id, under which its budget is kept
     "a budget of the task": (lambda faulty: renting(metered=faulty), rented, "isolation-earlier"),
     # no word stands for a cell, but another cell does: one that nobody has used before

@@ -604,14 +604,19 @@ class ErrandRow(TaskRow):
     program: str = ""
 
 
-def errands(*, hurried: bool = False) -> ResourcesServer:
-    """One that compares words, and runs programs three at once; where it is `hurried`, a fourth counts as wrong."""
+def errands(*, hurried: bool = False, trusting: bool = False) -> ResourcesServer:
+    """One that compares words, and runs programs three at once; where it is `hurried`, a fourth counts as wrong.
+
+    Where it is `trusting`, it takes each message that should be a program for a text.
+    """
     benches = asyncio.Semaphore(3)
 
     async def verify(row: ErrandRow, response: dict[str, Any]) -> float:
         said = last_text(response["output"]) if response["output"] else ""
         if not row.program:
             return float(said == row.word)
+        if trusting:
+            said = "".join(part["text"] for item in response["output"] for part in item.get("content", ()))
         if hurried and benches.locked():
             return 0.0
         async with benches:

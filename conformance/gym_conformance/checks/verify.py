@@ -3,8 +3,9 @@
 Source: `BaseVerifyRequest` in nemo_gym/base_resources_server.py (every version).
 """
 
+from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
@@ -26,6 +27,7 @@ from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.refusals import places
+from gym_conformance.trajectories.renaming import own
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_number
@@ -38,6 +40,11 @@ from gym_conformance.trials.trial import (
     expect_success,
     refuse_made_up,
 )
+from gym_schemas import scalars
+
+#: Rows unlike the first, and characters of the outputs that are verified in them, too.
+_UNLIKE: Final = 2
+_SHORT: Final = 400
 
 
 @check(
@@ -72,18 +79,35 @@ def _refused_by_type(reply: Reply) -> bool:
     return bool(found) and all(place[:2] == ["body", "response"] for place in found)
 
 
+def _degenerate_outputs(trial: Trial) -> tuple[Degenerate, ...]:
+    """The degenerate outputs, and those that are short also on the rows least like the first, which may be scored otherwise."""
+    outputs = each_degenerate_output(trial)
+    short = [each for each in outputs if each.stock and not each.row and len(str(each.items)) < _SHORT]
+    kinds = {_fields(row): row for row in reversed(trial.gym.rows)}
+    first = _fields(trial.gym.row)
+    others = sorted((fields for fields in kinds if fields != first), key=lambda fields: len(fields & first))[:_UNLIKE]
+    rows = [kinds[fields] for fields in others]
+    return (*outputs, *(replace(each, name=f"{each}, on {row}", row=row) for row in rows for each in short))
+
+
+def _fields(row: Row) -> frozenset[Any]:
+    """Where something stands in a row's own fields, and of which type."""
+    return frozenset((type(value), *(key for key in way if isinstance(key, str))) for value, way in scalars(own(row)))
+
+
 @check(
     "verify-degenerate",
     "verify MUST score degenerate policy outputs",
     why="early in training most outputs are degenerate; each crash loses a rollout and skews what the policy learns from.",
     needs=[RESOURCES_SERVER, SCORE],
-    subjects=each_degenerate_output,
+    subjects=_degenerate_outputs,
     beside=True,
 )
 async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     """Verifies the first row with odd outputs: empty, cut off, reasoning only, malformed calls, NUL, very long and more.
 
-    Recorded answers are verified in their own rows, with numbers of 5,000 digits in the place of theirs.
+    Short ones are verified in the two rows least like it, too, and recorded answers in their own rows, with numbers of 5,000
+    digits in the place of theirs.
     Each must be scored with 200, and with a finite number where a message that does nothing is. If NeMo Gym's own types
     cannot read an output, a 422 passes here, and verify-framework-types reports it.
     Source: the output types in nemo_gym/openai_utils.py (0.4.0) admit them, and `SimpleAgent.run` raises on any error.
@@ -92,8 +116,9 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     if not output.stock and _refused_by_type(reply):
         raise NotApplicable("NeMo Gym's own types refuse it; see verify-framework-types")
     if output.row and not is_success(reply.status):
-        said = message(trial.gym.recorded[output.row][0].last_text)
-        if not is_success((await trial.verify_fresh(response([said]), output.row)).status):
+        rollouts = trial.gym.recorded.get(output.row)
+        plain = response([message(rollouts[0].last_text)]) if rollouts else DO_NOTHING.response
+        if not is_success((await trial.verify_fresh(plain, output.row)).status):
             raise NotApplicable("its own answer is not scored either; see verify-scores-rows")
         trial.channel.exchanges[-2:] = []
     long = output.name.startswith((LONG_NUMBER, OPEN_BRACKETS))
