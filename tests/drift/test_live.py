@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -332,3 +333,55 @@ def test_a_recorded_call_shows_what_must_not_be_left_out(asked: tuple[str, ...])
     assert [finding.expected for finding in told] == [
         "place of list_stock as the definition allows it" for _ in asked[1:]
     ]
+
+
+class Keeps(ReferenceServer):
+    """Publishes no schema, and refuses one tool's calls: for a key that is called otherwise here, or whatever they say."""
+
+    def __init__(self, *keys: str) -> None:
+        super().__init__()
+        self.keys = keys
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if request.path == "/openapi.json":
+            return HttpReply.json({"error": "not found"}, 404)
+        if request.path == "/list_stock" and not self.keys:
+            return HttpReply.json({"error": "the shelves are locked"}, 400)
+        amount = json.loads(request.body).get("amount") if request.path == "/move_stock" and self.keys else None
+        if isinstance(amount, dict) and (unknown := next((key for key in amount if key not in self.keys), None)):
+            return HttpReply.json({"error": f"{unknown} is unknown"}, 400)
+        return await super().dispatch(request)
+
+
+def test_a_key_within_an_argument_that_is_called_otherwise_is_told() -> None:
+    with serve(Keeps("item", "pieces")) as url:
+        found = judge(url, dataset(), checks=["drift-argument-refused"])["drift-argument-refused"]
+    told = [finding.expected for finding in found if finding.verdict is Verdict.FAIL]
+    assert told == ["quantity of move_stock as the definition allows it"]
+
+
+def _bare() -> Dataset:
+    """Rows and rollouts whose lists are asked for with nothing."""
+
+    def change(row: dict[str, Any]) -> None:
+        for tool in row["responses_create_params"]["tools"]:
+            if tool["name"] == "list_stock":
+                tool["parameters"] = {"type": "object", "properties": {}}
+
+    def bare(item: dict[str, Any]) -> dict[str, Any]:
+        return {**item, "arguments": "{}"} if item.get("name") == "list_stock" else item
+
+    data = dataset(change)
+    responses = [{**one.response, "output": [bare(item) for item in one.output]} for one in data.rollouts]
+    rollouts = [
+        replace(one, data={**one.data, "response": response})
+        for one, response in zip(data.rollouts, responses, strict=True)
+    ]
+    return replace(data, rollouts=tuple(rollouts))
+
+
+def test_a_call_without_arguments_is_not_refused_for_them() -> None:
+    """What was recorded of it holds no longer, and nothing about it is surely wrong."""
+    with serve(Keeps()) as url:
+        found = judge(url, _bare(), checks=["drift-argument-refused"])["drift-argument-refused"]
+    assert {finding.verdict for finding in found} == {Verdict.PASS}, found

@@ -119,7 +119,7 @@ async def _refused_in_place(
     then = Reply(HTTPStatus.OK, (), place.output.encode(errors="replace"), 0.0)
     if not says_no(reply) or not acceptance.accepts(call) or (is_success(reply.status) and says_no(then)):
         return None
-    wrongs = [each async for each in _surely_wrong(place, call, nodes, told=told)]
+    wrongs = [each async for each in _surely_wrong(place, acceptance, call, nodes, told=told)]
     like = [wrong for wrong in wrongs if wrong.refused_like(reply)]
     # what is refused for another reason, such as a day that has passed, is refused so whatever else is wrong with it
     if found := next((wrong for wrong in like if len(like) == len(wrongs) or wrong.named_in(reply)), None):
@@ -215,19 +215,31 @@ def _parts(reply: Reply, name: str) -> list[Reply]:
 
 
 async def _surely_wrong(
-    place: Place, call: Mapping[str, Any], nodes: Mapping[str, Schema], *, told: bool
+    place: Place, acceptance: Acceptance, call: Mapping[str, Any], nodes: Mapping[str, Schema], *, told: bool
 ) -> AsyncIterator[_Wrong]:
     for name in call:
         for strange in _STRANGE[:2]:
             if name in nodes and not Acceptance(nodes[name]).accepts(strange):
                 wrong = {**call, name: strange}
                 yield _Wrong(name, wrong, (await place.ask(wrong))[1], (call[name],), (strange,))
-    if not told:
-        wrong = {**call, UNNAMED: "a"}
+    for names, wrong in [] if told else _with_one_more(acceptance, call):
         reply = (await place.ask(wrong))[1]
-        for name in call:
+        for name in names:
             yield _Wrong(name, wrong, reply, (name,), (UNNAMED,))
-    yield _Wrong("", {}, (await place.ask({}))[1])
+    if not acceptance.accepts({}):
+        yield _Wrong("", {}, (await place.ask({}))[1])
+
+
+def _with_one_more(acceptance: Acceptance, call: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], dict[str, Any]]]:
+    """The call with an argument more than anybody knows, or with one in an object that takes no other; and those beside it.
+
+    It comes first there: what is unknown may be told one by one.
+    """
+    yield list(call), {**call, UNNAMED: "a"}
+    for name, value in call.items():
+        wrong = {**call, name: {UNNAMED: "a", **value}} if isinstance(value, dict) else call
+        if not acceptance.accepts(wrong):
+            yield list(value), dict(wrong)
 
 
 def _kind(value: Any) -> str:
