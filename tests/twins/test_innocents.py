@@ -608,3 +608,42 @@ def test_what_refused_calls_cost_may_have_a_bound() -> None:
     with serve(CostsSoMuchAtMost()) as url:
         [finding] = judge(url, dataset(), checks={"tool-refused-call"})["tool-refused-call"]
     assert finding.verdict is Verdict.NOT_APPLICABLE, finding.actual
+
+
+class WantsKeys(ResourcesServer):
+    """Each transfer has a key of four characters or more, and is done in a dry run unless it says otherwise."""
+
+    def __init__(self) -> None:
+        def transfer(key: Annotated[str, Field(min_length=4)], dry: bool = True) -> Json:
+            return {"key": key, "dry": dry}
+
+        super().__init__("transfers", tools=[transfer], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        if len(str(json_body(request).get("key", ""))) < 4:
+            raise HttpRefusal(422, "key: 4 characters or more")
+        return await super()._call_tool(request)
+
+
+def _begins_with_a_short_key(row: Row) -> Rollout:
+    said = (
+        '{"detail": "key: 4 characters or more"}',
+        '{"key": "key-1", "dry": false}',
+        '{"key": "key-2", "dry": false}',
+    )
+    made = ({"key": "r"}, {"key": "key-1", "dry": False}, {"key": "key-2", "dry": False})
+    items = [
+        (function_call("transfer", json.dumps(arguments), str(at)), function_call_output(output, str(at)))
+        for at, (arguments, output) in enumerate(zip(made, said, strict=True))
+    ]
+    output = [item for pair in items for item in pair]
+    return Rollout({**row.data, "response": response(output), "reward": 0.0}, row.source)
+
+
+def test_what_differs_from_a_call_that_is_not_allowed_shows_nothing() -> None:
+    data = rows_of(WantsKeys())
+    data = replace(data, rollouts=tuple(map(_begins_with_a_short_key, data.rows)))
+    with serve(WantsKeys()) as url:
+        found = judge(url, data, checks={"drift-argument-refused"})["drift-argument-refused"]
+    assert worst(found) is not Verdict.FAIL, [each.actual for each in found]

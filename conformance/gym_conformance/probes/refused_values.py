@@ -25,7 +25,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import says_no
-from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trajectories.trajectory import Trajectory, is_linked
 from gym_schemas import Acceptance, Document, Schema, boundary_values, same, scalars, upgrade, walk, whole
 from gym_schemas.json_values import type_of
 
@@ -93,11 +93,14 @@ async def refused_value(
     document = Document(schema)
     nodes = {name: document.alone(node) for name, node in (document.root.get("properties") or {}).items()}
     places = recorded_places(gym, channel, definition.name)
+    acceptance = Acceptance(schema)
     for place in places if records_hold else ():
-        found = await _refused_in_place(place, Acceptance(schema), nodes, told=told)
+        found = await _refused_in_place(place, acceptance, nodes, told=told)
         if found is not None:
             return found
     places += known_places(gym, channel, definition.name, known)
+    # a policy may have made a call that is not allowed; what one takes from earlier replies is not known here
+    places = [place for place in places if is_linked(place.base) or acceptance.accepts(place.base)]
     smallest = first_call(definition)
     if not places and smallest is not None:
         places.append(Place(gym, channel, definition.name, gym.row_for(definition), smallest.value))
@@ -255,6 +258,7 @@ class _Argument:
         self.closed = isinstance(node, dict) and ("enum" in node or "const" in node or node.get("type") == "boolean")
         self.wrong: list[tuple[Any, Reply]] = []
         self.taken: list[tuple[Any, Reply]] = []
+        self.told: list[Any] = []
         self.missing: Reply | None = None
 
     async def refused(self) -> RefusedCall | None:
@@ -308,7 +312,7 @@ class _Argument:
         for other in recorded_places(place.gym, place.channel, place.tool, told=self.name):
             sent, reply = await other.ask(other.base)
             if is_success(reply.status) and not says_no(reply):
-                self.taken.append((sent, reply))
+                self.told.append(sent[self.name])
 
     async def _ask_without(self) -> tuple[Any, Reply]:
         return await self.place.ask({key: value for key, value in self.place.base.items() if key != self.name})
@@ -339,7 +343,8 @@ class _Argument:
         where none of its type is taken, unless `others` that are not empty are refused as it is.
         """
         kind, said = _kind(value), {keyword for _, node in walk(self.node) for keyword in node}
-        like = [sent[self.name] for sent, _ in self.taken if self.name in sent and _kind(sent[self.name]) == kind]
+        known = [*self.told, *(sent[self.name] for sent, _ in self.taken if self.name in sent)]
+        like = [each for each in known if _kind(each) == kind]
         if kind in ("null", "boolean") or said & {"enum", "const"}:
             return True
         if not like:
