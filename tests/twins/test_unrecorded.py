@@ -62,8 +62,6 @@ FAULTS: dict[str, tuple[Callable[[bool], ResourcesServer], Callable[[], Dataset]
     "a poor rollout's record": (lambda faulty: lights(partial=faulty), lit_rooms, "repeat-recorded"),
     # rollouts find before they book: only a session that finds after it shows that the next one is told of it
     "kept under the task alone": (lambda faulty: renting(cached=faulty), rented, "isolation-earlier"),
-    # rows of one kind alone are scored by what there is little of, and they are the last
-    "a place that is taken": (lambda faulty: errands(hurried=faulty), words_and_programs, "isolation-concurrent"),
     "a kind of row that is read by other code": (
         lambda faulty: errands(trusting=faulty),
         words_and_programs,
@@ -87,6 +85,16 @@ def test_a_fault_is_told_and_nothing_without_it(
     with serve(make(faulty)) as url:
         findings = judge(url, data(), checks={check})
     assert telling(findings) == ({check} if faulty else set())
+
+
+@pytest.mark.parametrize("hurried", [False, True])
+def test_a_score_that_finds_no_place_is_told(hurried: bool) -> None:
+    """Rows of one kind alone are scored by what there is little of, and they are the last."""
+    with serve(errands(hurried=hurried)) as url:
+        findings = judge(url, words_and_programs(), checks={"isolation-concurrent"})
+    assert telling(findings) == ({"isolation-concurrent"} if hurried else set())
+    [finding] = findings["isolation-concurrent"]
+    assert ("a place in a pool" in finding.hint) == hurried
 
 
 @pytest.mark.parametrize("lenient", [False, True])

@@ -12,6 +12,7 @@ from itertools import accumulate, takewhile
 
 from gym_conformance.checks.read_backs import expect_known_read_back, expect_read_back
 from gym_conformance.contract.endpoints import LIVENESS
+from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.findings import Cause
 from gym_conformance.gym_under_test import Gym
@@ -36,6 +37,12 @@ _NEEDS = [RESOURCES_SERVER, SCORE]
 
 #: What is likely where a session is told what another one has asked for by its id.
 FOUND_BY_ID = "What a session made is found by its id or cursor alone: look it up within the session that asks."
+
+_IN_THE_WAY = (
+    "Scores that are made at once get in each other's way: a place in a pool or the time is short, and what could not be "
+    "scored counts as wrong; or they share a variable, a file or a process. A score that failed is no reward: answer with an "
+    "error, or wait for a place."
+)
 
 _EVICTED = (
     "The session was evicted, by a store of a fixed size or an expiry; unless isolation-interleaved says that sessions "
@@ -133,7 +140,12 @@ async def _leak(trial: Trial, schedule: Schedule, solos: Iterable[Solo], at: int
     """What to raise of a session that differs beside others, with the cause that it seems to have."""
     apart = trial.launched.workers > 1 and await _lives_in_one_process(trial, solos)
     trial.learned.shared |= not schedule.passing and not apart
-    hint = _EVICTED if schedule.passing else STORE if all(map(_acts_alone, schedule.trajectories)) else FOUND_BY_ID
+    keeps_state = trial.gym.kind is not ServerKind.SINGLE_TURN or not schedule.concurrent
+    hint = STORE if keeps_state else _IN_THE_WAY
+    if not all(map(_acts_alone, schedule.trajectories)):
+        hint = FOUND_BY_ID
+    if schedule.passing:
+        hint = _EVICTED
     shared = None if schedule.passing else Cause.SHARED_STATE
     return Violation(
         f"{difference.step} of session {session_name(at)} answers {difference.expected!r}, as alone",
