@@ -12,15 +12,16 @@ from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
 from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import NoSession
-from gym_conformance.session.channel import NotSent, OutOfTime, PathHangs
+from gym_conformance.session.channel import Channel, NotSent, OutOfTime, PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, ServerFault
-from gym_conformance.trajectories.execute import beside
-from gym_conformance.trajectories.trajectory import Schedule, dump
+from gym_conformance.trajectories.execute import FEW, beside, run
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, dump
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.check import Check, Level, Need
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
+from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
 
 _HINTS = {
@@ -40,6 +41,11 @@ _CONCURRENT_TRIES = 10
 _SLOW = 0.3
 
 
+#: Where a session in which nothing is done takes so many seconds, gentle checks are judged beside each other, if there are
+#: so many of them.
+_SLOW_SESSION, _SEVERAL = 0.1, 4
+
+
 def _passes(finding: Finding) -> bool:
     return finding.verdict in (Verdict.PASS, Verdict.NOT_APPLICABLE)
 
@@ -48,15 +54,18 @@ def _passes(finding: Finding) -> bool:
 class Judge:
     """Runs checks on one gym.
 
-    `silent` says since when the server no longer answers, '' while it does; `told` are paths of which a finding says that
-    they hang.
+    `upcoming` are the checks that it will be asked for, as far as that is known. `silent` says since when the server no
+    longer answers, '' while it does; `told` are paths of which a finding says that they hang; `passed` are the findings of
+    gentle checks that have passed beside each other, None before that was tried.
     """
 
     bench: Bench
+    upcoming: Sequence[Check] = ()
     diagnoses: Diagnoses = field(default_factory=Diagnoses)
     silent: str = ""
     asked: dict[str, tuple[Verdict, str, bool] | None] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
+    passed: dict[str, list[Finding]] | None = None
 
     @property
     def gym(self) -> Gym:
@@ -71,6 +80,10 @@ class Judge:
             self.gym.endpoint.ensure_time()
         except OutOfTime as over:
             return [self._finding(check, "server", Verdict.UNTESTABLE, str(over))]
+        if check.gentle and self.passed is None:
+            self.passed = await self._judge_gently()
+        if self.passed and (passed := self.passed.pop(check.id, None)):
+            return passed
         findings: list[Finding] = []
         try:
             subjects = iter(check.subjects(Trial(self.bench)))
@@ -96,6 +109,48 @@ class Judge:
             self._placed(found if _passes(found) else await self._try(check, subject), subject)
             for found, subject in zip(findings, subjects, strict=True)
         ]
+
+    async def _judge_gently(self) -> dict[str, list[Finding]]:
+        """Judge the gentle checks beside each other where the server is slow, and answers many as fast as one."""
+        gentle = [check for check in self.upcoming if check.gentle]
+        if len(gentle) < _SEVERAL or not await self._is_worth_it():
+            return {}
+        gentle = [check for check in gentle if not await self._unmet(check)]
+        endpoint = self.gym.endpoint
+        hangs = endpoint.hangs.copy()
+        passed = await beside(partial(self._passes_gently, check) for check in gentle)
+        if not all(passed):
+            endpoint.hangs = hangs
+        return {check.id: findings for check, findings in zip(gentle, passed, strict=True) if findings}
+
+    async def _is_worth_it(self) -> bool:
+        """Whether sessions take long, and many take no longer beside each other."""
+        began = time.monotonic()
+        try:
+            await run(self.gym, Channel(self.gym.endpoint), Trajectory(self.gym.row))
+            slow = time.monotonic() - began > _SLOW_SESSION
+            return slow and (await knowledge_of(Trial(self.bench))).at_once > 1
+        except (ServerFault, NotSent):
+            return False
+
+    async def _passes_gently(self, check: Check) -> list[Finding]:
+        """A finding for each subject, none where anything but a plain pass came: that is left to be judged alone."""
+
+        async def passed(subject: object) -> Finding:
+            trial = Trial(self.bench)
+            trial.among = True
+            trial.tried.trials += 1
+            await check.body(trial, subject)
+            if trial.caution:
+                raise Untestable(trial.caution)
+            finding = self._finding(check, subject, Verdict.PASS, trial.note)
+            return self._placed(self._with_what_is_told(finding, trial), subject)
+
+        try:
+            subjects = check.subjects(Trial(self.bench))
+            return await beside([partial(passed, one) for one in subjects], FEW if check.beside else 1)
+        except Exception:  # noqa: BLE001 - whatever it is, it comes again or was due to the others
+            return []
 
     async def read(self, check: Check) -> list[Finding]:
         """Run a check of files only: nothing is sent, not even to see whether the server still answers."""
@@ -146,7 +201,10 @@ class Judge:
         trial = Trial(self.bench)
         trial.among = among
         trial.tried.trials += 1
-        finding = await self._ended(check, subject, trial)
+        return self._with_what_is_told(await self._ended(check, subject, trial), trial)
+
+    def _with_what_is_told(self, finding: Finding, trial: Trial) -> Finding:
+        """The finding with what the trial has for the reports."""
         rows = tuple(row.as_json(self.gym.endpoint.secrets) for row in trial.drift)
         return replace(
             finding,

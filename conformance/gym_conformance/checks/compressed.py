@@ -54,6 +54,7 @@ class _TakesCompressed(Channel):
     "Compressed replies MUST say the same",
     why="clients ask for compressed replies, and fail on one that is not what it says; the rollout is lost.",
     needs=[RESOURCES_SERVER, SCORE],
+    gentle=True,
 )
 async def repeat_compressed(trial: Trial, _: object) -> None:
     """Runs trajectories that mean something, two of them with refused calls, and takes replies in gzip or deflate.

@@ -88,6 +88,7 @@ async def cookie_sent_again(trial: Trial, _: object) -> None:
     "A session MUST survive a client that replaces its cookies with those of each reply",
     why="simple_agent, the default agent, does this: its rollouts would be scored on the wrong state.",
     needs=[RESOURCES_SERVER, COOKIES],
+    gentle=True,
 )
 async def cookie_replacing_client(trial: Trial, _: object) -> None:
     """Runs a recorded rollout's calls and verify as the default agent would, and again keeping every cookie.
@@ -109,6 +110,7 @@ async def cookie_replacing_client(trial: Trial, _: object) -> None:
     "A session MUST survive a client that keeps the cookie of the seed",
     why="Verifiers' NeMo Gym taskset does this: its rollouts would be scored on the wrong state.",
     needs=[RESOURCES_SERVER, COOKIES],
+    gentle=True,
 )
 async def cookie_keeping_client(trial: Trial, _: object) -> None:
     """Runs a recorded rollout's calls and verify with the cookie of the seed, and again keeping all cookies.
@@ -297,6 +299,7 @@ async def cookie_signing_key(trial: Trial, _: object) -> None:
     "Cookies of other servers MUST NOT disturb a session",
     why="httpx and requests send one server's cookies to every port of the same host.",
     needs=[RESOURCES_SERVER, COOKIES],
+    gentle=True,
 )
 async def cookie_foreign(trial: Trial, _: object) -> None:
     """Seeds with another server's cookie only, and runs a recorded rollout's calls and verify with both cookies.

@@ -100,6 +100,7 @@ def _is_large(value: Any) -> bool:
     "A default SHOULD be what the definition names, and stand for what is left out alone",
     why="the policy counts on the default, or says zero and means it; the tool does something else, in every rollout.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    gentle=True,
 )
 async def drift_default(trial: Trial, _: object) -> None:
     """Makes calls that mean something without an argument that has a default, and with the default said.

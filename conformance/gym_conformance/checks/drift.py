@@ -216,6 +216,7 @@ def _declared_results(trial: Trial) -> Iterable[Any]:
     why="whatever relies on the schema, such as a trainer's parser or a mock, is misled.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_declared_results,
+    gentle=True,
 )
 async def drift_result(trial: Trial, subject: Any) -> None:
     """Checks the replies to a few calls of each tool, recorded ones first, against the response schema of its route.

@@ -61,6 +61,7 @@ _EASILY_CHANGED: Final[dict[str, Any]] = {
     "verify MUST echo responses_create_params and response",
     why="trainers take the tokens to train on from this echo; what is lost here is never learned from.",
     needs=[RESOURCES_SERVER, SCORE],
+    gentle=True,
 )
 async def verify_echoes(trial: Trial, _: object) -> None:
     """Verifies an output of reasoning, a call and a message, and compares the echo with it value by value; what else is echoed of the response and the request must not be changed, as by an empty object that comes back as a list.
@@ -222,6 +223,7 @@ async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
     why="a row's own fields, such as its id or source, are missing from the rollouts that are written.",
     needs=[RESOURCES_SERVER, SCORE],
     framework=True,
+    gentle=True,
 )
 async def verify_keeps_row_fields(trial: Trial, _: object) -> None:
     """Verifies the first row with an extra field, and looks for it in the reply; then with a large integer and an empty object, which are reported if they come back changed.

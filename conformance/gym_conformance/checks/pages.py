@@ -93,6 +93,7 @@ class _Walk:
     "Pages of a list SHOULD add up to the same, whatever their size",
     why="what lies between two pages is never seen, and a policy that reads carefully is marked down for it.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
+    gentle=True,
 )
 async def repeat_pages(trial: Trial, _: object) -> None:
     """Goes through the pages of a list twice in one session, in large pages and in pages of two and of three items.

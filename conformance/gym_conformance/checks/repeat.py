@@ -291,6 +291,7 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     needs=[RESOURCES_SERVER, ROLLOUTS, FIRST_LOOK, SCORE],
     subjects=lambda trial: list(trial.gym.recorded),
     beside=True,
+    gentle=True,
 )
 async def repeat_recorded(trial: Trial, row: Row) -> None:
     """Repeats a recorded rollout's calls and verifies its output; tool outputs and reward must be as recorded.
@@ -315,6 +316,7 @@ async def repeat_recorded(trial: Trial, row: Row) -> None:
     "Repeated tool calls act twice",
     why="clients resend a call when its reply is lost; a tool that is not idempotent then acts twice.",
     needs=[RESOURCES_SERVER, SERVED_TOOLS, RECORDED_CALLS],
+    gentle=True,
 )
 async def repeat_tool_calls(trial: Trial, _: object) -> None:
     """Makes each call of the longest recorded rollout twice, and names the tools that change later replies, chance excluded.

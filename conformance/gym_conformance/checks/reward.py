@@ -146,6 +146,7 @@ async def _verified(session: Session, output: list[Item]) -> Any:
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
     subjects=_recorded_rows,
     beside=True,
+    gentle=True,
 )
 async def reward_form(trial: Trial, row: Row) -> None:
     """Scores a recorded rollout as it is, and rewritten.
@@ -184,6 +185,7 @@ _HINTS = {
     needs=[RESOURCES_SERVER, SERVED_TOOLS, ROLLOUTS, SCORE],
     subjects=_recorded_rows,
     beside=True,
+    gentle=True,
 )
 async def reward_extra_read(trial: Trial, row: Row) -> None:
     """Scores a recorded rollout as it is, and with its last read made twice more before the policy's final message.
@@ -287,6 +289,7 @@ _DUST = 1e-9
     needs=[RESOURCES_SERVER, SCORE],
     subjects=each_row,
     beside=True,
+    gentle=True,
 )
 async def reward_claim(trial: Trial, row: Row) -> None:
     """Scores a message that claims success, and one of about the same length that does not.

@@ -47,6 +47,7 @@ _TELLING = 4
     "The row that is seeded SHOULD matter",
     why="every rollout plays one and the same task, whatever its prompt says: most of the data trains nothing.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS, SCORE],
+    gentle=True,
 )
 async def seed_reads_row(trial: Trial, _: object) -> None:
     """Makes the same reads, and has the same outputs scored, on up to four rows whose own fields differ, ids apart.

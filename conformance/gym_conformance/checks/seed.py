@@ -49,6 +49,7 @@ _NO_OBJECT = "Return a dict, or a model, and let the framework write it: as UTF-
     needs=[RESOURCES_SERVER],
     subjects=each_row,
     beside=True,
+    gentle=True,
 )
 async def seed_accepts_rows(trial: Trial, row: Row) -> None:
     """Seeds a fresh session with each row exactly as it stands in the dataset.
@@ -68,6 +69,7 @@ async def seed_accepts_rows(trial: Trial, row: Row) -> None:
     "seed_session and verify MUST accept the keys that rollout collection adds to a row",
     why="the environment works when tried by hand and fails in training, where these keys are always present.",
     needs=[RESOURCES_SERVER],
+    gentle=True,
 )
 async def seed_accepts_rollout_keys(trial: Trial, _: object) -> None:
     """Seeds and verifies the first row with `agent_ref`, `_ng_task_index` and `_ng_rollout_index` added.

@@ -262,6 +262,7 @@ async def _refused(trial: Trial, calls: Iterable[Call]) -> tuple[Call, ...]:
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=each_tool,
     beside=True,
+    gentle=True,
 )
 async def tool_reply_text(trial: Trial, tool: Tool) -> None:
     """Calls each tool as a recorded rollout does, or without arguments, and decodes the reply.

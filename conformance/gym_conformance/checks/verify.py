@@ -54,6 +54,7 @@ _SHORT: Final = 400
     needs=[RESOURCES_SERVER],
     subjects=each_row,
     beside=True,
+    gentle=True,
 )
 async def verify_scores_rows(trial: Trial, row: Row) -> None:
     """Seeds each row and verifies a message that does nothing, and a recorded rollout's output if there is one.

@@ -17,10 +17,10 @@ from gym_conformance.contract.policy_output import DO_NOTHING, message, response
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.session.channel import NotSent
+from gym_conformance.session.channel import Channel, NotSent
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.server_fault import ServerFault
-from gym_conformance.trajectories.execute import TrajectoryRun, run
+from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside, run
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import is_read
@@ -69,6 +69,7 @@ def _half_done(gym: Gym, row: Row) -> Iterator[Trajectory]:
     needs=[RESOURCES_SERVER, SCORE],
     subjects=each_row,
     beside=True,
+    gentle=True,
 )
 async def verify_reward_finite(trial: Trial, row: Row) -> None:
     """Verifies each row with a message that does nothing, an empty output, wrong answers and half the deeds, and looks at `reward`.
@@ -114,6 +115,7 @@ _ROWS, _KNOWN, _MANY = 8, 3, 24
     "reward_components MUST sum to the reward and keep their keys",
     why="multi-objective trainers normalise each component; a missing one or a wrong sum trains for another objective.",
     needs=[RESOURCES_SERVER, SCORE],
+    gentle=True,
 )
 async def verify_reward_components(trial: Trial, _: object) -> None:
     """Verifies two outputs that do nothing and recorded rollouts, whole and in part, and compares the components' sum.
@@ -138,16 +140,22 @@ async def verify_reward_components(trial: Trial, _: object) -> None:
         with contextlib.suppress(Untestable):  # a row that is not scored is told by others
             for verdict in await _done_scored(trial, other_row):
                 _summed(verdict)
-    for trajectory in known(await knowledge_of(trial))[:_KNOWN]:
-        often = trajectory.chosen(list(islice(cycle(range(len(trajectory.calls))), _MANY)))
-        for dear in (often, replace(trajectory, answer=_LONG + trajectory.answer)):
-            trial.channel.exchanges.clear()
-            rollout = TrajectoryRun(trial.gym, trial.channel, dear)
-            await rollout.finish()
-            reply = reply_of(rollout.exchanges[-1])
-            if is_success(reply.status) and reply.fields:
-                with contextlib.suppress(Untestable):
-                    _summed(reply.fields)
+    knowledge = await knowledge_of(trial)
+    costly = [each for one in known(knowledge)[:_KNOWN] for each in _costly(one)]
+    rollouts = [TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), one) for one in costly]
+    await beside([rollout.finish for rollout in rollouts], knowledge.beside(FEW))
+    for rollout in rollouts:
+        trial.channel.exchanges[:] = rollout.exchanges
+        reply = reply_of(rollout.exchanges[-1])
+        if is_success(reply.status) and reply.fields:
+            with contextlib.suppress(Untestable):
+                _summed(reply.fields)
+
+
+def _costly(trajectory: Trajectory) -> tuple[Trajectory, Trajectory]:
+    """The trajectory with many calls, and with a very long answer after them."""
+    often = trajectory.chosen(list(islice(cycle(range(len(trajectory.calls))), _MANY)))
+    return often, replace(trajectory, answer=_LONG + trajectory.answer)
 
 
 async def _done_scored(trial: Trial, row: Row) -> list[dict[str, Any]]:
@@ -175,6 +183,7 @@ def _summed(verdict: dict[str, Any]) -> dict[str, Any]:
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
     subjects=lambda trial: list(trial.gym.recorded),
     beside=True,
+    gentle=True,
 )
 async def verify_floor(trial: Trial, row: Row) -> None:
     """Verifies an empty output and a message that does nothing, and compares with the best reward recorded for the row.

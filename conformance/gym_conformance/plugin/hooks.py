@@ -76,12 +76,19 @@ class Checking:
         self.process: str = worker["workerid"] if worker else ""
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Spare each target the first look where no check of it that was chosen asks for it."""
+        """Tell each target which checks of it were chosen, and spare it the first look where none asks for it.
+
+        Of the workers of xdist each judges some of them, and which is not known.
+        """
+        chosen: dict[int, list[Check]] = {}
         items = [item for item in session.items if isinstance(item, CheckItem)]
-        asking = {id(item.target) for item in items if FIRST_LOOK in item.check.needs}
+        for item in items:
+            chosen.setdefault(id(item.target), []).append(item.check)
         for item in items:
             if isinstance(item.target, Target):
-                item.target.first_look = id(item.target) in asking
+                checks = chosen[id(item.target)]
+                item.target.first_look = any(FIRST_LOOK in check.needs for check in checks)
+                item.target.upcoming = () if self.process or item.schedule else checks
 
     def pytest_runtestloop(self) -> None:
         """Spare the collector what is there by now and lives as long as the process: walking it again and again takes long."""

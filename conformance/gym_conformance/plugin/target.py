@@ -92,6 +92,7 @@ class Target:
         keeper: keeps what belongs to findings as files.
         interpreter: what the env runs in.
         first_look: whether a check that was chosen asks what the untouched server answers.
+        upcoming: the checks that will be judged in this process, as far as that is known.
         drivers: who runs the episodes of a load.
     """
 
@@ -106,6 +107,7 @@ class Target:
     keeper: Keeper | None = None
     interpreter: "Interpreter | None" = None
     first_look: bool = True
+    upcoming: Sequence[Check] = ()
     drivers: Drivers = HERE
     _stack: ExitStack = field(default_factory=ExitStack)
     _run: Run | None = None
@@ -156,7 +158,16 @@ class Target:
                 raise
             options = replace(self.options, pid=self.options.pid or served.pid)
             known = self.lock, served.launched, served.secrets
-            self._run = Run(served.url, options, served.dataset, *known, self.first_look, self.drivers, self.progress)
+            self._run = Run(
+                served.url,
+                options,
+                served.dataset,
+                *known,
+                first_look=self.first_look,
+                upcoming=self.upcoming,
+                drivers=self.drivers,
+                progress=self.progress,
+            )
         return self._run
 
     def tools(self) -> Lock:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -63,6 +63,7 @@ class Run:
     launched: Launched = NOT_LAUNCHED
     secrets: Secrets = NO_SECRETS
     first_look: bool = True
+    upcoming: Sequence[Check] = ()
     drivers: Drivers = HERE
     progress: Progress | None = None
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
@@ -142,7 +143,7 @@ class Run:
             given = self.options
             plan = given.row_plan(data.files)
             settings = Settings(given.search, given.pid, self.first_look, given.load, given.oracle, plan, self.drivers)
-            self._judge = Judge(Bench(gym, settings, self.launched))
+            self._judge = Judge(Bench(gym, settings, self.launched), self.upcoming)
         return self._judge
 
     def _within(self, work: Coroutine[Any, Any, T]) -> T:

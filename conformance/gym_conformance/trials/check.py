@@ -6,7 +6,7 @@ server, `Untestable` when something it needs is missing. Any other exception is 
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -60,6 +60,8 @@ class Check:
         attempt: for a property, tries one schedule: what `--gym-replay` runs; else None.
         framework: whether every stock NeMo Gym server has this finding, which its author cannot fix.
         beside: whether its subjects may be tried beside each other where each takes long; what does not pass then is tried alone.
+        gentle: whether it sends only what a client sends, and measures no time: where the server is slow it may be judged
+            beside other such checks; unless it passes there, it is judged again, alone.
         url: of its documentation, where that is not our own page.
     """
 
@@ -73,6 +75,7 @@ class Check:
     attempt: Attempt | None = None
     framework: bool = False
     beside: bool = False
+    gentle: bool = False
     url: str = ""
 
     @property
@@ -106,17 +109,18 @@ def check(
     subjects: Subjects = the_server,
     framework: bool = False,
     beside: bool = False,
+    gentle: bool = False,
     url: str = "",
 ) -> Callable[[Body], Check]:
     """Make the decorated function a check; its docstring is the check's documentation.
 
-    `beside` says that several subjects may be tried at once where the server is slow; `url` is where that can be read, of checks that are not this package's own.
+    `beside` says that several subjects may be tried at once where the server is slow, and `gentle` that other checks may be
+    judged at the same time; `url` is where that can be read, of checks that are not this package's own.
     """
 
     def declare(body: Body) -> Check:
         doc = inspect.getdoc(body) or ""
-        return Check(
-            check_id, title, why, doc, tuple(needs), subjects, body, framework=framework, beside=beside, url=url
-        )
+        rule = Check(check_id, title, why, doc, tuple(needs), subjects, body)
+        return replace(rule, framework=framework, beside=beside, gentle=gentle, url=url)
 
     return declare
