@@ -63,7 +63,7 @@ class Learned:
         replayed: the recorded calls that replays make; None until a check replays them.
         met: what searches were answered, as `Novelty` tells it apart: few go on for what an earlier one met.
         answered: paths that properties have asked for, and that have answered without an error at least once.
-        alone: what trajectories came to alone, of those that take long.
+        alone: what trajectories came to alone, of the first few.
         waiting: sessions that were begun when it was learned, and left alone since.
         taken_up: what became of them; None until a check asks.
         shared: whether sessions were found to share state while they are open.

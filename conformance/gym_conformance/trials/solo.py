@@ -16,8 +16,9 @@ from gym_conformance.trials.trial import Trial
 #: So many runs alone show what differs alone, too; fewer will do while an example is shortened.
 _RUNS, _SHORTENING = 6, 2
 
-#: Where a run takes more seconds, those of earlier trials count, too, but for one; of so many trajectories.
-_LONG, _KEPT = 1.0, 16
+#: What came of so many trajectories is kept for later trials. What is as it was then differs from no run alone; what is
+#: not is held to new ones, unless one takes more seconds: then those of earlier trials count, too, but for one.
+_KEPT, _LONG = 16, 1.0
 
 
 class Solo:
@@ -36,9 +37,12 @@ class Solo:
         self._pace: Sequence[float] = ()  # when the steps of the last run that differed began
         self._runs = 0
         self._key = (trajectory.row, repr(trajectory.calls), trajectory.noise, trajectory.answer, habit)
+        self._of_earlier = False  # what is known of it is no more than the outcome of an earlier trial's run
         if known := trial.learned.alone.get(self._key):
-            self._outcome, self.mask, self.seconds = known.outcome, known.mask, known.seconds
-            self._runs = min(known.runs, _RUNS - 1)
+            self._outcome, self.seconds = known.outcome, known.seconds
+            self._of_earlier = known.seconds <= _LONG
+            if not self._of_earlier:
+                self.mask, self._runs = known.mask, min(known.runs, _RUNS - 1)
 
     async def outcome(self) -> Outcome:
         """The outcome of the first run."""
@@ -66,6 +70,8 @@ class Solo:
         Raises:
             NotApplicable: nothing is left to compare.
         """
+        if self._of_earlier:
+            self._outcome, self._of_earlier = None, False
         outcome = await self.outcome()
 
         def differs() -> bool:
@@ -127,6 +133,6 @@ class Solo:
         self.mask |= volatile(self._outcome, again)
         self._runs += 1
         alone = self._trial.learned.alone
-        if self.seconds > _LONG and (self._key in alone or len(alone) < _KEPT):
+        if self._key in alone or len(alone) < _KEPT:
             alone[self._key] = KnownAlone(self._outcome, self.mask, self._runs, self.seconds)
         return again
