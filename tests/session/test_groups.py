@@ -36,6 +36,15 @@ class OnePool(Grouped):
         return len(group)
 
 
+class Ponders(Numbered):
+    """Takes its time to compare them: longer than it takes to send as many as are tried."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        scored = await super().score(session_id, row, response)
+        await asyncio.sleep(0.7)
+        return scored
+
+
 class Hangs(ReferenceServer):
     async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
         await asyncio.sleep(60)
@@ -62,7 +71,7 @@ async def verified(endpoint: Endpoint, output: dict[str, Any] = DO_NOTHING.respo
     return await session.verify(output)
 
 
-@pytest.mark.parametrize("server", [Grouped, Numbered, OnePool])
+@pytest.mark.parametrize("server", [Grouped, Numbered, OnePool, Ponders])
 def test_a_rollout_is_sent_with_the_rest_of_its_group(server: type[Grouped]) -> None:
     async def drive(endpoint: Endpoint) -> list[Exchange]:
         first = await verified(endpoint)

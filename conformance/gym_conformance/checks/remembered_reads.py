@@ -84,8 +84,8 @@ async def expect_fresh(trial: Trial, one: AroundWrite) -> None:
 
     Where the write is answered otherwise after the read, such as by a game that is over, nothing is compared.
     """
-    tried = [await one.made(trial, Channel(trial.gym.endpoint)) for _ in range(_CONTROLS)]
-    controls = [await one.made(trial, Channel(trial.gym.endpoint), before=False) for _ in range(_CONTROLS)]
+    made = [await one.made(trial, Channel(trial.gym.endpoint), before=before) for before in (True, False) * _CONTROLS]
+    tried, controls = made[::2], made[1::2]
     old, shown = [steps[0] for steps in tried], [step for steps in controls for step in steps[1:]]
     writes = [steps[0] for steps in controls]
     mask, anyway = _mask(old) | _mask(shown), _mask(writes)
@@ -99,8 +99,9 @@ async def expect_fresh(trial: Trial, one: AroundWrite) -> None:
         return None if moved else difference
 
     async def control(channel: Channel) -> Difference | None:
+        now, *_ = await one.made(trial, Channel(trial.gym.endpoint))  # a price that follows the clock is another by now
         _, *after = await one.made(trial, channel, before=False)
-        return None if all(_news(old[0], each, mask) for each in after) else difference
+        return None if all(_news(now, each, mask) for each in after) else difference
 
     if found := await beyond_chance(trial, remembered, control, together=True):
         write = one.whole.calls[one.write].name

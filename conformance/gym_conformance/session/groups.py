@@ -9,6 +9,7 @@ so that rewards, which are relative in such a group, can be compared with one an
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -112,9 +113,10 @@ async def _together(
     timeout: float,  # noqa: ASYNC109 - of each
 ) -> int:
     """How many are scored together: 1 where one alone is, or where company makes no difference."""
-    if not await _candidates(send, tasks, in_flight):  # it ends a group that earlier requests have begun
+    whole = min(_WHOLE, timeout / 2)
+    if not await _candidates(send, tasks, in_flight, whole):  # it ends a group that earlier requests have begun
         return 1
-    for size in await _candidates(send, tasks, in_flight):
+    for size in await _candidates(send, tasks, in_flight, whole):
         task = next(tasks)
         sent = [asyncio.ensure_future(send(task, 0))]
         try:
@@ -122,7 +124,7 @@ async def _together(
             if _scored(sent):
                 return 1
             sent += [asyncio.ensure_future(send(task, number)) for number in range(1, size)]
-            await asyncio.wait(sent, timeout=min(_WHOLE, timeout / 2))
+            await asyncio.wait(sent, timeout=whole)
             if _scored(sent) == size:
                 return size
         finally:
@@ -130,10 +132,12 @@ async def _together(
     return 1
 
 
-async def _candidates(send: Callable[[int, int], Awaitable[Reply]], tasks: "count[int]", in_flight: int) -> list[int]:
+async def _candidates(
+    send: Callable[[int, int], Awaitable[Reply]], tasks: "count[int]", in_flight: int, whole: float
+) -> list[int]:
     """How many may be scored together, the likeliest first: as many were sent, one after another, when some were scored.
 
-    Scoring takes a while, and those that come too late for a group may spoil it.
+    Scoring takes a while, `whole` seconds at most, and those that come too late for a group may spoil it.
     """
     task = next(tasks)
     sent: list[asyncio.Future[Reply]] = []
@@ -141,6 +145,9 @@ async def _candidates(send: Callable[[int, int], Awaitable[Reply]], tasks: "coun
         while len(sent) < min(_MOST, in_flight) and not _scored(sent):
             sent.append(asyncio.ensure_future(send(task, len(sent))))
             await _wait_for_one(sent, _GAP)
+        end = time.monotonic() + whole
+        while not _scored(sent) and (left := end - time.monotonic()) > 0 and not all(one.done() for one in sent):
+            await _wait_for_one(sent, left)
         await asyncio.wait(sent, timeout=_MOMENT)
         scored = _scored(sent)
     finally:
