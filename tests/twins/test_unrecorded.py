@@ -18,6 +18,7 @@ from tests.twins.unrecorded import (
     appointments,
     booked,
     calculated,
+    chests,
     compiler,
     counting,
     dark_rooms,
@@ -85,6 +86,14 @@ def test_a_fault_is_told_and_nothing_without_it(
     with serve(make(faulty)) as url:
         findings = judge(url, data(), checks={check})
     assert telling(findings) == ({check} if faulty else set())
+
+
+def test_nothing_is_wrong_with_a_call_that_says_nothing() -> None:
+    """What its tool says of it is not said of wrong arguments: it takes none."""
+    with serve(server := chests()) as url:
+        [finding] = judge(url, rows_of(server), checks={"calls-valid"})["calls-valid"]
+    assert finding.verdict is Verdict.PASS, finding.actual
+    assert "no call of open_chest" in finding.caution
 
 
 @pytest.mark.parametrize("hurried", [False, True])

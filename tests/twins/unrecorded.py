@@ -597,6 +597,18 @@ def programs() -> Dataset:
     return Dataset(tuple(Row(row, Source(Path("programs.jsonl"), at)) for at, row in enumerate(rows, 1)), (), len(rows))
 
 
+def chests() -> ResourcesServer:
+    """There is no chest where a session begins; what is asked of one is refused in the way of a wrong argument."""
+
+    def open_chest() -> dict[str, str]:
+        raise HttpRefusal(422, "there is no chest here")
+
+    def look() -> dict[str, str]:
+        return {"room": "hall"}
+
+    return ResourcesServer("chests", tools=[look, open_chest], verify=lambda: 0.0)
+
+
 class ErrandRow(TaskRow):
     """A row that says a word, or a program that prints one."""
 

@@ -146,13 +146,14 @@ async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepO
     `drift-argument-refused` tells that.
     """
     given = {name for name, value in call.arguments.items() if value is not None}
-    may_be_left_out = set(properties_of(row.parameters_of(call.name))) - given
+    definition = row.parameters_of(call.name)
+    may_be_left_out = set(properties_of(definition)) - given
     if may_be_left_out & set(_WORD.findall(json.dumps(step.body))):
         return False
     strange: dict[str, list[Any]] = {"unexpected": []}
     session = await Trial(trial.bench).open(row)
     own = Reply(step.status, (), json.dumps(step.body).encode(), 0.0)
-    for wrong in ({}, dict.fromkeys(call.arguments, strange)):
+    for wrong in (each for each in ({}, dict.fromkeys(call.arguments, strange)) if not admits(definition, each)):
         reply = reply_of(await session.call(Call(call.name, wrong)))
         if alike(Answer(own, tuple(call.arguments.values())), Answer(reply, (strange,))):
             return not await _is_taken_later(trial, row, call)
