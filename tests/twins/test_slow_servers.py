@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from itertools import cycle, pairwise
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,11 +12,14 @@ import pytest
 
 from gym_conformance.calibration.moulds import GivenAnswer
 from gym_conformance.calibration.row_scores import AnswerScore
+from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import BARE_ROW, Gym, recognise
+from gym_conformance.options import Options
 from gym_conformance.plugin.summary import _what_to_mend
+from gym_conformance.plugin.target_run import Run
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.evidence import chance_so_far
@@ -26,6 +30,7 @@ from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials import chance, solo
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.chance import beyond_chance
+from gym_conformance.trials.check import Check
 from gym_conformance.trials.scoring import Scoring
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
@@ -72,6 +77,42 @@ def test_sessions_run_beside_each_other_where_the_server_waits(server: type[Refe
 
     with serve(server()) as url:
         assert asyncio.run(learned(url)) in range(2 if beside < FEW else FEW, beside + 1)
+
+
+class Null(Waits):
+    """The reward of a session in which nothing was done is null."""
+
+    async def score(self, session_id: str, row: Any, response: Any) -> Any:
+        scored = await super().score(session_id, row, response)
+        return scored if scored.reward else scored.model_copy(update={"reward": None})
+
+
+#: Gentle checks that do not take long.
+_GENTLE = [
+    check
+    for check in CHECKS
+    if check.id in ("seed-accepts-rows", "verify-scores-rows", "verify-reward-finite", "verify-floor", "verify-echoes")
+]
+
+
+@pytest.mark.parametrize("server", [Waits, Null])
+def test_gentle_checks_find_the_same_beside_each_other(server: type[ReferenceServer]) -> None:
+    def judged(upcoming: Sequence[Check]) -> tuple[dict[tuple[str, str], Verdict], float]:
+        began = time.monotonic()
+        with serve(server()) as url:
+            run = Run(url, Options(url=url, timeout=5.0), dataset(), first_look=False, upcoming=upcoming)
+            try:
+                found = [finding for check in _GENTLE for finding in run.judge(check)]
+            finally:
+                run.close()
+        return {(each.check, each.subject): each.verdict for each in found}, time.monotonic() - began
+
+    alone, beside = judged(()), judged(_GENTLE)
+    assert all(check.gentle for check in _GENTLE)
+    assert beside[0] == alone[0]
+    assert (Verdict.FAIL in beside[0].values()) == (server is Null)
+    if server is Waits:
+        assert beside[1] < alone[1], "they wait together"
 
 
 def test_what_takes_long_is_run_alone_once_for_several_trials(monkeypatch: pytest.MonkeyPatch) -> None:
