@@ -1,5 +1,6 @@
 """Judging: run a check on a gym, subject by subject, and say what was found."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -56,7 +57,8 @@ class Judge:
 
     `upcoming` are the checks that it will be asked for, as far as that is known. `silent` says since when the server no
     longer answers, '' while it does; `told` are paths of which a finding says that they hang; `passed` are the findings of
-    gentle checks that have passed beside each other, None before that was tried.
+    gentle checks that have passed beside each other, None before that was tried. Until `patient_until`, a monotonic time, the
+    subjects of the check that is judged may take what time they need to exclude chance.
     """
 
     bench: Bench
@@ -66,6 +68,7 @@ class Judge:
     asked: dict[str, tuple[Verdict, str, bool] | None] = field(default_factory=dict)
     told: set[str] = field(default_factory=set)
     passed: dict[str, list[Finding]] | None = None
+    patient_until: float = math.inf
 
     @property
     def gym(self) -> Gym:
@@ -84,6 +87,7 @@ class Judge:
             self.passed = await self._judge_gently()
         if self.passed and (passed := self.passed.pop(check.id, None)):
             return passed
+        self.patient_until = math.inf
         findings: list[Finding] = []
         try:
             subjects = iter(check.subjects(Trial(self.bench)))
@@ -200,8 +204,11 @@ class Judge:
             return self._finding(check, subject, Verdict.UNTESTABLE, f"a server that answers: {self.silent}")
         trial = Trial(self.bench)
         trial.among = among
+        trial.patient_until = self.patient_until
         trial.tried.trials += 1
-        return self._with_what_is_told(await self._ended(check, subject, trial), trial)
+        finding = await self._ended(check, subject, trial)
+        self.patient_until = min(self.patient_until, trial.patient_until)
+        return self._with_what_is_told(finding, trial)
 
     def _with_what_is_told(self, finding: Finding, trial: Trial) -> Finding:
         """The finding with what the trial has for the reports."""

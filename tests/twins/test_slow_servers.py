@@ -1,6 +1,7 @@
 """Slow servers, such as those that ask a judge model, come to the same verdicts as fast ones, and in time."""
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from itertools import cycle, pairwise
@@ -30,7 +31,7 @@ from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials import chance, solo
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.check import Check
+from gym_conformance.trials.check import Check, check
 from gym_conformance.trials.scoring import Scoring
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
@@ -113,6 +114,23 @@ def test_gentle_checks_find_the_same_beside_each_other(server: type[ReferenceSer
     assert (Verdict.FAIL in beside[0].values()) == (server is Null)
     if server is Waits:
         assert beside[1] < alone[1], "they wait together"
+
+
+def test_the_subjects_of_a_check_share_its_patience() -> None:
+    """Each of them may be noisy, and thirty seconds for each would take minutes."""
+    known: list[float] = []
+
+    @check("other-noise", "A rule that MUST hold", why="a test needs one.", subjects=lambda _: range(3))
+    async def spending(trial: Trial, _: object) -> None:
+        known.append(trial.patient_until)
+        trial.patient_until = min(trial.patient_until, 100.0 + len(known))
+
+    with serve(ReferenceServer()) as url:
+        run = Run(url, Options(url=url), dataset(), first_look=False)
+        for _ in range(2):
+            run.judge(spending)
+        run.close()
+    assert known == [math.inf, 101.0, 101.0, math.inf, 104.0, 104.0]
 
 
 def test_what_takes_long_is_run_alone_once_for_several_trials(monkeypatch: pytest.MonkeyPatch) -> None:
