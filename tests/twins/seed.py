@@ -186,7 +186,7 @@ TWINS: tuple[Twin, ...] = (
         "a row that does not fit the seed's model",
         "seed-accepts-rows",
         RefusesOneRow,
-        untestable="""verify-scores-rows verify-malformed-calls verify-reward-finite verify-floor repeat-recorded
+        untestable="""verify-scores-rows verify-degenerate verify-malformed-calls verify-reward-finite verify-floor repeat-recorded
             repeat-declares-stateless reward-form reward-extra-read reward-claim drift-argument-refused""",
     ),
     twin("extra keys forbidden", "seed-accepts-rollout-keys", ForbidsExtraKeys),
