@@ -211,6 +211,25 @@ def test_a_server_that_needs_other_hosts_is_judged_with_ones_that_answer_an_empt
     assert mocks.settled is OtherHosts.DOWN
 
 
+class _Fetches(_Searches):
+    """Fetches what a session needs, and keeps it, as job_bench of nemo-gym 0.7.0 does."""
+
+    kept: bytes = b""
+
+    async def seed(self, session_id: str, row: dict[str, Any]) -> dict[str, Any]:
+        if not self.kept:
+            async with httpx.AsyncClient(timeout=30) as client:
+                self.kept = (await client.get(self.host)).raise_for_status().content
+        return await super().seed(session_id, row)
+
+
+def test_what_a_session_needs_is_not_made_up(mocks: MockPeers) -> None:
+    server = _Fetches(mocks)
+    found = _judged(server, mocks, "seed-accepts-rows", "outside-answers")
+    assert {one.verdict for each in found.values() for one in each} == {Verdict.UNTESTABLE}
+    assert not server.kept
+
+
 class _CannotConnect(CatchAll):
     """Says of every call what came of asking its host, as finance_agent_v2 of nemo-gym 0.7.0 does."""
 

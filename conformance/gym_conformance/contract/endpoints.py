@@ -13,6 +13,9 @@ CLOSE_SESSION: Final = "/close_session"
 AGGREGATE_METRICS: Final = "/aggregate_metrics"
 RESET: Final = "/reset"
 STEP: Final = "/step"
+
+#: What a session, or an episode of a gymnasium-style server, begins with.
+OPENING: Final = (SEED_SESSION, RESET)
 RUN: Final = "/run"
 RESPONSES: Final = "/v1/responses"
 LIVENESS: Final = "/"

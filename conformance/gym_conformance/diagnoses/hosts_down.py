@@ -4,6 +4,7 @@ So does tavily_search of nemo-gym 0.7.0: its tools raise while other hosts are d
 empty object.
 """
 
+from gym_conformance.contract.endpoints import OPENING
 from gym_conformance.contract.statuses import is_crash
 from gym_conformance.diagnoses.diagnosis import Case, TryAgain
 from gym_conformance.session.channel import Channel, NotSent
@@ -24,13 +25,13 @@ class HostsDown:
         return failed and case.asked.outside > 0 and case.bench.launched.outside is not None and not self._probed
 
     async def confirm(self, case: Case) -> TryAgain | None:
-        """Send the request once more."""
-        self._probed = True
+        """Send the request once more, but none that begins a session: it fetches data, and would keep an empty object as such."""
         outside, endpoint = case.bench.launched.outside, case.bench.gym.endpoint
         failed = next((one for one in reversed(case.exchanges) if _has_failed(one)), None)
         request = case.hung or (failed.request if failed else None)
-        if outside is None or request is None:
+        if outside is None or request is None or request.path in OPENING:
             return None
+        self._probed = True
         outside.settle(OtherHosts.EMPTY)
         hangs = endpoint.hangs.pop(request.path, 0)
         try:

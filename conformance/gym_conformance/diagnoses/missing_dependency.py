@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import dropwhile
 from typing import Final
 
-from gym_conformance.contract.endpoints import RESET, ROLLOUT_INDEX, RUN, SEED_SESSION, TASK_INDEX, VERIFY
+from gym_conformance.contract.endpoints import OPENING, ROLLOUT_INDEX, RUN, TASK_INDEX, VERIFY
 from gym_conformance.contract.policy_output import RESPONSE_FIELDS
 from gym_conformance.contract.statuses import is_crash, is_error
 from gym_conformance.diagnoses.diagnosis import Case, Missing
@@ -39,7 +39,6 @@ _FRAME: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in ')
 
 #: Made by the server itself, where a row needs a file: only while it opens a session, since a call may name any file.
 _OWN_FILE: Final = re.compile(r"FileNotFoundError\([\\'\"]+(?P<file>[^'\"]+)")
-_OPENING: Final = (SEED_SESSION, RESET)
 
 #: What only nemo-gym's own rollout collection, or an agent of its own (terminal_bench_4, 0.7.0), adds to a row.
 _ROLLOUT_KEY: Final = re.compile(rf"\b(?:{ROLLOUT_INDEX}|{TASK_INDEX}|rollout_id)\b")
@@ -127,7 +126,7 @@ def _file(exchange: Exchange, log: Log) -> Missing | None:
     exception = exception_of(exchange, log)
     if _NO_FILE in exception and (program := _program(log())):
         return Missing(f"{program}, which is not installed where the server runs")
-    if exchange.request.path not in _OPENING:
+    if exchange.request.path not in OPENING:
         return None
     if found := _OWN_FILE.search(exception):
         return Missing(missing_file(found["file"][:_CUT]))
