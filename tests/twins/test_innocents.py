@@ -26,7 +26,7 @@ from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.profiles import Profile
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import ResourcesServer, Score, TaskRow
+from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest, json_body
@@ -647,3 +647,17 @@ def test_what_differs_from_a_call_that_is_not_allowed_shows_nothing() -> None:
     with serve(WantsKeys()) as url:
         found = judge(url, data, checks={"drift-argument-refused"})["drift-argument-refused"]
     assert worst(found) is not Verdict.FAIL, [each.actual for each in found]
+
+
+class PaysForForm(ReferenceServer):
+    """Pays a little for a text without a comma, as iheval of nemo-gym 0.7.0 does for each demand that a text meets."""
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        scored = await super().score(session_id, row, response)
+        return scored if scored.reward or "," in last_text(response["output"]) else Score(0.125, {})
+
+
+def test_the_form_of_a_claim_may_be_paid() -> None:
+    with serve(PaysForForm()) as url:
+        [found] = judge(url, dataset(), checks=("reward-claim",)).values()
+    assert {one.verdict for one in found} == {Verdict.PASS}, found
