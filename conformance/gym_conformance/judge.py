@@ -145,16 +145,15 @@ class Judge:
             trial.among = True
             trial.tried.trials += 1
             await check.body(trial, subject)
-            if trial.caution:
-                raise Untestable(trial.caution)
-            finding = self._finding(check, subject, Verdict.PASS, trial.note)
-            return self._placed(self._with_what_is_told(finding, trial), subject)
+            finding = self._with_what_is_told(self._pass(check, subject, trial), trial)
+            return self._placed(finding, subject)
 
         try:
             subjects = check.subjects(Trial(self.bench))
-            return await beside([partial(passed, one) for one in subjects], FEW if check.beside else 1)
+            findings = await beside([partial(passed, one) for one in subjects], FEW if check.beside else 1)
         except Exception:  # noqa: BLE001 - whatever it is, it comes again or was due to the others
             return []
+        return [] if any(finding.caution for finding in findings) else findings
 
     async def read(self, check: Check) -> list[Finding]:
         """Run a check of files only: nothing is sent, not even to see whether the server still answers."""
@@ -242,6 +241,9 @@ class Judge:
             if fault.exchange is not None:
                 trial.channel.adopt(fault.exchange)
             return await self._explained(check, subject, fault, trial, repeated=repeated)
+        return self._pass(check, subject, trial)
+
+    def _pass(self, check: Check, subject: object, trial: Trial) -> Finding:
         passed = self._finding(check, subject, Verdict.PASS, trial.note)
         return replace(passed, caution=self._show(trial.caution))
 

@@ -178,7 +178,8 @@ def test_a_judge_of_its_own_is_named_as_missing(mocks: MockPeers) -> None:
     assert {finding.verdict for finding in own} == {Verdict.UNTESTABLE}
     assert own[0].reason.startswith("a judge model that answers in the form it asks for")
     crashes = _found(Crashes(mocks), mocks, "verify-degenerate")
-    assert {one.subject.partition(",")[0] for one in crashes if one.verdict is Verdict.FAIL} == {"empty output"}
+    failed = [one.subject for one in crashes if one.verdict is Verdict.FAIL]
+    assert failed == ["empty output", "empty output, on example.jsonl:2"]
 
 
 def test_a_recorded_reward_is_not_held_against_a_mock_judge(mocks: MockPeers) -> None:

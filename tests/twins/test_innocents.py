@@ -527,14 +527,6 @@ def _read_to_the_end(row: Row) -> Rollout:
     return Rollout({**row.data, "response": response(output), "reward": 0.0}, row.source)
 
 
-def test_a_cursor_that_no_reply_has_told_may_be_refused_in_any_words() -> None:
-    data = rows_of(Pages())
-    data = replace(data, rollouts=tuple(map(_read_to_the_end, data.rows)))
-    with serve(Pages()) as url:
-        found = judge(url, data, checks={"drift-argument-refused"})["drift-argument-refused"]
-    assert worst(found) is not Verdict.FAIL, [each.actual for each in found]
-
-
 class ThreeTries(ResourcesServer):
     """A wrong pin is refused, and after three of them the vault is locked, as the refusals say."""
 
@@ -641,10 +633,17 @@ def _begins_with_a_short_key(row: Row) -> Rollout:
     return Rollout({**row.data, "response": response(output), "reward": 0.0}, row.source)
 
 
-def test_what_differs_from_a_call_that_is_not_allowed_shows_nothing() -> None:
-    data = rows_of(WantsKeys())
-    data = replace(data, rollouts=tuple(map(_begins_with_a_short_key, data.rows)))
-    with serve(WantsKeys()) as url:
+@pytest.mark.parametrize(
+    ("server", "played"),
+    [
+        pytest.param(Pages, _read_to_the_end, id="a cursor that no reply has told, in any words"),
+        pytest.param(WantsKeys, _begins_with_a_short_key, id="what differs from a call that is not allowed"),
+    ],
+)
+def test_some_calls_may_be_refused(server: Callable[[], ResourcesServer], played: Callable[[Row], Rollout]) -> None:
+    data = rows_of(server())
+    data = replace(data, rollouts=tuple(map(played, data.rows)))
+    with serve(server()) as url:
         found = judge(url, data, checks={"drift-argument-refused"})["drift-argument-refused"]
     assert worst(found) is not Verdict.FAIL, [each.actual for each in found]
 

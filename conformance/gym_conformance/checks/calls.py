@@ -26,13 +26,7 @@ from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_spoilt
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, masked, varying
-from gym_conformance.trajectories.trajectory import (
-    Schedule,
-    Trajectory,
-    has_surrogates,
-    resolve,
-    without_surrogates,
-)
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, resolve, without_surrogates
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_summed
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS

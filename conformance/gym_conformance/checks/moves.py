@@ -45,11 +45,11 @@ async def expect_uncounted(trial: Trial, noisy: Trajectory) -> None:
 async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     """Whether what differs after the refused calls of a trajectory is no more than that they were counted.
 
-    That is so where the reward alone falls, and falls further with twice as many, or by less with any one of them; where numbers alone move on, by as much for
-    a refused call of another tool, and twice as far with twice as many, or as for any call that is taken, if only of those
-    that are well formed; and where replies change after many, and not after one, but for such numbers: there are only so
-    many calls in an episode, and it may say how many were made. And whatever differs where the refusals themselves count:
-    who has three tries is told so.
+    That is so where the reward alone falls, and falls further with twice as many, or by less with any one of them; where
+    numbers alone move on, by as much for a refused call of another tool, and twice as far with twice as many, or as for any
+    call that is taken, if only of those that are well formed; and where replies change after many, and not after one, but
+    for such numbers: there are only so many calls in an episode, and it may say how many were made. And whatever differs
+    where the refusals themselves count: who has three tries is told so.
     """
     if await _say_their_count(trial, noisy):
         return True

@@ -36,21 +36,19 @@ async def outside_answers(trial: Trial, hosts: OtherHosts) -> None:
     """Plays two rows while all other hosts are down, slow, or answer 429, 500, garbage or an empty object.
 
     The calls are a recorded rollout's, or made up from the rows' definitions. The sessions are opened before: a seed fetches
-    data, and would keep what was made up. Where another host is asked, each reply
-    must come within --gym-timeout; a 5xx must name its cause, and not be the bare `repr` of a programming error; and a
-    200 of verify must have a reward or `_ng_failure_class`. Only for launched servers; not with `--gym-network` or
-    `--gym-launch real`.
+    data, and would keep what was made up. Where another host is asked, each reply must come within --gym-timeout; a 5xx must
+    name its cause, and not be the bare `repr` of a programming error; and a 200 of verify must have a reward or
+    `_ng_failure_class`. Only for launched servers; not with `--gym-network` or `--gym-launch real`.
 
     Our inference: an agent hands a tool's error on to the policy, as text (`SimpleAgent.responses`, nemo-gym 0.4.0).
     """
     outside = trial.launched.outside
     assert outside is not None  # noqa: S101 - it is a need
     asked, hangs = _times(outside), trial.gym.endpoint.hangs.copy()
+    opened = [(row, await trial.open(row)) for row in (trial.gym.rows or (trial.gym.row,))[:_ROWS]]
+    outside.let(hosts)
     try:
-        for row in (trial.gym.rows or (trial.gym.row,))[:_ROWS]:
-            outside.let(outside.settled)
-            session = await trial.open(row)
-            outside.let(hosts)
+        for row, session in opened:
             for call in writing(trial.gym, row).calls if row.tools else ():
                 await session.call(call)
             recorded = trial.gym.recorded.get(row, ())

@@ -150,15 +150,10 @@ async def seed_cookie_usable(trial: Trial, _: object) -> None:
     reply = reply_of(await session.seed())
     url = httpx.URL(trial.channel.endpoint.url)
     cookies = _session_cookies(reply.set_cookies)
-    unusable = {cookie.name: violation for cookie in cookies if (violation := _unusable(cookie, url))}
-    for cookie in cookies:
-        named = len(cookies) == 1 or read_session_id(cookie.value) is not None
-        if named and cookie.name in unusable:
-            raise unusable[cookie.name]
-        if named:
-            return
+    named = [cookie for cookie in cookies if len(cookies) == 1 or read_session_id(cookie.value) is not None][:1]
+    unusable = {cookie.name: violation for cookie in named or cookies if (violation := _unusable(cookie, url))}
     # of several that say nothing, such as one for a page's colours, only the session's may do harm
-    if unusable and await _is_lost_without(trial, unusable.keys()):
+    if unusable and (named or await _is_lost_without(trial, unusable.keys())):
         raise next(iter(unusable.values()))
 
 

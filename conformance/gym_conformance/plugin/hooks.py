@@ -80,15 +80,15 @@ class Checking:
 
         Of the workers of xdist each judges some of them, and which is not known.
         """
-        chosen: dict[int, list[Check]] = {}
-        items = [item for item in session.items if isinstance(item, CheckItem)]
-        for item in items:
-            chosen.setdefault(id(item.target), []).append(item.check)
-        for item in items:
-            if isinstance(item.target, Target):
-                checks = chosen[id(item.target)]
-                item.target.first_look = any(FIRST_LOOK in check.needs for check in checks)
-                item.target.upcoming = () if self.process or item.schedule else checks
+        targets: dict[int, Target] = {}
+        chosen: dict[int, list[CheckItem]] = {}
+        for item in session.items:
+            if isinstance(item, CheckItem) and isinstance(item.target, Target):
+                targets[id(item.target)] = item.target
+                chosen.setdefault(id(item.target), []).append(item)
+        for key, target in targets.items():
+            target.first_look = any(FIRST_LOOK in item.check.needs for item in chosen[key])
+            target.upcoming = () if self.process else [item.check for item in chosen[key] if item.schedule is None]
 
     def pytest_runtestloop(self) -> None:
         """Spare the collector what is there by now and lives as long as the process: walking it again and again takes long."""

@@ -212,9 +212,10 @@ class Likeness:
         def differs() -> bool:
             return self._seen is None or self._unlike(self._seen) is not None
 
-        for _ in range(_CONTROLS):
-            if differs():
-                await self._learn()
+        looks = 0
+        while looks < _CONTROLS and differs():
+            await self._learn()
+            looks += 1
         return differs()
 
     async def _learn(self) -> None:
