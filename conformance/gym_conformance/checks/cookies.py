@@ -39,7 +39,10 @@ from gym_conformance.trials.trial import Trial, describe, expect_no_crash
 #: Recorded rollouts that are run for a client that replaces its cookies.
 _ROLLOUTS = 8
 
-_LOST = "simple_agent replaces its cookies with those of each reply: after this one it has none and continues in a fresh session."
+_LOST = (
+    "simple_agent replaces its cookies with those of each reply: after this one it has none and continues in a fresh session. "
+    "Starlette's SessionMiddleware may set it only where the request wrote to request.session: assign the id each time."
+)
 
 
 async def _opened(trial: Trial) -> Cookies:

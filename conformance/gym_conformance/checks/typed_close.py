@@ -211,7 +211,7 @@ async def typed_close_busy(trial: Trial, _: object) -> None:
     """
     trajectory = recorded_trajectory(trial)
     if not trajectory.calls:
-        raise NotApplicable("no tool call is recorded (example_rollouts.jsonl beside the data)")
+        raise NotApplicable("no tool call is recorded (NAME_rollouts.jsonl beside NAME.jsonl)")
     hint = "close_session waits for the call in progress, or fails because of it."
     for _try in range(TRIES):
         trial.channel.exchanges.clear()

@@ -60,7 +60,7 @@ _PROBED: Final = 8
 _OTHERS: Final = 2
 
 _UNRECORDED: Final = (
-    "no rollout is recorded that shows how answers look (example_rollouts.jsonl beside the data, or --gym-oracle)"
+    "no rollout is recorded that shows how answers look (NAME_rollouts.jsonl beside NAME.jsonl, or --gym-oracle)"
 )
 _UNLEARNED: Final = "no field of the rows, put where it stands in recorded answers, earns the top in other rows"
 _WORTHLESS: Final = "no recorded rollout earned more than doing nothing does"

@@ -137,13 +137,13 @@ EXECUTED_TOOLS: Final = need(
 ROLLOUTS: Final = need(
     "recorded rollouts",
     lambda trial: trial.gym.recorded,
-    "no recorded rollout belongs to a row (example_rollouts.jsonl beside the data)",
+    "no recorded rollout belongs to a row (NAME_rollouts.jsonl beside NAME.jsonl)",
     NotExamined,
 )
 RECORDED_CALLS: Final = need(
     "recorded calls",
     lambda trial: trial.gym.recorded_calls,
-    "no recorded rollout calls a tool (example_rollouts.jsonl beside the data)",
+    "no recorded rollout calls a tool (NAME_rollouts.jsonl beside NAME.jsonl)",
     NotExamined,
 )
 STATELESS: Final = Need("stateless verify", _stateless)
