@@ -1,20 +1,28 @@
 """What is missing only where the server scores is named as missing, and is no violation."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+import httpx
 import pytest
 
 from gym_conformance.checks.registry import CHECKS
-from gym_conformance.diagnoses.diagnosis import Missing
-from gym_conformance.diagnoses.missing_dependency import missing
+from gym_conformance.contract.openapi import Api, ServerKind
+from gym_conformance.diagnoses.diagnosis import Case, Missing
+from gym_conformance.diagnoses.missing_dependency import MissingDependency, missing
 from gym_conformance.findings import Verdict
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.session.channel import Endpoint
 from gym_conformance.session.exchange import Exchange, Reply, Request
-from gym_conformance.trials.launched import Launched
+from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.session.transport import Transport
+from gym_conformance.trials.bench import Bench
+from gym_conformance.trials.launched import Launched, TimesAsked
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
@@ -246,3 +254,24 @@ def test_a_policy_s_words_in_a_crash_stay_a_violation() -> None:
     ended = {finding.subject: finding.verdict for finding in found}
     assert ended["refusal"] is Verdict.FAIL
     assert ended["empty output"] is Verdict.UNTESTABLE  # the server's own exception, in the framework's form
+
+
+def test_a_path_that_asked_other_hosts_may_hang_behind_its_own_requests() -> None:
+    """The first request downloads something under a lock, and the next one waits for it without asking anybody."""
+
+    async def explained() -> list[bool]:
+        endpoint = Endpoint("http://127.0.0.1", Transport(httpx.URL("http://127.0.0.1"), deadline=1.0), 1.0)
+        bench = Bench(Gym(endpoint, Api(), ServerKind.OTHER, ""))
+        diagnosis = MissingDependency()
+
+        async def is_explained(path: str, outside: int) -> bool:
+            hung = Exchange(1, Request("POST", path))
+            fault = ServerFault(Fault.HANG, "nothing")
+            fault.exchange = hung
+            case = Case(bench, [hung], fault, TimesAsked(outside=outside))
+            return diagnosis.suspects(case) and await diagnosis.confirm(case) is not None
+
+        asked = [("/seed_session", 0), ("/seed_session", 1), ("/seed_session", 0), ("/verify", 0)]
+        return [await is_explained(path, outside) for path, outside in asked]
+
+    assert asyncio.run(explained()) == [False, True, True, False]

@@ -38,6 +38,11 @@ class Case:
         return any(exchange.request.path == VERIFY for exchange in self.exchanges)
 
     @property
+    def failed(self) -> Exchange | None:
+        """The last request that got no whole reply, or one of 500 or above."""
+        return next((each for each in reversed(self.exchanges) if has_failed(each)), None)
+
+    @property
     def crashed(self) -> bool:
         """Whether any reply was of 500 or above."""
         return any(exchange.reply is not None and is_crash(exchange.reply.status) for exchange in self.exchanges)
@@ -48,6 +53,11 @@ class Case:
         if self.fault is None or self.fault.fault is not Fault.HANG or self.fault.exchange is None:
             return None
         return self.fault.exchange.request
+
+
+def has_failed(exchange: Exchange) -> bool:
+    """Whether no whole reply came, or one of 500 or above."""
+    return exchange.reply is None or is_crash(exchange.reply.status)
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,8 @@ empty object.
 """
 
 from gym_conformance.contract.endpoints import OPENING
-from gym_conformance.contract.statuses import is_crash
-from gym_conformance.diagnoses.diagnosis import Case, TryAgain
+from gym_conformance.diagnoses.diagnosis import Case, TryAgain, has_failed
 from gym_conformance.session.channel import Channel, NotSent
-from gym_conformance.session.exchange import Exchange
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trials.launched import OtherHosts
 
@@ -27,8 +25,7 @@ class HostsDown:
     async def confirm(self, case: Case) -> TryAgain | None:
         """Send the request once more, but none that begins a session: it fetches data, and would keep an empty object as such."""
         outside, endpoint = case.bench.launched.outside, case.bench.gym.endpoint
-        failed = next((one for one in reversed(case.exchanges) if _has_failed(one)), None)
-        request = case.hung or (failed.request if failed else None)
+        request = case.hung or (case.failed.request if case.failed else None)
         if outside is None or request is None or request.path in OPENING:
             return None
         self._probed = True
@@ -38,12 +35,8 @@ class HostsDown:
             answer = await Channel(endpoint).send(request)
         except (ServerFault, NotSent):
             answer = None
-        if answer is None or _has_failed(answer):
+        if answer is None or has_failed(answer):
             outside.settle(OtherHosts.DOWN)
             endpoint.hangs[request.path] = hangs
             return None
         return TryAgain("it answers nothing of use while other hosts are down: they answer an empty object instead")
-
-
-def _has_failed(exchange: Exchange) -> bool:
-    return exchange.reply is None or is_crash(exchange.reply.status)

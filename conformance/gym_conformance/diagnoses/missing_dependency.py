@@ -9,7 +9,7 @@ from typing import Final
 
 from gym_conformance.contract.endpoints import OPENING, ROLLOUT_INDEX, RUN, TASK_INDEX, VERIFY
 from gym_conformance.contract.policy_output import RESPONSE_FIELDS
-from gym_conformance.contract.statuses import is_crash, is_error
+from gym_conformance.contract.statuses import is_error
 from gym_conformance.diagnoses.diagnosis import Case, Missing
 from gym_conformance.diagnoses.said import Sent, exception_of, texts
 from gym_conformance.launch.reasons import NETWORK, missing_file
@@ -52,11 +52,19 @@ Log = Callable[[], Sequence[str]]
 
 
 class MissingDependency:
-    """A module, program, file, network or config that the server reports as missing in an exception."""
+    """A module, program, file, network or config that the server reports as missing in an exception.
+
+    Other hosts are missing, too, where it says nothing: what crashed or hung while it asked one. A path that did is
+    remembered: a later request of it may hang without asking, behind one that still does (`interactive_browser` of nemo-gym
+    0.7.0 installs its browser under a lock).
+    """
+
+    def __init__(self) -> None:
+        self._asking: set[str] = set()
 
     def suspects(self, case: Case) -> bool:
-        """Whether any reply was of 400 or above, or none came from a server that asked another host."""
-        return any(map(_is_error, case.exchanges)) or (case.asked.outside > 0 and case.hung is not None)
+        """Whether any reply was of 400 or above, or none came where another host is, or was, asked."""
+        return any(map(_is_error, case.exchanges)) or (case.hung is not None and self._waits_for_others(case))
 
     async def confirm(self, case: Case) -> Missing | None:
         """Read replies and log; where a traceback may not be printed yet, once more after a moment."""
@@ -64,10 +72,23 @@ class MissingDependency:
         if found is None and case.crashed and case.bench.launched.has_log:
             await asyncio.sleep(_WRITTEN)
             found = missing(case.exchanges, case.log)
-        found = found or _closed(case)
+        found = found or self._closed(case)
         if found and case.bench.launched.outside and found.needs.startswith(_THE_NETWORK):
             return replace(found, needs=found.needs.replace(_THE_NETWORK, f"{_THE_NETWORK} (--gym-network)", 1))
         return found
+
+    def _closed(self, case: Case) -> Missing | None:
+        """Another host that was asked, and is down here, where the server does not say so itself."""
+        last = case.failed
+        if last is None or not self._waits_for_others(case):
+            return None
+        self._asking.add(last.request.path)
+        answer = last.reply.text[:_CUT] if last.reply else "nothing in time"
+        return Missing(f"{_THE_NETWORK}: {last.request.path} asks another host, and answers {answer}")
+
+    def _waits_for_others(self, case: Case) -> bool:
+        """Whether it asks another host, or did when the same path hung or crashed."""
+        return case.asked.outside > 0 or (case.hung is not None and case.hung.path in self._asking)
 
 
 def missing(exchanges: Sequence[Exchange], log: Log) -> Missing | None:
@@ -81,17 +102,6 @@ def missing(exchanges: Sequence[Exchange], log: Log) -> Missing | None:
         if found := _named(exchange, log, sent) or _file(exchange, log) or _refused_for(exchange):
             return found
     return None
-
-
-def _closed(case: Case) -> Missing | None:
-    """Another host that was asked, and is down here, where the server does not say so itself."""
-    if not case.asked.outside or not (case.crashed or case.hung):
-        return None
-    last = next((each for each in reversed(case.exchanges) if each.reply is None or is_crash(each.reply.status)), None)
-    if last is None:
-        return None
-    answer = last.reply.text[:_CUT] if last.reply else "nothing in time"
-    return Missing(f"{_THE_NETWORK}: {last.request.path} asks another host, and answers {answer}")
 
 
 def _is_error(exchange: Exchange) -> bool:
