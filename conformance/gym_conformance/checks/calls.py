@@ -26,7 +26,7 @@ from gym_conformance.trajectories.execute import TrajectoryRun, run, run_each
 from gym_conformance.trajectories.first import known, known_disturbed, with_bounds, with_each_tool_spoilt
 from gym_conformance.trajectories.generate import disturbed, trajectories
 from gym_conformance.trajectories.outcome import Difference, Outcome, StepOutcome, differences, masked, varying
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, resolve, without_surrogates
+from gym_conformance.trajectories.trajectory import Schedule, Trajectory, has_surrogates, without_surrogates
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.in_form import expect_summed
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, TOOLS
@@ -87,14 +87,14 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     simple_agent/app.py (0.4.0) feeds to the policy.
     """
     trajectory = schedule.trajectories[0]
-    outcome = await run(trial.gym, trial.channel, trajectory)
-    for at, (call, step) in enumerate(zip(trajectory.calls, outcome.calls, strict=False)):
+    rollout = TrajectoryRun(trial.gym, trial.channel, trajectory)
+    outcome = await rollout.finish()
+    await rollout.session.close()
+    for call, step in zip(rollout.made, outcome.calls, strict=False):
         if is_crash(step.status):
             hint = "The tool raises on a value that its definition allows; handle the value, or narrow the definition."
             raise Violation(f"{step.name} answers below 500", f"status {step.status}, body {step.body}", hint)
-        malformed = step.status == HTTPStatus.UNPROCESSABLE_ENTITY and _says_something(
-            trajectory.row, Call(call.name, resolve(call.arguments, [each.body for each in outcome.calls[:at]]))
-        )
+        malformed = step.status == HTTPStatus.UNPROCESSABLE_ENTITY and _says_something(trajectory.row, call)
         if malformed and (
             (step.source and places(step.source)) or await _is_said_of_wrong_ones(trial, trajectory.row, call, step)
         ):
@@ -124,13 +124,13 @@ async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome)
         )
 
 
-def _says_something(row: Row, made: Call) -> bool:
+def _says_something(row: Row, call: Call) -> bool:
     """Whether the definition allows it, and no text or list is empty in it for which the definition does not speak.
 
     A policy that was recorded may have made a call that is not allowed.
     """
-    definition = row.parameters_of(made.name)
-    return admits(definition, made.arguments) and admits(said(upgrade(definition)), made.arguments)
+    definition = row.parameters_of(call.name)
+    return admits(definition, call.arguments) and admits(said(upgrade(definition)), call.arguments)
 
 
 async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepOutcome) -> bool:
@@ -160,9 +160,8 @@ async def _is_taken_later(trial: Trial, row: Row, call: Call) -> bool:
     So is one with smaller numbers, where the definition does not say how large they may be: there are only so many things
     to choose from.
     """
-    same = Call(call.name, resolve(call.arguments, []))
     known_ones = [one for one in known(await knowledge_of(trial)) if one.row is row][:_KNOWN]
-    for tried in {repr(one): one for one in (same, _with_small_numbers(row, same))}.values():
+    for tried in {repr(one): one for one in (call, _with_small_numbers(row, call))}.values():
         for one in known_ones:
             last = len(one.calls)
             numbers = [last, *(number for at in range(last) for number in (at, last))]

@@ -33,7 +33,8 @@ FEW: Final = 8
 class TrajectoryRun:
     """One trajectory on its way through a session, a step at a time, as the default agent takes it.
 
-    `ids` are those of the sessions that each step after the seed was asked in, as far as a client can read them.
+    `made` are its calls as they were sent, and `ids` those of the sessions that each step after the seed was asked in, as far
+    as a client can read them.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class TrajectoryRun:
         self.exchanges: list[Exchange] = []
         self.output: list[Item] = []
         self.refusals: list[StepOutcome] = []
+        self.made: list[Call] = []
         self._graded = gym.kind is ServerKind.SINGLE_TURN  # its calls are written, never made
         self.replies: list[Any] = []
         self.ids: list[str | None] = []
@@ -108,7 +110,8 @@ class TrajectoryRun:
             self.output.append(function_call(call.name, json.dumps(arguments), f"call_{number}"))
             return
         self.ids.append(self.session.id)
-        reply = self._kept(await self.session.call(Call(call.name, arguments)))
+        self.made.append(Call(call.name, arguments))
+        reply = self._kept(await self.session.call(self.made[-1]))
         outcome = StepOutcome.of_call(call, reply)
         self.replies.append(outcome.body)
         if number in self.trajectory.noise:
