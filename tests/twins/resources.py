@@ -1,5 +1,6 @@
 """Twins that hold up all sessions, or keep what they should let go."""
 
+import asyncio
 import math
 import re
 import time
@@ -8,7 +9,7 @@ from typing import Any
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.wire import HttpReply, HttpRequest
-from tests.twins.twin import Twin, twin
+from tests.twins.twin import Json, Twin, twin
 
 
 class ScoresOnTheLoop(ReferenceServer):
@@ -42,8 +43,17 @@ class MovesOnTheLoop(ReferenceServer):
         return await super().dispatch(request)
 
 
+class SearchesAllSessions(ReferenceServer):
+    """A seed looks through all sessions, which takes a while once there are a hundred."""
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        await asyncio.sleep(0.002 * len(self.sessions) if len(self.sessions) > 100 else 0.0)
+        return await super().seed(session_id, row)
+
+
 TWINS: tuple[Twin, ...] = (
     twin("scores on the event loop", "resources-loop-free", ScoresOnTheLoop),
     twin("works out powers on the event loop", "resources-loop-free", WorksOutPowers),
     twin("moves on the event loop", "resources-loop-free", MovesOnTheLoop),
+    twin("searches all sessions", "resources-latency", SearchesAllSessions),
 )

@@ -5,16 +5,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gym_conformance.checks.resources import resources_closed, resources_kept
+from gym_conformance.checks import wearing_out
+from gym_conformance.checks.resources import resources_closed, resources_kept, resources_loop_free
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trials.launched import Launched
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
@@ -117,3 +119,58 @@ def test_calls_that_only_together_hold_all_others_up_are_found(blocking: bool, v
         (finding,) = judged(url, dataset(), checks=["resources-loop-free"])["resources-loop-free"]
     assert finding.verdict is verdict
     assert not blocking or "a call of move_stock in each of" in finding.actual
+
+
+class SlowerFromNowOn(ReferenceServer):
+    """Once `slow` is set, what these paths ask for takes a while."""
+
+    def __init__(self, *paths: str) -> None:
+        super().__init__()
+        self.paths, self.slow = paths, False
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if self.slow and request.path in self.paths:
+            await asyncio.sleep(0.15)
+        return await super().dispatch(request)
+
+
+class Another:
+    """Serves this one as the server's second process."""
+
+    seconds = 0.1
+
+    def __init__(self, server: SlowerFromNowOn) -> None:
+        self.server = server
+
+    def restart(self) -> None:
+        raise AssertionError
+
+    def another(self) -> AbstractContextManager[str]:
+        return serve(self.server)
+
+
+def _latency(server: SlowerFromNowOn, monkeypatch: pytest.MonkeyPatch, launched: Launched | None = None) -> Finding:
+    """What is told of a server that becomes slow once it was looked at."""
+    monkeypatch.setattr(wearing_out, "_REST", 0.0)
+    with serve(server) as url, closing(Run(url, Options(url=url), dataset(), launched=launched or Launched())) as run:
+        run.judge(resources_loop_free)
+        server.slow = True
+        (finding,) = run.judge(wearing_out.resources_latency)
+    return finding
+
+
+def test_where_light_requests_are_slower_too_the_machine_may_be_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _latency(SlowerFromNowOn("/verify"), monkeypatch).verdict is Verdict.FAIL
+    finding = _latency(SlowerFromNowOn("/verify", "/"), monkeypatch)
+    assert finding.verdict is Verdict.PASS
+    assert "the machine may be busy" in finding.caution
+
+
+@pytest.mark.parametrize(("slow", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
+def test_a_fresh_process_tells_whether_it_is_the_machine(
+    slow: bool, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = SlowerFromNowOn("/verify", "/")
+    fresh.slow = slow
+    finding = _latency(SlowerFromNowOn("/verify", "/"), monkeypatch, Launched(relaunch=Another(fresh)))
+    assert finding.verdict is verdict

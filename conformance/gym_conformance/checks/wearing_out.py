@@ -1,12 +1,19 @@
-"""What a server can no longer do after some hundred sessions."""
+"""What a server can no longer do, or no longer as fast, after some hundred sessions."""
 
+import asyncio
+import time
+
+from gym_conformance.contract.endpoints import LIVENESS
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.findings import Cause
-from gym_conformance.session.channel import NoMoreSessions
-from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.gym_under_test import Gym
+from gym_conformance.session.channel import Channel, NoMoreSessions
+from gym_conformance.session.exchange import Reply, Request, reply_of
+from gym_conformance.trajectories.before_and_after import Played, play
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
-from gym_conformance.trials.needs import RESOURCES_SERVER
+from gym_conformance.trials.fresh_process import fresh_process
+from gym_conformance.trials.needs import FIRST_LOOK, RESOURCES_SERVER
 from gym_conformance.trials.trial import Trial, describe, refuse_made_up
 
 #: A training run has millions; so many in all show a fixed number of places, and take no second.
@@ -14,6 +21,15 @@ _SEEDS = 120
 
 #: A seed that is refused so often in a row is no accident.
 _REFUSALS = 3
+
+#: A session is slower that takes so many times as long as at first, and so many seconds more.
+_TIMES, _MORE = 4.0, 0.1
+
+#: Sessions of which the fastest counts: a machine is seldom busy during all of them.
+_RUNS = 5
+
+#: Seconds between them: jobs of earlier sessions may end, and a limit of so many requests a second lets some through again.
+_REST = 1.0
 
 
 @check(
@@ -61,3 +77,70 @@ def _worn_out(trial: Trial, reply: Reply) -> Violation:
         f"Free what the oldest sessions hold, or what had no requests for a while.{held}",
         Cause.WORN_OUT,
     )
+
+
+@check(
+    "resources-latency",
+    "A session SHOULD take no longer after many others than at first",
+    why="a training run opens a million sessions: each is slower than the one before, until they time out.",
+    needs=[RESOURCES_SERVER, FIRST_LOOK],
+)
+async def resources_latency(trial: Trial, _: object) -> None:
+    """Runs the first recorded rollouts again that were run on the untouched server, and compares what was waited for their answers.
+
+    A session is slower if the fastest of five takes four times as long as the first one, and 0.1 s more. It must not be the
+    machine that is busy: light requests explain less than half of what is more, or, where the suite launched the server, a
+    process started for it takes less than half as long.
+
+    Our inference, from a server that wrote the history of all sessions to disk with every call.
+    """
+    look = trial.learned.first_look
+    for first in look.played if look else ():
+        limit = max(_TIMES * first.seconds, first.seconds + _MORE)
+        now = await _fastest(trial.gym, trial.channel, first, limit)
+        if now is None or now <= limit:
+            continue
+        expected = f"{first.seconds:.2f} s in all for the answers of a session, as at first"
+        actual = f"{now:.2f} s after {trial.gym.endpoint.requests:,} requests"
+        if await _is_busy(trial, first, now):
+            trial.caution = f"{actual}, at first {first.seconds:.2f} s; the machine may be busy"
+        else:
+            raise Violation(expected, actual, _SLOWER)
+    trial.note = f"as fast as at first after {trial.gym.endpoint.requests:,} requests" if not trial.caution else ""
+
+
+_SLOWER = (
+    "Each call searches, copies or writes what all sessions before it have left, such as a list that nobody empties or a "
+    "table without an index; or what each of them started is still running."
+)
+
+
+async def _fastest(gym: Gym, channel: Channel, first: Played, limit: float) -> float | None:
+    """The least seconds of some sessions like it, of which no more are tried once one is within the limit.
+
+    None where one comes to other statuses: that is no comparison.
+    """
+    least = float("inf")
+    for number in range(_RUNS):
+        await asyncio.sleep(_REST if number else 0.0)
+        channel.exchanges.clear()
+        now = await play(gym, channel, first.trajectory)
+        if [step.status for step in now.outcome.steps] != [step.status for step in first.outcome.steps]:
+            return None
+        least = min(least, now.seconds)
+        if least <= limit:
+            break
+    return least
+
+
+async def _is_busy(trial: Trial, first: Played, now: float) -> bool:
+    """Whether something else than earlier sessions may make a session take so long."""
+    async with fresh_process(trial, suspicion=True) as fresh:
+        if fresh is not None:
+            there = await _fastest(fresh, Channel(fresh.endpoint), first, now / 2)
+            return there is None or there > now / 2
+    requests = len(trial.channel.exchanges)
+    started = time.perf_counter()
+    for _ in range(requests):
+        await Channel(trial.gym.endpoint).send(Request("GET", LIVENESS))
+    return time.perf_counter() - started > (now - first.seconds) / 2

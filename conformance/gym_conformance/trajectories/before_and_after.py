@@ -16,7 +16,7 @@ from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
-from gym_conformance.session.exchange import Exchange
+from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import beside, run
 from gym_conformance.trajectories.first import bare_reads, by_tools, made_up, reading_again
@@ -65,13 +65,22 @@ class ChangedAnswer:
 
 
 @dataclass(frozen=True)
+class Played:
+    """What came of a trajectory on the untouched server, and how many seconds its answers were waited for."""
+
+    trajectory: Trajectory
+    outcome: Outcome
+    seconds: float
+
+
+@dataclass(frozen=True)
 class FirstLook:
     """What an untouched server answered, and what changed when other sessions had come and gone.
 
     Attributes:
         probes: what was run before and after.
         before: the outcomes of each probe, of all its runs.
-        played: what came of the first recorded rollouts on it, by row; of what is made up where none is recorded.
+        played: what came of the first recorded rollouts on it; of what is made up where none is recorded.
         change: what changed permanently; None if nothing did.
         failures: the first errors of the untouched server: it may name a missing dependency only once.
         crowded: what it would have needed, where so many outcomes found no room beside each other; '' where they did.
@@ -79,7 +88,7 @@ class FirstLook:
 
     probes: tuple[Trajectory, ...] = ()
     before: tuple[tuple[Outcome, ...], ...] = ()
-    played: tuple[tuple[Row, Outcome], ...] = ()
+    played: tuple[Played, ...] = ()
     change: ChangedAnswer | None = None
     failures: tuple[Exchange, ...] = ()
     crowded: str = ""
@@ -145,11 +154,10 @@ async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Tra
     failures: list[Exchange] = []
     # Each probe has all its runs before another row is seeded.
     before = [[*await run_times(gym, one, RUNS - 1, failures), await run(gym, record, one)] for one in probes]
-    played = tuple([(one.row, await run(gym, record, one)) for one in writes])
-    for one in filter(
-        lambda each: each.calls, writes
-    ):  # a read after writes may leave behind what a cache has kept of it
-        await run(gym, record, reading_again(one))
+    played = tuple([await play(gym, record, one) for one in writes])
+    for one in writes:
+        if one.calls:  # a read after writes may leave behind what a cache has kept of it
+            await run(gym, record, reading_again(one))
     unchanged = FirstLook(probes, tuple(map(tuple, before)), played, failures=tuple(failures))
     for one, runs in zip(probes, before, strict=True):
         channel = Channel(gym.endpoint)
@@ -162,6 +170,13 @@ async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Tra
             change = ChangedAnswer(difference, schedule, (*record.exchanges, *channel.exchanges))
             return replace(unchanged, change=change)
     return unchanged
+
+
+async def play(gym: Gym, channel: Channel, one: Trajectory) -> Played:
+    """Run it alone, and say how long that took."""
+    before = len(channel.exchanges)
+    outcome = await run(gym, channel, one)
+    return Played(one, outcome, sum(reply_of(each).elapsed for each in channel.exchanges[before:]))
 
 
 async def changed_since(gym: Gym, look: FirstLook) -> ChangedAnswer | None:

@@ -239,7 +239,7 @@ def _leaks(trial: Trial, row: Row, rollout: Rollout, difference: Difference) -> 
     if look is None:
         return False
     played = look.played if rollout is trial.gym.recorded[row][0] else ()
-    first = next((outcome for one, outcome in played if one is row), None)
+    first = next((each.outcome for each in played if each.trajectory.row is row), None)
     return look.change is not None or (first is not None and _said_so(first, difference))
 
 
