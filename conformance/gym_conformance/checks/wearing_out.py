@@ -86,7 +86,7 @@ def _worn_out(trial: Trial, reply: Reply) -> Violation:
     needs=[RESOURCES_SERVER, FIRST_LOOK],
 )
 async def resources_latency(trial: Trial, _: object) -> None:
-    """Runs the first recorded rollouts again that were run on the untouched server, and compares what was waited for their answers.
+    """Runs the first recorded rollouts again that were run on the untouched server, and compares how long their answers took.
 
     A session is slower if the fastest of five takes four times as long as the first one, and 0.1 s more. It must not be the
     machine that is busy: light requests explain less than half of what is more, or, where the suite launched the server, a
@@ -100,7 +100,7 @@ async def resources_latency(trial: Trial, _: object) -> None:
         now = await _fastest(trial.gym, trial.channel, first, limit)
         if now is None or now <= limit:
             continue
-        expected = f"{first.seconds:.2f} s in all for the answers of a session, as at first"
+        expected = f"about {first.seconds:.2f} s for all answers of a session, as at first"
         actual = f"{now:.2f} s after {trial.gym.endpoint.requests:,} requests"
         if await _is_busy(trial, first, now):
             trial.caution = f"{actual}, at first {first.seconds:.2f} s; the machine may be busy"
