@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.firsts import first_of_each
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import by_design, reads_on
 from gym_conformance.trajectories.execute import run, run_each
@@ -180,7 +181,7 @@ def by_row(trial: Trial, knowledge: Knowledge) -> Iterator[Maker]:
     Both have a new one in its place, and in the control each another: rows of one task are served and scored by what
     else they have.
     """
-    known_on = {one.row: one for one in reversed(known(knowledge))}
+    known_on = first_of_each(lambda one: one.row, known(knowledge))
 
     async def after(channel: Channel, *, one: Trajectory, other: Trajectory, value: Any, same: bool) -> Outcome:
         mine = new_names(frozenset([value]))

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from gym_conformance.checks.calls_at_once import AtOnce, expect_none_lost
 from gym_conformance.checks.remembered_reads import ROUNDS, AroundWrite, expect_fresh
 from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.firsts import first_of_each
 from gym_conformance.trajectories.execute import FEW, beside
 from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import Knowledge
@@ -38,7 +39,9 @@ def _writes(knowledge: Knowledge) -> Iterator[tuple[Trajectory, int, list[int]]]
     for trajectory in known(knowledge):
         reading = {tool.name for tool in trajectory.row.tools if knowledge.may_read(tool)}
         found = [*trajectory.calls[::-1], *bare_reads(trajectory.row)]
-        reads = list({call.name: call for call in reversed(found) if call.name in reading}.values())[::-1][:_READS]
+        reads = list(first_of_each(lambda call: call.name, (call for call in found if call.name in reading)).values())[
+            :_READS
+        ]
         whole = replace(trajectory, calls=(*trajectory.calls, *reads))
         numbers = list(range(len(trajectory.calls), len(whole.calls)))
         for at, call in enumerate(trajectory.calls[:_BEFORE]) if reads else ():

@@ -11,6 +11,7 @@ from typing import Final
 
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.firsts import first_of_each
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import lasting
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside
@@ -154,15 +155,12 @@ async def _expect_complete(trial: Trial, read: ReadLater, what: str) -> None:
 
 def _reads(knowledge: Knowledge) -> Iterator[ReadLater]:
     """Reads that need no earlier reply, each to be made first in a session: of a few rows the first of each tool."""
-    rows: dict[int, Trajectory] = {}
-    for trajectory in known(knowledge):
-        rows.setdefault(id(trajectory.row), trajectory)
-    for trajectory in islice(rows.values(), _ROWS):
+    for trajectory in islice(first_of_each(lambda one: one.row, known(knowledge)).values(), _ROWS):
         own = (
             call for call in trajectory.calls if is_read(call.name) and resolve(call.arguments, []) == call.arguments
         )
-        reads = {call.name: call for call in reversed([*own, *bare_reads(trajectory.row)])}
-        for call in islice(reversed(reads.values()), _FIRST):
+        reads = first_of_each(lambda call: call.name, [*own, *bare_reads(trajectory.row)])
+        for call in islice(reads.values(), _FIRST):
             yield ReadLater(Trajectory(trajectory.row, (call,)))
 
 

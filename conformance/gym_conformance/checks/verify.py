@@ -24,6 +24,7 @@ from gym_conformance.contract.policy_output import (
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.statuses import is_error, is_success
 from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.firsts import first_of_each
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.refusals import places
@@ -84,7 +85,7 @@ def _degenerate_outputs(trial: Trial) -> tuple[Degenerate, ...]:
     """The degenerate outputs, and those that are short also on the rows least like the first, which may be scored otherwise."""
     outputs = each_degenerate_output(trial)
     short = [each for each in outputs if each.stock and not each.row and len(str(each.items)) < _SHORT]
-    kinds = {_fields(row): row for row in reversed(trial.gym.rows)}
+    kinds = first_of_each(_fields, trial.gym.rows)
     first = _fields(trial.gym.row)
     others = sorted((fields for fields in kinds if fields != first), key=lambda fields: len(fields & first))[:_UNLIKE]
     rows = [kinds[fields] for fields in others]

@@ -9,6 +9,7 @@ import pytest
 from gym_conformance.baseline import Stale
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import NOT_SELECTED, Finding, LoadLevel, Verdict
+from gym_conformance.firsts import first_of_each
 from gym_conformance.options import Options
 from gym_conformance.printable import counted
 from gym_conformance.reports.changes import MENDED, NEW, Changes, compare
@@ -237,8 +238,8 @@ def _verdict(tally: Tally, report: Report) -> tuple[str, str]:
     accepted = {finding.check for finding in report.findings if finding.red} - warned
     match report.conclusion:
         case Conclusion.UNFIT | Conclusion.UNTESTABLE:
-            fatal = {finding.check: finding for finding in reversed(tally.breaking)}
-            return _what_to_mend(list(fatal.values())[::-1]), "red"
+            fatal = first_of_each(lambda finding: finding.check, tally.breaking)
+            return _what_to_mend(list(fatal.values())), "red"
         case Conclusion.STALE:
             return "The baseline is stale: fix its entries.", "red"
         case Conclusion.NOTHING:

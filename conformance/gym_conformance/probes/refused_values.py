@@ -19,6 +19,7 @@ from gym_conformance.drift.compare import UNNAMED, first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.lax import SAYS_MOST
 from gym_conformance.drift.wording import short
+from gym_conformance.firsts import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.call_places import Place, known_places, recorded_places
 from gym_conformance.session.channel import Channel
@@ -104,7 +105,7 @@ async def refused_value(
     smallest = first_call(definition)
     if not places and smallest is not None:
         places.append(Place(gym, channel, definition.name, gym.row_for(definition), smallest.value))
-    elsewhere = {place.row: place for place in reversed(places)}
+    elsewhere = first_of_each(lambda place: place.row, places)
     for name, node in nodes.items() if places and not told else ():
         found = await _Argument(places[0], elsewhere, name, node).refused()
         if found is not None:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from gym_conformance import HOME, __version__
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import Verdict
+from gym_conformance.firsts import first_of_each
 from gym_conformance.printable import counted
 from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.fleet_needs import needs, shared_violations
@@ -168,8 +169,9 @@ def _verdict(report: Report) -> Markup:
 
 
 def _mend_first(report: Report) -> Markup | None:
-    breaking = {group.first.check: group.first for group in reversed(report.groups) if report.breaks(group)}
-    first = list(reversed(breaking.values()))[:_FIRST]
+    findings = (group.first for group in report.groups if report.breaks(group))
+    breaking = first_of_each(lambda finding: finding.check, findings)
+    first = list(breaking.values())[:_FIRST]
     items = [
         element(
             "li",

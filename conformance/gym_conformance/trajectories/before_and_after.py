@@ -14,6 +14,7 @@ from typing import Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_error
+from gym_conformance.firsts import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
 from gym_conformance.session.exchange import Exchange, reply_of
@@ -104,8 +105,8 @@ def reads_on(gym: Gym, row: Row) -> Trajectory:
     bare = [call for call in bare_reads(row)[:_BARE] if call.name not in named]
     chosen = [*reads[:_READS], *bare, *strange[:_STRANGE]]
     called = {call.name for call in chosen}
-    more = {call.name: call for call in reversed([*reads, *strange]) if call.name not in called}
-    return Trajectory(row, (*chosen, *list(more.values())[::-1][:_MORE]))
+    more = first_of_each(lambda call: call.name, (call for call in (*reads, *strange) if call.name not in called))
+    return Trajectory(row, (*chosen, *list(more.values())[:_MORE]))
 
 
 def _recorded_reads(gym: Gym, row: Row) -> list[Call]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from gym_conformance.firsts import first_of_each
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import REPLY, Trajectory
 from gym_schemas import scalars
@@ -35,10 +36,8 @@ _LETTERS: Final = re.compile(r"[A-Za-z]+|\d+")
 def damaged(trajectory: Trajectory) -> list[str]:
     """Texts of its row and calls, cut off or with a sign too many, those of other forms first; then others that trip parsers."""
     texts = [*_texts([call.arguments for call in trajectory.calls]), *_texts(own(trajectory.row))]
-    by_form = {
-        _LETTERS.sub("a", text): text for text in reversed(texts) if _STRUCTURE.search(text) and len(text) <= _LONG
-    }
-    chosen = list(reversed(by_form.values()))[:_TEXTS]
+    short = (text for text in texts if _STRUCTURE.search(text) and len(text) <= _LONG)
+    chosen = list(first_of_each(lambda text: _LETTERS.sub("a", text), short).values())[:_TEXTS]
     forms = [form for text in chosen for form in (text[:-1], text[: len(text) // 2], f"{text}(")]
     return list(dict.fromkeys(form for form in (*forms, _INHERITED, *_UNFINISHED) if form.strip()))[:_FORMS]
 

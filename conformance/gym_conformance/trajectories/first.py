@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
+from gym_conformance.firsts import first_of_each
 from gym_conformance.trajectories.crossing import crossed, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, reads_in, references, writes_in
@@ -82,11 +83,11 @@ def known(knowledge: Knowledge) -> list[Trajectory]:
     """
     recorded = list(knowledge.known_trajectories)
     rows = [row for row in knowledge.rows if row not in {trajectory.row for trajectory in recorded}]
-    unlike = {row.shape(): row for row in reversed(rows)}
+    unlike = first_of_each(Row.shape, rows)
     rows.sort(key=lambda row: unlike[row.shape()] is not row)
     other = (made for row in rows for made in [made_up(knowledge, row)] if made.calls or made.answer != PLAIN_ANSWER)
     found = [*recorded, *(made for _, made in zip(range(_KNOWN), other, strict=False))]
-    different = by_tools(list({id(trajectory.row): trajectory for trajectory in reversed(found)}.values())[::-1])
+    different = by_tools(list(first_of_each(lambda trajectory: trajectory.row, found).values()))
     return [*different, *(trajectory for trajectory in found if trajectory not in different)]
 
 

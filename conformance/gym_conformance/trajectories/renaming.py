@@ -13,6 +13,7 @@ from random import Random, SystemRandom
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
+from gym_conformance.firsts import first_of_each
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, stand_in
@@ -75,7 +76,7 @@ def shared_names(rows: Sequence[Row]) -> list[tuple[str, Row, Row]]:
         if own(first) != own(other)
     ]
     found.sort(key=lambda each: not is_named_like_id(each[0]))
-    return list({name: (value, first, other) for name, value, first, other in reversed(found)}.values())[::-1]
+    return [each[1:] for each in first_of_each(lambda each: each[0], found).values()]
 
 
 def ids_of(row: Row) -> frozenset[Any]:

@@ -11,6 +11,7 @@ from gym_conformance.contract.openapi import ServerKind, phrase
 from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs, with_long_number
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.firsts import first_of_each
 from gym_conformance.session.channel import NotSent, OutOfTime
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request, reply_of
@@ -167,7 +168,7 @@ def each_row(trial: Trial) -> tuple[Row, ...]:
 def each_degenerate_output(trial: Trial) -> tuple[Degenerate, ...]:
     """Outputs that a policy writes early in training, or by accident."""
     said = [(row, rollouts[0].last_text) for row, rollouts in trial.gym.recorded.items() if rollouts]
-    forms = {re.sub(r"\w+", "", text): (row, text) for row, text in reversed(said)}
+    forms = first_of_each(lambda each: re.sub(r"\w+", "", each[1]), said)
     numbered = filter(None, (with_long_number(row, text) for row, text in forms.values()))
     return (*degenerate_outputs(next(iter(trial.gym.tools), NO_SUCH_TOOL)), *islice(numbered, _FORMS))
 
