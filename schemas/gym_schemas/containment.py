@@ -5,18 +5,22 @@ What it leaves open (recursion, large unions) is tried part by part: sound and n
 says nothing. A pair that is met again deeper in the value is taken as proven, for every value is finite.
 """
 
+from itertools import chain
 from typing import Any
 
 import jsonschema_rs
 from jsonschema_rs.canonical import Containment
 
-from gym_schemas.acceptance import UNREADABLE
-from gym_schemas.json_values import identity
+from gym_schemas.acceptance import UNREADABLE, Acceptance
+from gym_schemas.json_values import Json, identity, is_numeric
 from gym_schemas.size import tractable
 from gym_schemas.tree import ANNOTATIONS, Document, Schema, takes_all, walk
 
 #: Parts of two schemas that are still subtracted from one another: 300 take a second, and the work grows with their cube.
 _MOST_SUBTRACTED = 300
+
+#: Numbers in all `enum`s of two schemas that are still compared: 256 take a second, and the work may grow with their cube.
+_MOST_NUMBERS = 256
 
 _OBJECT = ANNOTATIONS | {"type", "properties", "required", "additionalProperties"}
 _ARRAY = ANNOTATIONS | {"type", "items", "minItems", "maxItems"}
@@ -35,7 +39,7 @@ def contains(wide: Schema, narrow: Schema) -> bool:
 
 def subtract(source: Schema, target: Schema) -> Schema | None:
     """A schema of the values that `source` admits and `target` refuses; None where it cannot be written."""
-    if not (tractable(Document(source)) and tractable(Document(target))):
+    if not (tractable(Document(source)) and tractable(Document(target)) and _few_numbers(source, target)):
         return None
     if sum(1 for schema in (source, target) for _ in walk(schema)) > _MOST_SUBTRACTED:
         return None
@@ -43,6 +47,11 @@ def subtract(source: Schema, target: Schema) -> Schema | None:
         return _canonical(source).subtract(_canonical(target)).to_json_schema()
     except UNREADABLE:
         return None
+
+
+def _few_numbers(*schemas: Schema) -> bool:
+    listed = (node["enum"] for schema in schemas for _, node in walk(schema) if "enum" in node)
+    return sum(map(is_numeric, chain.from_iterable(listed))) <= _MOST_NUMBERS
 
 
 def _canonical(schema: Schema) -> jsonschema_rs.CanonicalSchema:
@@ -59,11 +68,11 @@ class _Proof:
         return self._covered(narrow, wide) or self._by_parts(self.narrow.resolve(narrow), self.wide.resolve(wide))
 
     def _covered(self, narrow: Schema, wide: Schema) -> bool:
-        if not self._tractable:
+        ours, theirs = self.narrow.alone(narrow), self.wide.alone(wide)
+        if not (self._tractable and _few_numbers(ours, theirs)):
             return False
         try:
-            ours, theirs = _canonical(self.narrow.alone(narrow)), _canonical(self.wide.alone(wide))
-            return theirs.covers(ours) == Containment.YES
+            return _canonical(theirs).covers(_canonical(ours)) == Containment.YES
         except UNREADABLE:
             return False
 
@@ -84,12 +93,20 @@ class _Proof:
             return True
         if not (isinstance(narrow, dict) and isinstance(wide, dict)):
             return False
+        if "enum" in narrow:
+            return self._members(narrow["enum"], wide)
         union = narrow.keys() & {"anyOf", "oneOf"}
         if len(union) == 1 and narrow.keys() <= _CHOICE:
             return all(self.holds(one, wide) for one in narrow[union.pop()])
         if wide.keys() <= _UNION and "anyOf" in wide:
             return any(self.holds(narrow, one) for one in wide["anyOf"])
         return narrow.get("type") == wide.get("type") and self._of_one_type(narrow, wide)
+
+    def _members(self, members: list[Json], wide: Schema) -> bool:
+        try:
+            return all(map(Acceptance(self.wide.alone(wide)).accepts, members))
+        except UNREADABLE:
+            return False
 
     def _of_one_type(self, narrow: dict[str, Any], wide: dict[str, Any]) -> bool:
         match narrow.get("type"):

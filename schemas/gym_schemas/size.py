@@ -16,6 +16,9 @@ MOST_NODES, MOST_EXPANDED, DEEPEST = 5_000, 20_000, 60
 #: Objects and arrays of a schema as written, those of its values too: 60,000 in one `enum` take 300 MB to compare.
 MOST_CONTAINERS = 20_000
 
+#: All values of a schema as written: 400,000 numbers in one `enum` take 500 MB to compare.
+MOST_VALUES = 100_000
+
 #: How many cases the canonical form may be asked to tell apart in one place: its work grows with them.
 MOST_CASES = 256
 
@@ -43,6 +46,8 @@ def too_large(schema: Schema) -> str:
         return f"it has more than {MOST_NODES:,} parts"
     if sum(isinstance(one, dict | list) for one, _ in _levels(schema)) > MOST_CONTAINERS:
         return f"it has more than {MOST_CONTAINERS:,} objects and arrays"
+    if sum(1 for _ in _levels(schema)) > MOST_VALUES:
+        return f"it has more than {MOST_VALUES:,} values"
     if _Expansion(Document(upgrade(schema))).nodes > MOST_EXPANDED:
         return f"its references stand for more than {MOST_EXPANDED:,} parts"
     return ""

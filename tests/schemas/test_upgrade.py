@@ -55,6 +55,7 @@ def _deep(levels: int) -> dict[str, Any]:
         (_deep(100), "it is nested more than 60 levels deep"),
         ({"properties": {str(number): {} for number in range(130_000)}}, "it has more than 5,000 parts"),
         ({"enum": [{"a": [number]} for number in range(10_000)]}, "it has more than 20,000 objects and arrays"),
+        ({"enum": [*range(100_000)]}, "it has more than 100,000 values"),
         (KEYWORDS["recursion"], ""),
         (KEYWORDS["recursion to the root"], ""),
     ],
