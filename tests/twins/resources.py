@@ -44,10 +44,10 @@ class MovesOnTheLoop(ReferenceServer):
 
 
 class SearchesAllSessions(ReferenceServer):
-    """A seed looks through all sessions, which takes a while once there are a hundred."""
+    """A seed looks through all sessions, which takes a while once there are many."""
 
     async def seed(self, session_id: str, row: Json) -> Json:
-        await asyncio.sleep(0.002 * len(self.sessions) if len(self.sessions) > 100 else 0.0)
+        await asyncio.sleep(0.6 if len(self.sessions) > 115 else 0.0)
         return await super().seed(session_id, row)
 
 

@@ -122,16 +122,13 @@ def test_calls_that_only_together_hold_all_others_up_are_found(blocking: bool, v
 
 
 class SlowerFromNowOn(ReferenceServer):
-    """Once `slow` is set, what these paths ask for takes a while."""
+    """Once `slow` is set, a verify takes a while."""
 
-    def __init__(self, *paths: str) -> None:
-        super().__init__()
-        self.paths, self.slow = paths, False
+    slow = False
 
-    async def dispatch(self, request: HttpRequest) -> HttpReply:
-        if self.slow and request.path in self.paths:
-            await asyncio.sleep(0.15)
-        return await super().dispatch(request)
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        await asyncio.sleep(0.15 if self.slow else 0.0)
+        return await super().score(session_id, row, response)
 
 
 class Another:
@@ -149,28 +146,40 @@ class Another:
         return serve(self.server)
 
 
-def _latency(server: SlowerFromNowOn, monkeypatch: pytest.MonkeyPatch, launched: Launched | None = None) -> Finding:
+def _latency(monkeypatch: pytest.MonkeyPatch, launched: Launched | None = None, slowdown: float = 1.0) -> Finding:
     """What is told of a server that becomes slow once it was looked at."""
     monkeypatch.setattr(wearing_out, "_REST", 0.0)
-    with serve(server) as url, closing(Run(url, Options(url=url), dataset(), launched=launched or Launched())) as run:
+    monkeypatch.setattr(wearing_out, "_slowdown", lambda: slowdown)
+    with (
+        serve(server := SlowerFromNowOn()) as url,
+        closing(Run(url, Options(url=url), dataset(), launched=launched or Launched())) as run,
+    ):
         run.judge(resources_loop_free)
         server.slow = True
         (finding,) = run.judge(wearing_out.resources_latency)
     return finding
 
 
-def test_where_light_requests_are_slower_too_the_machine_may_be_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _latency(SlowerFromNowOn("/verify"), monkeypatch).verdict is Verdict.FAIL
-    finding = _latency(SlowerFromNowOn("/verify", "/"), monkeypatch)
+def test_a_session_that_takes_longer_than_at_first_is_told_where_the_machine_is_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert _latency(monkeypatch).verdict is Verdict.FAIL
+    finding = _latency(monkeypatch, slowdown=10.0)
     assert finding.verdict is Verdict.PASS
     assert "the machine may be busy" in finding.caution
 
 
-@pytest.mark.parametrize(("slow", "verdict"), [(True, Verdict.PASS), (False, Verdict.FAIL)])
-def test_a_fresh_process_tells_whether_it_is_the_machine(
+def test_another_machine_may_be_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wearing_out, "is_here", lambda _: False)
+    finding = _latency(monkeypatch)
+    assert finding.verdict is Verdict.PASS
+    assert "the machine may be busy" in finding.caution
+
+
+@pytest.mark.parametrize(("slow", "verdict"), [(True, Verdict.FAIL), (False, Verdict.PASS)])
+def test_a_fresh_process_tells_whether_it_is_the_server(
     slow: bool, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fresh = SlowerFromNowOn("/verify", "/")
-    fresh.slow = slow
-    finding = _latency(SlowerFromNowOn("/verify", "/"), monkeypatch, Launched(relaunch=Another(fresh)))
-    assert finding.verdict is verdict
+    fresh = SlowerFromNowOn()
+    fresh.slow = not slow
+    assert _latency(monkeypatch, Launched(relaunch=Another(fresh))).verdict is verdict
