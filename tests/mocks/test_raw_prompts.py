@@ -198,6 +198,7 @@ REFUSED: dict[str, tuple[str, Json, str]] = {
     ),
     "half a limit": ("/v1/completions", {"prompt": "a", "max_tokens": 2.5}, "max_tokens: an integer is expected"),
     "a chat of texts": ("/v1/chat/completions", {"messages": [], "input_ids": "a"}, "input_ids: a list of token ids"),
+    "a chat without tokens": ("/v1/chat/completions/tokens", {"messages": []}, "tokens: a list of token ids"),
     "no tokens": ("/detokenize", {"tokens": "a"}, "tokens: a list of token ids is expected"),
 }
 
@@ -379,3 +380,15 @@ def test_faults_and_the_end_of_tokens(client: httpx.Client, policy: FakePolicy) 
     assert [each["meta_info"]["finish_reason"]["type"] for each in several] == ["length"] * 3
     policy.fail(PolicyFault("status", status=503, times=1))
     assert client.post("/generate", json={"text": PROMPT}).status_code == 503
+
+
+def test_a_conversation_comes_with_its_tokens(client: httpx.Client) -> None:
+    """As the token client of Verifiers up to 0.2 asks prime-rl's server, and prime-rl a teacher."""
+    asked: Json = {"model": "m", "messages": [{"role": "user", "content": "Weather?"}], "tokens": IDS, "logprobs": True}
+    path = "/v1/chat/completions/tokens"
+    reply = client.post(path, json={**asked, "return_token_ids": True, "prompt_logprobs": 1}).json()
+    assert (reply["prompt_token_ids"], len(reply["prompt_logprobs"])) == (IDS, len(IDS))
+    (choice,) = reply["choices"]
+    assert choice["message"]["tool_calls"]
+    assert len(choice["token_ids"]) == len(choice["logprobs"]["content"]) == reply["usage"]["completion_tokens"]
+    assert client.post(path, json={**asked, "stream": True}).text.endswith("data: [DONE]\n\n")

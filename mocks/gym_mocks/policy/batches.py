@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gym_mocks.policy.request_values import token_ids
 from gym_mocks.wire import HttpRefusal
 
 #: What a request is taken apart into; None where it holds one prompt, and is answered as it stands.
@@ -39,12 +40,28 @@ def renamed(name: str, single: str) -> Parts:
     return parts
 
 
+def as_rendered(name: str) -> Parts:
+    """Take the token ids in the field of this name for the conversation as the client rendered it."""
+
+    def parts(body: dict[str, Any]) -> list[dict[str, Any]]:
+        if not body.get(name) or not token_ids(body[name]):
+            raise HttpRefusal(400, f"{name}: a list of token ids is expected")
+        return [{**body, "input_ids": body[name]}]
+
+    return parts
+
+
 def _each(body: dict[str, Any], name: str, given: Sequence[Any]) -> list[dict[str, Any]]:
     if len(given) > MOST_PROMPTS:
         raise HttpRefusal(400, f"{name}: {MOST_PROMPTS:,} prompts at most are answered at once")
     if body.get("stream") and len(given) > 1:
         raise HttpRefusal(400, "stream: not supported for several prompts; send one in each request")
     return [{**body, name: one} for one in given]
+
+
+def alone(replies: Sequence[Any]) -> Any:
+    """The reply to the only prompt."""
+    return replies[0]
 
 
 def one_by_one(replies: Sequence[Any]) -> list[Any]:

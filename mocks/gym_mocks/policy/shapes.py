@@ -6,7 +6,7 @@ from typing import Any
 
 from gym_mocks.policy import as_chat, as_generations, as_messages, as_responses
 from gym_mocks.policy.answer import PolicyAnswer
-from gym_mocks.policy.batches import Parts, choices_joined, listed, one_by_one, renamed, side_by_side
+from gym_mocks.policy.batches import Parts, alone, as_rendered, choices_joined, listed, one_by_one, renamed, side_by_side
 from gym_mocks.policy.conversation import PolicyApi
 from gym_mocks.wire.messages import to_json
 
@@ -45,6 +45,9 @@ class AnswerShape:
 SHAPES = {
     "/v1/responses": AnswerShape("responses", as_responses.response, as_responses.events, named=True),
     "/v1/chat/completions": AnswerShape("chat", as_chat.completion, as_chat.chunks),
+    "/v1/chat/completions/tokens": AnswerShape(
+        "chat", as_chat.completion, as_chat.chunks, parts=as_rendered("tokens"), joined=alone
+    ),
     "/v1/messages": AnswerShape("messages", as_messages.message, as_messages.events, named=True),
     "/v1/completions": AnswerShape(
         "completions",
