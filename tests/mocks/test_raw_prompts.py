@@ -392,3 +392,18 @@ def test_a_conversation_comes_with_its_tokens(client: httpx.Client) -> None:
     assert choice["message"]["tool_calls"]
     assert len(choice["token_ids"]) == len(choice["logprobs"]["content"]) == reply["usage"]["completion_tokens"]
     assert client.post(path, json={**asked, "stream": True}).text.endswith("data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("path", ["/inference/v1/generate", "/skyrl/v1/generate"])
+def test_routed_experts_are_packed(path: str) -> None:
+    """As Verifiers' train client (renderers 0.1.12, which looks for the bytes) and SkyRL's read them."""
+    policy = FakePolicy(tokens=Bytes(), routed_experts=(2, 3))
+    body = {"model": "m", "token_ids": IDS, "sampling_params": {"routed_experts_prompt_start": 4}}
+    with serve(policy) as url:
+        raw = httpx.post(f"{url}{path}", json=body).content
+    assert b'"routed_experts":{"data":"' in raw
+    (choice,) = json.loads(raw)["choices"]
+    packed = choice["routed_experts"]
+    rows = len(IDS) + len(choice["token_ids"]) - 1 - 4  # the last token was not read
+    assert (packed["shape"], packed["start"], packed["dtype"]) == ([rows, 2, 3], 4, "uint8")
+    assert len(b64decode(packed["data"])) == rows * 2 * 3

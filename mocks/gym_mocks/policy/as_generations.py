@@ -38,7 +38,7 @@ def chunks(answer: PolicyAnswer) -> Iterator[dict[str, Any]]:
 
 def vllm_generation(answer: PolicyAnswer) -> dict[str, Any]:
     """The reply of vLLM's `/inference/v1/generate`."""
-    choice = _vllm_part(answer, 0, len(answer.tokens.generation))
+    choice = _vllm_part(answer, 0, len(answer.tokens.generation)) | _vllm_routed_experts(answer)
     choices = [{"index": index} | choice for index in range(answer.count)]
     asked = {"prompt_token_ids": answer.tokens.prompt} if answer.request.body.get("return_token_ids") else {}
     said = {"choices": choices, "usage": _usage(answer), "prompt_logprobs": None}
@@ -73,6 +73,30 @@ def _vllm_part(answer: PolicyAnswer, start: int, end: int) -> dict[str, Any]:
         "token_ids": answer.tokens.generation[start:end],
         "logprobs": None if answer.sampling.get("logprobs") is None else {"content": content},
     }
+
+
+def _vllm_routed_experts(answer: PolicyAnswer) -> dict[str, Any]:
+    """Each token's experts from the place on that the client names, packed as prime-rl's and SkyRL's servers pack them."""
+    if not answer.made.routed_experts:
+        return {}
+    start = _place(answer.sampling.get("routed_experts_prompt_start"))
+    routed, shape = _routed(answer, answer.tokens.generation, start), answer.made.routed_experts
+    data = b64encode(bytes(_flat(routed))).decode()
+    # `data` comes first: Verifiers looks for it there before it reads the JSON
+    return {"routed_experts": {"data": data, "shape": [len(routed), *shape], "start": start, "dtype": "uint8"}}
+
+
+def _routed(answer: PolicyAnswer, said: Sequence[int], start: int) -> list[list[list[int]]]:
+    """The experts of all tokens from a place on that were read, which the last one was not."""
+    return answer.made.routed([*answer.tokens.prompt, *said][:-1][start:])
+
+
+def _flat(routed: list[list[list[int]]]) -> Iterator[int]:
+    return (expert for token in routed for layer in token for expert in layer)
+
+
+def _place(value: Any) -> int:
+    return value if isinstance(value, int) and value >= 0 else 0
 
 
 def prompt_log_probs(answer: PolicyAnswer) -> dict[str, Any]:
@@ -131,10 +155,7 @@ def sglang_meta_info(answer: PolicyAnswer, length: int) -> dict[str, Any]:
         meta |= _sglang_log_probs(answer, "output", answer.log_probs[:length])
         meta |= _sglang_log_probs(answer, "input", read)
     if asked.get("return_routed_experts") and answer.made.routed_experts:
-        first, tokens = asked.get("routed_experts_start_len"), [*answer.tokens.prompt, *said]
-        tokens = tokens[:-1]  # the last was not read
-        routed = answer.made.routed(tokens[first if isinstance(first, int) and first >= 0 else 0 :])
-        numbers = array("i", (expert for token in routed for layer in token for expert in layer))
+        numbers = array("i", _flat(_routed(answer, said, _place(asked.get("routed_experts_start_len")))))
         meta["routed_experts"] = b64encode(numbers.tobytes()).decode()
     return meta
 

@@ -6,7 +6,16 @@ from typing import Any
 
 from gym_mocks.policy import as_chat, as_generations, as_messages, as_responses
 from gym_mocks.policy.answer import PolicyAnswer
-from gym_mocks.policy.batches import Parts, alone, as_rendered, choices_joined, listed, one_by_one, renamed, side_by_side
+from gym_mocks.policy.batches import (
+    Parts,
+    alone,
+    as_rendered,
+    choices_joined,
+    listed,
+    one_by_one,
+    renamed,
+    side_by_side,
+)
 from gym_mocks.policy.conversation import PolicyApi
 from gym_mocks.wire.messages import to_json
 
@@ -57,6 +66,7 @@ SHAPES = {
         joined=choices_joined,
     ),
     "/inference/v1/generate": AnswerShape("vllm", as_generations.vllm_generation, as_generations.vllm_chunks),
+    "/skyrl/v1/generate": AnswerShape("vllm", as_generations.vllm_generation, as_generations.vllm_chunks),
     "/generate": AnswerShape(
         "sglang",
         as_generations.sglang_generation,
