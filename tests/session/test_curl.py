@@ -16,7 +16,7 @@ from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.contracts import CookieContract, CookieHabit, post
 from gym_conformance.session.curl import bodies_of, curl_script, environment_name, with_bodies_at
-from gym_conformance.session.exchange import Exchange, Reply, Request
+from gym_conformance.session.exchange import Exchange, Reply, Request, reply_of, sessions_with
 from gym_conformance.session.transport import Transport
 from gym_conformance.session.typed_sessions import TypedContract
 from gym_mocks.reference import ReferenceServer, SignedCookie
@@ -204,3 +204,16 @@ def test_the_reference_signs_with_a_key_of_its_own() -> None:
     """So that a script that works on a fresh server has not carried its cookies along."""
     assert SignedCookie("a").key != SignedCookie("a").key
     assert isinstance(ReferenceServer(), ResourcesServer)
+
+
+def test_only_the_sessions_that_show_it_are_reproduced() -> None:
+    """Each from its seed to what shows it; all of them where one of the replies is not there."""
+
+    def exchange(number: int, path: str) -> Exchange:
+        return Exchange(number, Request("POST", path), Reply(200, (), b"{}", 0.1))
+
+    paths = ["/seed_session", "/look", "/move", "/seed_session", "/move", "/reset", "/step", "/step", "/move"]
+    record = [exchange(number, path) for number, path in enumerate(paths)]
+    shown = [reply_of(record[2]), reply_of(record[7])]
+    assert [one.number for one in sessions_with(shown, record)] == [0, 1, 2, 5, 6, 7]
+    assert sessions_with([*shown, Reply(200, (), b"{}", 0.1)], record) == record

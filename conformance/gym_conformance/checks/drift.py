@@ -23,6 +23,7 @@ from gym_conformance.probes.ignored import is_ignored
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.probes.refused import is_refused
 from gym_conformance.probes.refused_values import refused_value
+from gym_conformance.session.exchange import sessions_with
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.check import Subjects, check
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Violation
@@ -142,7 +143,6 @@ def _says_nothing(drift: Drift) -> bool:
 async def _known_arguments(trial: Trial, definition: Definition) -> None:
     told = _is_told(trial.gym, definition)
     unknown = None if told else await unknown_argument(trial.gym, trial.channel, definition)
-    asked = len(trial.channel.exchanges)
     look = trial.learned.first_look
     hold = look is None or look.change is None
     known = (await knowledge_of(trial)).known_trajectories
@@ -156,7 +156,7 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
             f"other hosts are asked, which are not there (--gym-network): {definition.name} may refuse no more than that"
         )
     if refused is not None:
-        del trial.channel.exchanges[:asked]
+        trial.channel.exchanges = sessions_with((refused.reply, *refused.beside), trial.channel.exchanges)
         what = f"the definition allows {short(refused.call)}, and the server refuses it"
         path = f"/{refused.argument}" if refused.argument else ""
         drift = definition.drift(DriftKind.ARGUMENT_REFUSED, what, path=path, witness=Witness(refused.call))

@@ -60,12 +60,16 @@ _FALSE: Final[tuple[Any, ...]] = (None, 0, False)
 
 @dataclass(frozen=True)
 class RefusedCall:
-    """A call that the definition allows and the server refuses for its arguments, and what shows that it does."""
+    """A call that the definition allows and the server refuses for its arguments, and what shows that it does.
+
+    `beside` are the answers that `because` speaks of: to a call that is surely wrong, and to one that is taken.
+    """
 
     argument: str
     call: Any
     reply: Reply
     because: str
+    beside: tuple[Reply, ...]
 
 
 async def refused_value(
@@ -129,8 +133,9 @@ async def _refused_in_place(
     if found := next((wrong for wrong in like if len(like) == len(wrongs) or wrong.named_in(reply)), None):
         was = f"recorded in {place.recorded} with the output {short(place.output)}"
         because = f"{was}; {short(found.call)}, which is surely wrong, is answered alike"
-        argument, beside = await _mended(place, nodes, reply)
-        return RefusedCall(argument or found.name, call, reply, because + beside)
+        mended = await _mended(place, nodes, reply)
+        beside = (found.reply, *mended.replies)
+        return RefusedCall(mended.argument or found.name, call, reply, because + mended.because, beside)
     return await _asked_for(place, acceptance, nodes, call, reply)
 
 
@@ -151,22 +156,29 @@ async def _asked_for(
             of_own = re.sub(rf"\b{re.escape(name)}\b", own.replace("\\", r"\\"), text)
             if any(of_own in each for each in answered):
                 was = f"recorded in {place.recorded} with the output {short(place.output)}"
-                return RefusedCall(
-                    name, call, refusal, f"{was}; without {own}, which is required, it is answered {short(of_own)}"
-                )
+                because = f"{was}; without {own}, which is required, it is answered {short(of_own)}"
+                return RefusedCall(name, call, refusal, because, (reply,))
     return None
 
 
-async def _mended(place: Place, nodes: Mapping[str, Schema], refusal: Reply) -> tuple[str, str]:
-    """The argument of which another value is taken, or else is not refused so, and what shows it; '' where none is."""
-    otherwise = "", ""
+@dataclass(frozen=True)
+class _Mended:
+    """An argument of which another value is taken, or else is not refused so, and what shows it; '' where none is."""
+
+    argument: str = ""
+    because: str = ""
+    replies: tuple[Reply, ...] = ()
+
+
+async def _mended(place: Place, nodes: Mapping[str, Schema], refusal: Reply) -> _Mended:
+    otherwise = _Mended()
     for name, node in nodes.items():
         for value in islice(map(whole, boundary_values(node)), _MENDS) if name in place.base else ():
             call, reply = await place.ask({**place.base, name: value})
             if is_success(reply.status) and not says_no(reply):
-                return name, f", and {short(call)} is taken"
-            if not otherwise[0] and not alike(Answer(refusal, (place.base[name],)), Answer(reply, (value,))):
-                otherwise = name, f", and {short(call)} is not"
+                return _Mended(name, f", and {short(call)} is taken", (reply,))
+            if not otherwise.argument and not alike(Answer(refusal, (place.base[name],)), Answer(reply, (value,))):
+                otherwise = _Mended(name, f", and {short(call)} is not", (reply,))
     return otherwise
 
 
@@ -270,12 +282,12 @@ class _Argument:
             await self._try_without()
         if refused:
             await self._try_told()
-        for value, sent, reply, like in refused if self.taken else ():
+        for value, sent, reply, (wrong, alike_to) in refused if self.taken else ():
             others = [other for other, *_ in refused if _kind(other) == _kind(value) and other]
             if self._is_meant(value, others) and await self._everywhere(value):
                 other, taken = self.taken[0]
-                beside = f"{like} is answered alike, and {short(other)} is taken: status {taken.status}"
-                return RefusedCall(self.name, sent, reply, beside)
+                because = f"{wrong} is answered alike, and {short(other)} is taken: status {taken.status}"
+                return RefusedCall(self.name, sent, reply, because, (alike_to, taken))
         return None
 
     async def _try_wrong(self) -> None:
@@ -291,7 +303,7 @@ class _Argument:
             if says_no(reply):
                 self.missing = reply
 
-    async def _try_allowed(self) -> list[tuple[Any, Any, Reply, Any]]:
+    async def _try_allowed(self) -> list[tuple[Any, Any, Reply, tuple[str, Reply]]]:
         refused = []
         for value in islice(map(whole, boundary_values(self.node)), _VALUES):
             sent, reply = await self._ask(value)
@@ -321,20 +333,20 @@ class _Argument:
     async def _ask(self, value: Any, row: Row | None = None) -> tuple[Any, Reply]:
         return await self.place.ask({**self.place.base, self.name: value}, row)
 
-    def _like(self, value: Any, reply: Reply) -> str:
-        """The wrong argument that is refused in the same words; '' if there is none, or if the words may be a look-up's."""
+    def _like(self, value: Any, reply: Reply) -> tuple[str, Reply] | None:
+        """The wrong argument that is refused in the same words, and how; None if the words may be a look-up's."""
         if not says_no(reply):
-            return ""
+            return None
         if not value and self.missing and alike(Answer(reply, ()), Answer(self.missing, ())):
-            return f"a call without {self.name}"
+            return f"a call without {self.name}", self.missing
         for strange, wrongly in self.wrong:
             typed = not isinstance(strange, type(value)) or isinstance(strange, bool) is not isinstance(value, bool)
             # the very same text, too: a value such as `a` may be one of its words
             if (self.closed or (typed and not _ABSENT.search(reply.text))) and (
                 reply.text == wrongly.text or alike(Answer(reply, (value,)), Answer(wrongly, (strange,)))
             ):
-                return short({self.name: strange})
-        return ""
+                return short({self.name: strange}), wrongly
+        return None
 
     def _is_meant(self, value: Any, others: Sequence[Any]) -> bool:
         """Whether the definition itself speaks for the value, rather than merely not against it.

@@ -2,11 +2,12 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
+from gym_conformance.contract.endpoints import OPENING
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies, received
 from gym_conformance.documents import DEEPEST, bulk, parsed_bytes, too_deep
 from gym_conformance.session.server_fault import Fault
@@ -212,3 +213,17 @@ def _refuse_constant(name: str) -> None:
 
 #: Made once, since `json.loads` makes one for each text.
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_integer)
+
+
+def sessions_with(replies: Collection[Reply], exchanges: Sequence[Exchange]) -> list[Exchange]:
+    """The exchanges of the sessions in which one of these very replies came, each from the seed to that reply.
+
+    All of them where one of the replies is not among them. A session begins with its seed, and no other comes in between.
+    """
+    kept, session, missing = list[Exchange](), list[Exchange](), set(map(id, replies))
+    for exchange in exchanges:
+        session = [exchange] if exchange.request.path in OPENING else [*session, exchange]
+        if id(exchange.reply) in missing:
+            missing.remove(id(exchange.reply))
+            kept, session = [*kept, *session], []
+    return list(exchanges) if missing else kept
