@@ -103,4 +103,8 @@ class _Expansion:
             number *= self.cases(inner)
         for key in ("anyOf", "oneOf"):
             number *= sum(map(self.cases, node.get(key, ()))) or 1
+        for inner in node.get("dependentSchemas", {}).values():
+            number *= 1 + self.cases(inner)
+        for names in node.get("dependentRequired", {}).values():
+            number *= 1 + len(names)
         return min(number * self.cases(node.get("not")), 10**9)

@@ -47,6 +47,7 @@ _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
     "dependencies": lambda value: (
         isinstance(value, dict) and all(_is_schema(one) or _are_names(one) for one in value.values())
     ),
+    "dependentRequired": lambda value: isinstance(value, dict) and all(map(_are_names, value.values())),
     "enum": lambda value: isinstance(value, list),
     "required": _are_names,
     "type": lambda value: _is_text(value) or _are_names(value),

@@ -94,6 +94,11 @@ def test_many_cases_are_compared_without_being_written_out() -> None:
     assert compared(of("a", a=many), {"a": of("a", a=STRING)})
 
 
+def test_hundreds_of_dependencies_are_compared_without_being_written_out() -> None:
+    many = {"type": "object", "dependentRequired": {f"a{i}": [f"b{i}", f"c{i}"] for i in range(250)}}
+    assert not compared(of("a", a=many), {"a": of("a", a={"type": "object"})})
+
+
 def test_hundreds_of_required_arguments_that_the_server_does_not_have() -> None:
     names = [f"x{number}" for number in range(250)]
     found = compared(of(*names, **dict.fromkeys(names, STRING)), {"a": of("a", a=STRING)})

@@ -69,6 +69,7 @@ MALFORMED: dict[str, list[Any]] = {
     "required": ["a", True, [1]],
     "type": [7, ["object", 7], [{}]],
     "anyOf": [{}, ["a"]],
+    "dependentRequired": [5, [1], {"a": 5}],
     **{name: ["x"] for name in ("items", "additionalProperties", "enum", "minimum", "maxLength", "$defs")},
     **{name: [3] for name in ("pattern", "$ref", "format", "not")},
 }
