@@ -54,6 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for level, meaning in _LEVELS.items():
         config.addinivalue_line("markers", f"{level}: {meaning} (gym-conformance)")
     if any(_given(config, row) for row in TABLE.values() if row.chooses):
+        from gym_conformance.plugin.as_they_are import import_as_they_are  # noqa: PLC0415 - before what it is for
+
+        import_as_they_are()
         from gym_conformance.plugin.interrupting import Ending  # noqa: PLC0415 - before what it is to outlast
 
         config.pluginmanager.register(Ending(config), "gym-ending")
