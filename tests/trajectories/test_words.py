@@ -58,6 +58,10 @@ def _library() -> FastAPI:
             raise HTTPException(404, f"no book is called {call['title']}")
         return {"lent": call["title"]}
 
+    @app.post("/order")
+    def order(call: dict[str, dict[str, str]]) -> dict[str, str]:
+        return lend(call["order"])
+
     return app
 
 
@@ -87,6 +91,19 @@ def test_words_of_a_form_are_held_to_others_of_that_form() -> None:
     params = {"input": "Move!", "tools": [_MOVE]}
     row = Row({"responses_create_params": params, "board": {"start": "a1", "target": "b3"}}, Source(Path("r"), 1))
     assert _asked(row) == {"move": ({"to": "b3"},)}
+
+
+def test_a_word_is_said_within_an_object() -> None:
+    order = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    parameters = {"type": "object", "properties": {"order": order}, "required": ["order"]}
+    row = Row(
+        {
+            "responses_create_params": {"tools": [{**_LEND, "name": "order", "parameters": parameters}]},
+            "wanted": "Dune",
+        },
+        Source(Path("rows.jsonl"), 1),
+    )
+    assert _asked(row) == {"order": ({"order": {"title": "Dune"}},)}
 
 
 def test_parameters_that_are_no_schema_have_no_words() -> None:

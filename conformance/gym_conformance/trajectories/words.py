@@ -5,7 +5,7 @@ fields, or in what the user says. A word is known where the tool answers it othe
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from http import HTTPStatus
 from itertools import zip_longest
@@ -19,7 +19,7 @@ from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.trajectories.execute import beside
-from gym_schemas import NoValue, admits, minimal, sampled
+from gym_schemas import NoValue, Way, admits, mapped, minimal, sampled, scalars
 from gym_schemas.json_values import texts_in
 
 #: Words that a tool is asked about, for each row, and calls that are kept for each tool.
@@ -77,7 +77,7 @@ def _unknown(tool: Tool, known: Sequence[str]) -> list[str]:
 
 
 def _texts_of(arguments: Any) -> list[str]:
-    return [each for each in arguments.values() if isinstance(each, str)] if isinstance(arguments, dict) else []
+    return [each for each, _ in scalars(arguments) if isinstance(each, str)]
 
 
 async def _answer(session: Session, tool: Tool, word: str) -> Answer | None:
@@ -93,9 +93,15 @@ def _saying(tool: Tool, word: str) -> dict[str, Any] | None:
         return None
     if not isinstance(least, dict):  # parameters that are no schema of objects
         return None
-    texts = [key for key, value in least.items() if isinstance(value, str)]
-    said = dict.fromkeys((key for key in texts if admits(tool.parameters, {**least, key: word})), word)
-    return {**least, **said} if said else None
+    texts = [way for value, way in scalars(least) if isinstance(value, str)]
+    ways = [way for way in texts if admits(tool.parameters, _with(least, word, [way]))]
+    return _with(least, word, ways) if ways else None
+
+
+def _with(arguments: dict[str, Any], word: str, ways: Collection[Way]) -> dict[str, Any]:
+    """The arguments with the word in these places, at whatever depth."""
+    said: dict[str, Any] = mapped(arguments, lambda value, way: word if way in ways else value)
+    return said
 
 
 def words_of(row: Row) -> tuple[str, ...]:
