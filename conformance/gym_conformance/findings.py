@@ -64,12 +64,13 @@ NOT_SELECTED: Final = "it was not selected in this run"
 
 @dataclass(frozen=True)
 class ProcessReading:
-    """What the server's process held after so many sessions: memory in bytes, child processes, open files."""
+    """What the server's process held after so many sessions: memory in bytes, child processes, open files, threads."""
 
     sessions: int
     memory: int
     children: int
     files: int
+    threads: int = 0  # not in earlier reports
 
 
 @dataclass(frozen=True)

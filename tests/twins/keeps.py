@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ KEPT: dict[str, Callable[[], object]] = {
     "nothing": lambda: None,
     "memory": lambda: bytes(200_000).replace(b"\0", b"x"),
     "files": tempfile.TemporaryFile,
+    "threads": lambda: threading.Thread(target=threading.Event().wait, daemon=True).start(),
     "children": lambda: subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL),  # noqa: S607 - no more than a name
 }
 

@@ -57,7 +57,7 @@ def test_what_is_kept_for_each_session_is_found(what: str) -> None:
     finding = judge(what)
     assert finding.verdict is Verdict.FAIL, finding
     assert [reading["sessions"] for reading in finding.readings] == list(range(0, 361, 60))
-    assert {"memory": "KiB", "files": "open file", "children": "child process"}[
+    assert {"memory": "KiB", "files": "open file", "children": "child process", "threads": "thread"}[
         what
     ] in finding.expected + finding.actual
 

@@ -166,7 +166,7 @@ async def _longest_wait(trial: Trial, work: Iterable[_Work]) -> float:
 
 @check(
     "resources-kept",
-    "Finished and abandoned sessions SHOULD NOT hold memory, processes or files forever",
+    "Finished and abandoned sessions SHOULD NOT hold memory, processes, threads or files forever",
     why="a training run opens a million sessions, and the server or the machine runs out overnight.",
     needs=[RESOURCES_SERVER],
 )
@@ -174,7 +174,8 @@ async def resources_kept(trial: Trial, _: object) -> None:
     """Runs up to 360 sessions, half of them abandoned without a verify, and watches the server's process.
 
     Needs a server on this machine whose process is known (`--gym-pid`). It is a leak if memory grows by more than 32 KiB
-    a session in every reading, or if child processes or open files grow by one for every two sessions.
+    a session in every reading, or if child processes, threads or open files grow by one for every two sessions; threads in
+    every reading, since a pool of them is full sooner or later.
 
     Our inference; environments have kept a subprocess or a tool environment for each session.
     """
@@ -191,7 +192,7 @@ async def resources_kept(trial: Trial, _: object) -> None:
 
 @check(
     "resources-closed",
-    "Closed sessions SHOULD release memory, processes and files",
+    "Closed sessions SHOULD release memory, processes, threads and files",
     why="a training run opens and closes a million sessions, and the server still runs out overnight.",
     needs=[RESOURCES_SERVER, TYPED],
 )
@@ -254,7 +255,7 @@ def _look(pid: int, sessions: int) -> ProcessReading:
         found = census(pid)
     except ProcessLookupError as error:
         raise Untestable(f"the process of --gym-pid: {error}") from None
-    return ProcessReading(sessions, found.memory, found.children, found.files)
+    return ProcessReading(sessions, found.memory, found.children, found.files, found.threads)
 
 
 def _judge_growth(readings: list[ProcessReading]) -> str:
@@ -265,9 +266,13 @@ def _judge_growth(readings: list[ProcessReading]) -> str:
     files = readings[-1].files - readings[0].files
     memory = min((after.memory - before.memory) / (after.sessions - before.sessions) for before, after in steps)
     grown = (readings[-1].memory - readings[0].memory) / sessions
-    hint = "A dictionary keyed by session id is never emptied, or a process is started for each session and kept."
+    hint = "A dictionary keyed by session id is never emptied, or what is started for each session is kept."
+    threads = min((after.threads - before.threads) / (after.sessions - before.sessions) for before, after in steps)
     if children >= sessions / 2:
         raise Violation("no child process left behind", f"{children} more after {sessions} sessions", hint)
+    if threads >= 1 / 2:
+        more = readings[-1].threads - readings[0].threads
+        raise Violation("no thread left behind", f"{more} more after {sessions} sessions", hint)
     if files >= sessions / 2:
         raise Violation("no open file left behind", f"{files} more after {sessions} sessions", hint)
     if memory > _KEPT_BYTES:

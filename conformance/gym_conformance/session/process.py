@@ -12,10 +12,11 @@ _FILES: Final = 256
 
 @dataclass(frozen=True)
 class Census:
-    """What a process and its children hold: resident memory in bytes, child processes, open files."""
+    """What a process holds: resident memory in bytes, its children's too, child processes, threads, open files."""
 
     memory: int
     children: int
+    threads: int
     files: int
 
 
@@ -47,6 +48,7 @@ def census(pid: int) -> Census:
         process = psutil.Process(pid)
         children = process.children(recursive=True)
         members = [process, *children]
-        return Census(sum(each.memory_info().rss for each in members), len(children), process.num_fds())
+        memory = sum(each.memory_info().rss for each in members)
+        return Census(memory, len(children), process.num_threads(), process.num_fds())
     except psutil.Error as error:
         raise ProcessLookupError(str(error)) from None

@@ -12,7 +12,7 @@ _MIB: Final = 2**20
 
 def memory(readings: Sequence[ProcessReading]) -> Markup:
     """The section of the page: a plot, and its numbers as a table."""
-    heads = ("Sessions", "Memory", "Child processes", "Open files")
+    heads = ("Sessions", "Memory", "Child processes", "Threads", "Open files")
     rows = [element("tr", *numbers(_cells(reading, readings[0]))) for reading in readings]
     shown = wide("Memory", _plot(readings), table(heads, rows, numbers="number"))
     return section("Memory", element("p", _said(readings)), shown)
@@ -28,7 +28,7 @@ def _said(readings: Sequence[ProcessReading]) -> str:
 def _cells(reading: ProcessReading, first: ProcessReading) -> tuple[str, ...]:
     grown = (reading.memory - first.memory) / _MIB
     size = f"{reading.memory / _MIB:,.1f} MiB ({grown:+.1f})"
-    return f"{reading.sessions:,}", size, f"{reading.children:,}", f"{reading.files:,}"
+    return f"{reading.sessions:,}", size, f"{reading.children:,}", f"{reading.threads:,}", f"{reading.files:,}"
 
 
 def _plot(readings: Sequence[ProcessReading]) -> Markup:
