@@ -8,7 +8,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate, takewhile
+from itertools import accumulate, cycle, islice, takewhile
 
 from gym_conformance.checks.read_backs import expect_known_read_back, expect_read_back
 from gym_conformance.contract.endpoints import LIVENESS
@@ -54,8 +54,8 @@ _WORKERS = (
     "where all of them find it, or run one worker."
 )
 
-#: Runs in which the steps may come to any worker.
-_SCATTERED = 12
+#: Runs in which the steps may come to any worker, and how many of these must be lost.
+_SCATTERED, _LOST = 12, 2
 
 #: Requests that are under way beside one, so that no worker is known to take it.
 _OTHERS = 3
@@ -138,8 +138,10 @@ def _acts_alone(trajectory: Trajectory) -> bool:
 
 async def _leak(trial: Trial, schedule: Schedule, solos: Iterable[Solo], at: int, difference: Difference) -> Violation:
     """What to raise of a session that differs beside others, with the cause that it seems to have."""
-    apart = trial.launched.workers > 1 and await _lives_in_one_process(trial, solos)
-    trial.learned.shared |= not schedule.passing and not apart
+    apart = False
+    if not trial.shrinking:
+        apart = await _lives_in_one_process(trial, solos)
+        trial.learned.shared |= not schedule.passing and not apart
     keeps_state = trial.gym.kind is not ServerKind.SINGLE_TURN or not schedule.concurrent
     hint = STORE if keeps_state else _IN_THE_WAY
     if not all(map(_acts_alone, schedule.trajectories)):
@@ -161,15 +163,25 @@ def fitting(seconds: Iterable[float]) -> int:
 
 
 async def _lives_in_one_process(trial: Trial, solos: Iterable[Solo]) -> bool:
-    """Whether a session that is alone is lost as soon as several workers may get its steps."""
-    for solo in solos:
-        for _ in range(_SCATTERED):
-            channel = Channel(trial.gym.endpoint, fresh=True)
-            rollout = TrajectoryRun(trial.gym, channel, solo.trajectory, CookieHabit.KEEPING)
-            for _step in range(solo.trajectory.steps):
-                await _among_others(trial.gym, rollout)
-            if solo.told_from(rollout.outcome):
-                return True
+    """Whether a session that is alone is lost as soon as several workers may get its steps.
+
+    The same steps among the same requests, but over one connection, tell that from a server that takes any request for the
+    session's: one worker answers all of them.
+    """
+
+    async def differs(solo: Solo, *, fresh: bool) -> bool:
+        channel = Channel(trial.gym.endpoint, fresh=fresh)
+        rollout = TrajectoryRun(trial.gym, channel, solo.trajectory, CookieHabit.KEEPING)
+        for _step in range(solo.trajectory.steps):
+            await _among_others(trial.gym, rollout)
+        return solo.told_from(rollout.outcome) is not None
+
+    tried, lost = list[Solo](), 0
+    for solo in islice(cycle(solos), _SCATTERED):
+        tried.append(solo)
+        lost += await differs(solo, fresh=True)
+        if lost == _LOST:
+            return not any([await differs(solo, fresh=False) for solo in tried])
     return False
 
 
