@@ -321,6 +321,14 @@ class RandomReward(ReferenceServer):
         return type(score)(score.reward + random.choice([0.0, 0.25]), {})
 
 
+class PaysById(ReferenceServer):
+    """The response's id decides on a part of the reward."""
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Any:
+        score = await super().score(session_id, row, response)
+        return type(score)(score.reward + random.Random(response["id"]).choice([0.0, 0.25]), {})
+
+
 class VerifyConsumes(ReferenceServer):
     """verify pays for doing something, and forgets what was done."""
 
@@ -480,6 +488,7 @@ TWINS = (
     PropertyTwin("a read that is remembered", RemembersReads, _words("calls-complete"), calls=9, sessions=1),
     PropertyTwin("calls at once that lose what others write", LosesUpdates, _words("calls-complete"), calls=9, sessions=1),
     PropertyTwin("a random reward", RandomReward, _words("repeat-deterministic")),
+    PropertyTwin("a reward that hangs on the response's id", PaysById, _words("repeat-deterministic")),
     PropertyTwin("verify forgets what was done", VerifyConsumes, _words("repeat-verify"), calls=1),
     PropertyTwin("verify clears the state", VerifyEmpties, _words("repeat-verify-pure"), calls=2),
     PropertyTwin("a stateless verify that reads the session", SaysStateless, _words("repeat-stateless")),

@@ -69,6 +69,19 @@ class NoisyReward(ReferenceServer):
         return type(score)(score.reward + more, {})
 
 
+class KeepsRewards(ReferenceServer):
+    """A response is scored once, and earns the same whenever and wherever it is sent again: its id tells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[str, Score] = {}
+
+    async def score(self, session_id: str, row: Any, response: Json) -> Score:
+        if response["id"] not in self.kept:
+            self.kept[response["id"]] = await super().score(session_id, row, response)
+        return self.kept[response["id"]]
+
+
 class NoisyReplies(ReferenceServer):
     """Tools fail now and then, or answer in other words."""
 
@@ -646,6 +659,12 @@ def test_some_calls_may_be_refused(server: Callable[[], ResourcesServer], played
     with serve(server()) as url:
         found = judge(url, data, checks={"drift-argument-refused"})["drift-argument-refused"]
     assert worst(found) is not Verdict.FAIL, [each.actual for each in found]
+
+
+def test_rewards_may_be_kept_by_the_ids_of_responses() -> None:
+    with serve(KeepsRewards()) as url:
+        [found] = judge(url, dataset(), checks=("repeat-recorded",)).values()
+    assert {one.verdict for one in found} == {Verdict.PASS}, found
 
 
 class PaysForForm(ReferenceServer):

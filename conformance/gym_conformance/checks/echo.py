@@ -70,7 +70,7 @@ async def verify_echoes(trial: Trial, _: object) -> None:
     Source: `BaseVerifyResponse` extends `BaseVerifyRequest` (every version); verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) pops both from the reply.
     """
     items = [reasoning("Let me see."), function_call(NO_SUCH_TOOL, '{"a": 1}'), message("Done.", "Really.")]
-    sent = response(items, metadata={})
+    sent = response(items, metadata={}, id="resp_echoed")
     session = await trial.open()
     verdict = await trial.scored(session, sent)
     hint = "verify builds its reply by hand: return YourVerifyResponse(**body.model_dump(), reward=...)."

@@ -19,10 +19,14 @@ TOKEN_SENTINEL: Final[dict[str, Any]] = dict(
 )
 
 
+#: Stands for the id of a response, which its session gives it (`CookieSession.verify`).
+UNNAMED: Final = "resp_conformance"
+
+
 def response(output: Sequence[Item], **fields: Any) -> dict[str, Any]:
     """An OpenAI Response object with these output items; `fields` replace top-level ones."""
     return {
-        "id": "resp_conformance",
+        "id": UNNAMED,
         "created_at": 1700000000.0,
         "model": "gym-conformance",
         "object": "response",

@@ -6,10 +6,13 @@ A check asks a `Session`, never which contract it is under.
 import json
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Protocol
+from hashlib import blake2b
+from typing import Any, Protocol, TypeVar
+from uuid import uuid4
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY, tool_path
+from gym_conformance.contract.policy_output import UNNAMED
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Exchange, Request
@@ -72,6 +75,9 @@ def post(path: str, body: Any, cookies: Cookies = NO_COOKIES) -> Request:
     return Request("POST", path, json.dumps(body, separators=(",", ":")).encode(), JSON_HEADERS, cookies)
 
 
+Client = TypeVar("Client", bound="CookieSession")
+
+
 class CookieSession:
     """A session that a signed cookie names."""
 
@@ -80,6 +86,7 @@ class CookieSession:
         self.row = row
         self.habit = habit
         self.cookies = NO_COOKIES
+        self.nonce = uuid4().bytes
 
     @property
     def id(self) -> str | None:
@@ -105,7 +112,8 @@ class CookieSession:
         return await self.send(Request("POST", tool_path(tool), body, {} if body is None else JSON_HEADERS))
 
     async def verify(self, response: Mapping[str, Any], **fields: Any) -> Exchange:
-        """`POST /verify` with row | response."""
+        """`POST /verify` with row | response, which gets an id if it has none."""
+        response = self._named(response)
         if fields or "response" in self.row.data:
             return await self.send(post(VERIFY, {**self.row.data, **fields, "response": response}))
         # the row, which is written once, but for its last brace
@@ -113,10 +121,23 @@ class CookieSession:
         body = b'%b,"response":%b}' % (self.row.body[:-1], written)
         return await self.send(Request("POST", VERIFY, body, JSON_HEADERS))
 
+    def _named(self, response: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An id that no other response has, as a model server gives; the same for what is sent again in this session.
+
+        A server may keep the reward of a response, to answer as before where it is sent again.
+        """
+        if response.get("id") != UNNAMED:
+            return response
+        digest = blake2b(json.dumps(response).encode(), digest_size=16, key=self.nonce)
+        return {**response, "id": f"resp_{digest.hexdigest()}"}
+
     def shared(self) -> "CookieSession":
         """Another client with the cookies of this one."""
-        other = CookieSession(self.channel, self.row, self.habit)
-        other.cookies = self.cookies
+        return self._known_to(CookieSession(self.channel, self.row, self.habit))
+
+    def _known_to(self, other: Client) -> Client:
+        """What another client of this session has been given of it."""
+        other.cookies, other.nonce = self.cookies, self.nonce
         return other
 
     async def close(self) -> Exchange | None:

@@ -33,9 +33,7 @@ class TypedSession(CookieSession):
 
     def shared(self) -> "TypedSession":
         """Another client that knows the identity, and has the cookies of this one."""
-        other = TypedSession(self.channel, self.row, self.habit, self.identity)
-        other.cookies = self.cookies
-        return other
+        return self._known_to(TypedSession(self.channel, self.row, self.habit, self.identity))
 
     def again(self, **changes: object) -> "TypedSession":
         """A client without cookies that names the same session, perhaps in another episode's name."""
