@@ -64,6 +64,12 @@ def test_a_name_is_new_within_the_texts_of_a_row_too_where_it_stands_as_a_word()
     assert titles == [f"The {new} and I", f"I {new}", "seesaw", new]
 
 
+def test_a_name_is_new_within_texts_in_any_case_as_a_search_finds_it() -> None:
+    row = Row({**ROW.data, "titles": ["A Saw", "SAW and I", "saw"]}, ROW.source)
+    titles = renamed(Trajectory(row, LENDS.calls), {"saw": "zqa"}).row.data["titles"]
+    assert titles == ["A zqa", "zqa and I", "zqa"]
+
+
 def test_things_of_another_row_take_the_same_new_names() -> None:
     assert taking(frozenset({"hammer", "nail", 9}), {"saw": "zqa", 7: 100}) == {"hammer": "zqa", 9: 100}
 

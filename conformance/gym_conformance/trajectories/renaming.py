@@ -219,9 +219,9 @@ def taking(names: frozenset[Any], new: Names) -> Names:
 
 
 def renamed(trajectory: Trajectory, names: Names) -> Trajectory:
-    """The trajectory, and its row's own fields, with the new names."""
+    """The trajectory, and its row's own fields, with the new names; within a longer text in any case, as searches read it."""
     spoken = [name for name in names if isinstance(name, str) and len(name) >= _SPOKEN]
-    within = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, spoken))})(?!\w)") if spoken else None
+    within = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, spoken))})(?!\w)", re.IGNORECASE) if spoken else None
     kept = _mapped(own(trajectory.row), names, within, ids=True)
     row = replace(trajectory.row, data={**trajectory.row.data, **kept})
     calls = (Call(call.name, _mapped(call.arguments, names)) for call in trajectory.calls)
@@ -230,6 +230,7 @@ def renamed(trajectory: Trajectory, names: Names) -> Trajectory:
 
 def _mapped(value: Any, names: Names, within: re.Pattern[str] | None = None, *, ids: bool = False) -> Any:
     """The value with the new names; where `ids`, of numbers only those named like ids: others may say how many."""
+    small = {name.lower(): new for name, new in names.items() if isinstance(name, str)} if within else {}
 
     def new(each: Any, way: Way) -> Any:
         if isinstance(each, dict):
@@ -237,7 +238,7 @@ def _mapped(value: Any, names: Names, within: re.Pattern[str] | None = None, *, 
         if ids and type(each) is int and not is_named_like_id(name_of(way)):
             return each
         if within and isinstance(each, str) and each not in names and len(each) <= _LONG:
-            return within.sub(lambda found: str(names[found[0]]), each)
+            return within.sub(lambda found: str(names.get(found[0], small.get(found[0].lower(), found[0]))), each)
         return _name(each, names)
 
     return mapped(value, new, leaf=is_reference, keys=lambda key: str(_name(key, names)))
