@@ -490,3 +490,49 @@ def test_the_same_moves_in_another_number_are_no_wrong_answer(slips: bool) -> No
     with serve(Walks(slips=slips)) as url:
         found = judge(url, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
     assert worst(found["calibration-swap"]) is not Verdict.FAIL, found
+
+
+class Sells(ResourcesServer):
+    """Whoever asks for more than there is must get nothing; a careless one pays for nothing where one or two are wanted, too."""
+
+    def __init__(self, stock: int, *, careless: bool) -> None:
+        def look() -> dict[str, int]:
+            return {"left": stock}
+
+        def order(state: Reading, pieces: int) -> dict[str, Any]:
+            if pieces > stock:
+                return {"error": "there are not so many"}
+            state.pages += pieces
+            return {"ordered": state.pages}
+
+        super().__init__("shop", tools=[look, order], state=Reading, verify=lambda: 0.0)
+        self.stock, self.careless = stock, careless
+
+    async def score(self, session_id: str, row: TaskRow, _: dict[str, Any]) -> Score:
+        session = self.sessions.get(session_id)
+        ordered, wanted = session.state.pages if session else 0, row.model_dump()["wanted"]
+        right = 0 if wanted > self.stock else wanted
+        return Score(float(ordered == right or (self.careless and not ordered and wanted < 3)), {})
+
+
+@pytest.mark.parametrize(("stock", "careless"), [(4, False), (6, True)])
+def test_nothing_is_the_right_answer_of_rows_that_are_answered_by_doing_less_than_others(
+    stock: int, careless: bool
+) -> None:
+    server = Sells(stock, careless=careless)
+    [first, _] = rows_of(server).rows
+    rows = [Row({**first.data, "wanted": wanted}, Source(DATA, wanted)) for wanted in range(1, 7)]
+    rollouts = []
+    for row in rows:
+        wanted = row.data["wanted"]
+        reply = {"error": "there are not so many"} if wanted > stock else {"ordered": wanted}
+        items = [
+            *(function_call("look", "{}", "call_0"), function_call_output('{"left": 3}', "call_0")),
+            function_call("order", json.dumps({"pieces": wanted}), "call_1"),
+            *(function_call_output(json.dumps(reply), "call_1"), message("That is all.")),
+        ]
+        rollouts.append(Rollout({**row.data, "response": response(items), "reward": 1.0}, row.source))
+    asked = ("calibration-floor", "calibration-swap")
+    with serve(server) as url:
+        found = judge(url, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks=asked)
+    assert telling(found) == (frozenset(asked[:1]) if careless else frozenset()), found

@@ -11,8 +11,11 @@ from gym_conformance.calibration.moulds import GivenAnswer, Mould
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.row_fields import fields_of, may_be_the_same, names_gold, value_at
 from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.endpoints import RESERVED
+from gym_conformance.contract.statuses import is_error
 from gym_conformance.printable import counted
 from gym_conformance.session.exchange import Exchange
+from gym_conformance.session.refusals import says_error
 from gym_schemas import Way
 
 #: A single odd row is a note, and so is a share that the interval cannot tell from this.
@@ -87,6 +90,17 @@ class RowScores:
     def bar(self) -> float:
         """What its own answer earned, or the top if that is more: what nothing else should reach."""
         return self.top if self.gold.reward is None else max(self.top, self.gold.reward)
+
+    @property
+    def deeds(self) -> frozenset[str]:
+        """The tools that its own answer calls; where it calls them over HTTP, those that did not refuse each call."""
+        made = [exchange for exchange in self.gold.exchanges if exchange.request.path.lstrip("/") not in RESERVED]
+        if not made:
+            return frozenset(call.name for call in self.answer.calls) if self.answer else frozenset()
+        taken = ((one, one.reply) for one in made)
+        return frozenset(
+            one.request.path for one, reply in taken if reply and not is_error(reply.status) and not says_error(reply)
+        )
 
     @property
     def scores(self) -> tuple[AnswerScore, ...]:
@@ -273,7 +287,31 @@ class Calibration:
         if worst is None or worst.score.reward is None:
             tried = next((one.score.why for one in scores.attempts if one.question is question), "")
             return tried or "no other row has an answer that is surely wrong here"
-        return Hit(scores.row, worst.name, worst.score) if worst.score.reaches(scores.bar) else None
+        if not worst.score.reaches(scores.bar):
+            return None
+        if self._abstains(scores):
+            return "its own answer only does what comes before other rows' deeds: to abstain may be what it asks for"
+        return Hit(scores.row, worst.name, worst.score)
+
+    @cached_property
+    def _acting(self) -> tuple[frozenset[str], ...]:
+        """The tools that took calls of each row's own answer, where nothing else than such an answer earns the top."""
+        paid = (Question.FLOOR, Question.SWAP)
+        return tuple(
+            scores.deeds
+            for scores in self.rows
+            if scores.is_top
+            and not any(one.score.reaches(scores.bar) for asked in paid for one in _worst(scores, asked))
+        )
+
+    def _abstains(self, scores: RowScores) -> bool:
+        """Whether the row is answered by leaving out what all others do: nothing, or what is refused, comes to the same."""
+        done = scores.deeds
+        return (
+            bool(self._acting)
+            and done <= frozenset().union(*self._acting)
+            and not any(map(done.issuperset, self._acting))
+        )
 
     def outcomes(self, scores: RowScores) -> "dict[Question, Hit | str | None]":
         """What came of the three questions to a row."""
