@@ -231,6 +231,20 @@ class RefusesStrangers(ReferenceServer):
             raise HttpRefusal(400, "no such session: seed it first")
 
 
+class ScoresOnce(ReferenceServer):
+    """verify ends the episode: a second one is refused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scored = set[str]()
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        if session_id in self.scored:
+            raise HttpRefusal(409, "this episode has been scored")
+        self.scored.add(session_id)
+        return await super().score(session_id, row, response)
+
+
 class MoreCookies(ReferenceServer):
     """Sets more cookies: one in UTF-8, some that are deleted in odd ways, one that nests deep."""
 
@@ -313,6 +327,7 @@ TWINS: tuple[Twin, ...] = (
     twin("single-turn", "", SingleTurn, data=unrecorded()),
     twin("404 for a row without a task", "", KnowsItsTasks),
     twin("400 without a session", "", RefusesStrangers),
+    twin("a verify that is made once", "", ScoresOnce),
     twin("more cookies", "", MoreCookies),
     twin("no two answers equal", "", OrdersAnswers, data=unrecorded()),
     twin("a routed tool answers 404", "", ToolAnswers404, data=declare("get_weather")),

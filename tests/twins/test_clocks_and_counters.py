@@ -156,6 +156,14 @@ class CountsSteps(WithoutDocument):
         return result if tool.name == "add_stock" else {**result, "steps_left": 25 - self.steps[session_id]}
 
 
+class SaysStepsInWords(CountsSteps):
+    """The same, and a text says how many are left."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: Json) -> Any:
+        result = await super().call(session_id, tool, arguments)
+        return {**result, "lamp": f"oil for {25 - self.steps[session_id]} steps"}
+
+
 class TakesAndCountsSteps(CountsSteps):
     """And one tool's refused calls write."""
 
@@ -170,8 +178,12 @@ class TakesAndCountsSteps(CountsSteps):
 
 @pytest.mark.parametrize(
     ("server", "verdict"),
-    [(CountsSteps, Verdict.NOT_APPLICABLE), (TakesAndCountsSteps, Verdict.FAIL)],
-    ids=["counted", "written"],
+    [
+        (CountsSteps, Verdict.NOT_APPLICABLE),
+        (SaysStepsInWords, Verdict.NOT_APPLICABLE),
+        (TakesAndCountsSteps, Verdict.FAIL),
+    ],
+    ids=["counted", "in words", "written"],
 )
 def test_refused_calls_may_be_steps_of_a_game_of_which_some_are_none(
     server: type[CountsSteps], verdict: Verdict

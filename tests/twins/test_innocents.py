@@ -347,6 +347,20 @@ def test_calls_that_are_counted_hide_no_write() -> None:
     assert finding.verdict is Verdict.FAIL
 
 
+class RefusesBeforeTheSession(ReferenceServer):
+    """Arguments are refused by what parses them, before the session is looked up."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        return HttpReply.json({"message": "look at your arguments"}, 400) if reply.status == 422 else reply
+
+
+def test_a_refusal_without_a_cookie_is_no_write() -> None:
+    with serve(RefusesBeforeTheSession()) as url:
+        [finding] = judge(url, dataset(), checks={"calls-refused-harmless"})["calls-refused-harmless"]
+    assert finding.expected == "a Set-Cookie header on the refusal"
+
+
 class Busier(FallsWithTheTime):
     """The same, on a machine that is busy while these sessions begin, and idle before and after."""
 
@@ -646,9 +660,33 @@ def _begins_with_a_short_key(row: Row) -> Rollout:
     return Rollout({**row.data, "response": response(output), "reward": 0.0}, row.source)
 
 
+class WantsAName(ResourcesServer):
+    """An empty name is refused as one that is no text is; the definition does not speak for it."""
+
+    def __init__(self) -> None:
+        def greet(name: str) -> Json:
+            return {"said": f"Hello, {name}"}
+
+        super().__init__("greeter", tools=[greet], verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        name = json_body(request).get("name")
+        if not isinstance(name, str) or not name:
+            raise HttpRefusal(400, "name must be a text that is not empty")
+        return await super()._call_tool(request)
+
+
+def _greets_nobody(row: Row) -> Rollout:
+    refusal = '{"detail": "name must be a text that is not empty"}'
+    output = [function_call("greet", '{"name": ""}', "call_1"), function_call_output(refusal, "call_1")]
+    return Rollout({**row.data, "response": response(output), "reward": 0.0}, row.source)
+
+
 @pytest.mark.parametrize(
     ("server", "played"),
     [
+        pytest.param(WantsAName, _greets_nobody, id="a recorded text that is empty"),
         pytest.param(Pages, _read_to_the_end, id="a cursor that no reply has told, in any words"),
         pytest.param(WantsKeys, _begins_with_a_short_key, id="what differs from a call that is not allowed"),
     ],

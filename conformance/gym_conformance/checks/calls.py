@@ -14,11 +14,12 @@ from typing import Any, Final
 from gym_conformance.checks.moves import expect_uncounted
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY, tool_path
-from gym_conformance.contract.statuses import is_crash, is_error, is_success
+from gym_conformance.contract.statuses import is_crash, is_error, is_refusal, is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.drift.lax import SAYS_MOST, said
+from gym_conformance.findings import Cause
 from gym_conformance.session.channel import Channel
-from gym_conformance.session.exchange import Reply, reply_of
+from gym_conformance.session.exchange import Exchange, Reply, reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.session.refusals import places
 from gym_conformance.session.server_fault import Fault, ServerFault
@@ -256,6 +257,8 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     in_words = any(not is_error(step.status) for step in disturbing.refusals)
     if in_words and not await _undone(trial, noisy, difference):
         raise NotApplicable("the call was refused in words alone, and may be a move like any other")
+    if bare := next((one for one in trial.channel.exchanges if _loses_the_session(one)), None):
+        raise Violation("a Set-Cookie header on the refusal", f"none from {bare}", _REFUSED_BEFORE, Cause.LOST_SESSION)
     if not in_words:
         await expect_uncounted(trial, noisy)
     raise Violation(
@@ -263,6 +266,12 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
         f"{difference.actual!r}",
         _ROLLED_BACK if in_words else "The tool changes state before it has checked its arguments.",
     )
+
+
+def _loses_the_session(exchange: Exchange) -> bool:
+    """Whether it is a refusal that sets no cookie: an agent that replaces its cookies has none after it."""
+    refused = exchange.reply is not None and is_refusal(exchange.reply.status)
+    return refused and bool(exchange.request.cookies) and not exchange.received
 
 
 async def _refused(trial: Trial, noisy: Trajectory) -> TrajectoryRun:
@@ -313,6 +322,10 @@ async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> Traje
     return rollout
 
 
+_REFUSED_BEFORE = (
+    "The body is refused before the session is looked up, so that no cookie goes with it, and simple_agent, which replaces "
+    "its cookies with those of each reply, has lost the session. Set the cookie before the body is parsed."
+)
 _ROLLED_BACK = (
     "The refused call takes the calls before it back, such as by a rollback of a transaction that nobody has committed: "
     "commit each call that has succeeded, or roll back to a savepoint."

@@ -5,21 +5,21 @@ What a refused call has written, on the other hand, no rule of a game explains.
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from itertools import pairwise
+from dataclasses import replace
 from math import isclose
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
+from gym_conformance.firsts import first_of_each
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.execute import TrajectoryRun, run_each
-from gym_conformance.trajectories.first import known
+from gym_conformance.trajectories.first import bare_reads, known
 from gym_conformance.trajectories.generate import is_read
-from gym_conformance.trajectories.outcome import Difference, Outcome, differences, said_at, varying
-from gym_conformance.trajectories.trajectory import Trajectory
+from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, said_at, varying
+from gym_conformance.trajectories.trajectory import Trajectory, is_linked
 from gym_conformance.trials.ending import NotApplicable
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
@@ -32,8 +32,8 @@ _PLAIN = 8
 #: A number of tries or turns.
 _NUMBER: Final = re.compile(r"(?<![\w.])[0-9]{1,6}(?![\w.][0-9])", re.ASCII)
 
-#: Replies that must say a number for it to count all calls, of tools one of which only reads.
-_REPLIES: Final = 3
+#: Reads that are tried in the place of a refused call.
+_READS: Final = 3
 
 
 async def expect_uncounted(trial: Trial, noisy: Trajectory) -> None:
@@ -46,10 +46,10 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     """Whether what differs after the refused calls of a trajectory is no more than that they were counted.
 
     That is so where the reward alone falls, and falls further with twice as many, or by less with any one of them; where
-    numbers alone move on, by as much for a refused call of another tool, and twice as far with twice as many, or as for any
-    call that is taken, if only of those that are well formed; and where replies change after many, and not after one, but
-    for such numbers: there are only so many calls in an episode, and it may say how many were made. And whatever differs
-    where the refusals themselves count: who has three tries is told so.
+    numbers alone move on, by as much for a refused call of another tool, and twice as far with twice as many; where
+    replies change as though a read had been made in its place, since each call is a turn, if only of those that are well
+    formed; and where they change after many, and not after one: there are only so many calls in an episode. And whatever
+    differs where the refusals themselves count: who has three tries is told so.
     """
     if await _say_their_count(trial, noisy):
         return True
@@ -60,8 +60,6 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
         return bool(found) and (
             falls(plain.reward, once.reward, twice.reward) or await _each_costs(trial, noisy, plain, once)
         )
-    if await _counts_each_call(trial, noisy, _in_replies(found)):
-        return True
     others = [tool for tool in noisy.row.tools if tool.name not in {noisy.calls[at].name for at in noisy.noise}]
     replies = _in_replies(found)
     numbers = all(is_number(each.expected) and is_number(each.actual) for each in replies)
@@ -75,9 +73,9 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
         for one, alone in zip(each_once, await _runs(trial, each_once), strict=True)
         if (of_one := _in_replies(differences(plain, alone, mask)))
     ]
-    if numbers and not changed:
-        return False
-    return len(noisy.noise) > 1 and all([await _is_counter(trial, one, of_one, others) for one, of_one in changed])
+    if not changed:
+        return not numbers and len(noisy.noise) > 1
+    return all([await _is_counter(trial, one, of_one, mask, others) for one, of_one in changed])
 
 
 async def _each_costs(trial: Trial, noisy: Trajectory, plain: Outcome, once: Outcome) -> bool:
@@ -100,72 +98,37 @@ def _counts(one: str, two: str) -> bool:
     return _NUMBER.sub("", one) == _NUMBER.sub("", two) and sorted(steps)[-1:] == [1] and sum(steps) == 1
 
 
-async def _counts_each_call(trial: Trial, noisy: Trajectory, found: Sequence[Difference]) -> bool:
-    """Whether what differs are numbers and times that each call moves on by as much, refused or taken, of whatever tool."""
-    shifts = [_shift(each.expected, each.actual) for each in found]
-    if not shifts or None in shifts:
-        return False
-    rollouts = known(await knowledge_of(trial)) or [noisy.without_noise()]
-    [played] = await _runs(trial, [max(rollouts, key=lambda one: min(_REPLIES + 1, _changes_of_tool(one)))])
-    taken = [at for at in range(len(noisy.calls)) if at not in noisy.noise]
-    refused = [sum(at < taken[int(each.place[0]) - 1] for at in noisy.noise) for each in found]
-    counted = [
-        shift is not None and before > 0 and _goes_by(played, each.place[1:], shift / before)
-        for each, shift, before in zip(found, shifts, refused, strict=True)
-    ]
-    # a time that one tool alone tells, such as when a journey ends, may be reckoned from the one that all tell
-    moved = {(each.place[0], shift) for each, shift, counts in zip(found, shifts, counted, strict=True) if counts}
-    return all(
-        counts or (isinstance(each.expected, str) and (each.place[0], shift) in moved)
-        for each, shift, counts in zip(found, shifts, counted, strict=True)
-    )
-
-
-def _changes_of_tool(rollout: Trajectory) -> int:
-    return sum(one.name != two.name for one, two in pairwise(rollout.calls))
-
-
-def _goes_by(played: Outcome, way: tuple[Any, ...], step: float) -> bool:
-    """Whether what the replies of several tools say in one place moves on by that step with each call, a read too."""
-    told = [(at, said[0]) for at in range(1, len(played.calls) + 1) if (said := said_at(played, (at, *way)))]
-    names = {played.steps[at].name for at, _ in told}
-    shifts = [(later - at, _shift(one, two)) for (at, one), (later, two) in pairwise(told)]
-    return (
-        len(told) >= _REPLIES
-        and len(names) > 1
-        and any(map(is_read, names))
-        and all(shift is not None and isclose(shift, step * calls) for calls, shift in shifts)
-    )
-
-
-def _shift(one: Any, two: Any) -> float | None:
-    """By how much a number, or the seconds of a time, has moved on; None where it is neither."""
-    if is_number(one) and is_number(two):
-        return float(two - one)
-    try:
-        return (_moment(two) - _moment(one)).total_seconds()
-    except (TypeError, ValueError):
-        return None
-
-
-def _moment(said: str) -> datetime:
-    moment = datetime.fromisoformat(said)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
 def _in_replies(found: Iterable[Difference]) -> list[Difference]:
     return [each for each in found if each.step != VERIFY]
 
 
-async def _is_counter(trial: Trial, alone: Trajectory, changed: Sequence[Difference], others: Sequence[Tool]) -> bool:
-    """Whether what changed after one refused call are numbers that count calls, or refused ones of any tool."""
-    if await _counts_each_call(trial, alone, changed):
+async def _is_counter(
+    trial: Trial, alone: Trajectory, changed: Sequence[Difference], mask: frozenset[Place], others: Sequence[Tool]
+) -> bool:
+    """Whether what changed after one refused call is what a read changes, or are numbers that count refused ones of any tool."""
+    if await _as_a_read(trial, alone, mask):
         return True
     if not all(is_number(each.expected) and is_number(each.actual) for each in changed):
         return False
     elsewhere = await _of_another_tool(trial, alone, others)
     [twice] = await _runs(trial, [alone.repeating(alone.noise)])
     return elsewhere is not None and all(_moves_on(each, elsewhere, twice) for each in changed)
+
+
+async def _as_a_read(trial: Trial, alone: Trajectory, mask: frozenset[Place]) -> bool:
+    """Whether all replies are as though a read had been made, and taken, instead of the refused call: then each call is a turn."""
+    [at] = alone.noise
+    [refused] = await _runs(trial, [alone])
+    recorded = [call for one in known(await knowledge_of(trial)) if one.row is alone.row for call in one.calls]
+    reads = [call for call in recorded if is_read(call.name) and not is_linked(call.arguments)]
+    for read in list(first_of_each(repr, [*bare_reads(alone.row), *reads]).values())[:_READS]:
+        instead = replace(alone, calls=(*alone.calls[:at], read, *alone.calls[at + 1 :]))
+        rollout = TrajectoryRun(trial.gym, Channel(trial.gym.endpoint), instead, CookieHabit.COLLECTING)
+        outcome = await rollout.finish()
+        taken = not any(step.is_refused for step in rollout.refusals)
+        if taken and not _in_replies(differences(outcome, refused, mask)):
+            return True
+    return False
 
 
 async def _runs(trial: Trial, trajectories: Iterable[Trajectory]) -> list[Outcome]:

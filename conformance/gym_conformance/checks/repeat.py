@@ -220,7 +220,8 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
     It begins with known ones, and with their last words after none or half of their calls: a verify that does what is
     missing itself pays for it the second time.
 
-    Not applicable to a server of NeMo Gym's main, which is not released, that does not say that its verify is stateless
+    Not applicable where a second verify is refused: what is lost with a reply stays lost, and nothing is scored wrongly. Nor
+    to a server of NeMo Gym's main, which is not released, that does not say that its verify is stateless
     (`/reverify_mode`): no client sends it again there (`nemo_gym.agents.utils.verify_call`). Where fresh sessions differ as often, it is repeat-deterministic's finding.
 
     Source: nemo_gym/server_utils.py `request` retries on a lost connection (every version).
@@ -233,6 +234,8 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
         first = (await rollout.finish()).steps[-1]
         for _again in range(2):
             if (second := await rollout.verify()) != first:
+                if is_refusal(second.status):
+                    raise NotApplicable(f"a second verify is refused ({second.status}): an episode is scored once")
                 return first, second
         return None
 
@@ -256,7 +259,7 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
 async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     """Verifies before each call of a trajectory; the replies must be as they are without, except for what varies anyway.
 
-    Not applicable if verify ends the session, so that later calls are refused and nothing can differ.
+    Not applicable if verify ends the session, so that what comes later is refused and nothing can differ.
 
     Our inference: nothing says that verify ends the session.
     """
@@ -273,9 +276,9 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     outcome, solo = await interim(trial.channel), Solo(trial, trajectory)
     alone = await solo.outcome()
     if any(
-        is_refusal(two.status) > is_refusal(one.status) for one, two in zip(alone.calls, outcome.calls, strict=True)
+        is_refusal(two.status) > is_refusal(one.status) for one, two in zip(alone.steps, outcome.steps, strict=True)
     ):
-        raise NotApplicable("verify ends the session: calls after it are refused")
+        raise NotApplicable("verify ends the session: what comes after it is refused")
     if difference := await solo.beyond_chance(interim, outcome):
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as without a verify before",

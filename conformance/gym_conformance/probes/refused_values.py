@@ -17,7 +17,7 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.drift.compare import UNNAMED, first_call
 from gym_conformance.drift.definitions import Definition
-from gym_conformance.drift.lax import SAYS_MOST
+from gym_conformance.drift.lax import SAYS_MOST, said
 from gym_conformance.drift.wording import short
 from gym_conformance.firsts import first_of_each
 from gym_conformance.gym_under_test import Gym
@@ -99,8 +99,9 @@ async def refused_value(
     nodes = {name: document.alone(node) for name, node in (document.root.get("properties") or {}).items()}
     places = recorded_places(gym, channel, definition.name)
     acceptance = Acceptance(schema)
+    meant = Acceptance(said(schema))
     for place in places if records_hold else ():
-        found = await _refused_in_place(place, acceptance, nodes, told=told)
+        found = await _refused_in_place(place, acceptance, meant, nodes, told=told)
         if found is not None:
             return found
     places += known_places(gym, channel, definition.name, known)
@@ -118,14 +119,14 @@ async def refused_value(
 
 
 async def _refused_in_place(
-    place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema], *, told: bool
+    place: Place, acceptance: Acceptance, meant: Acceptance, nodes: Mapping[str, Schema], *, told: bool
 ) -> RefusedCall | None:
-    """The recorded call in its own place, if it is now refused as wrong arguments are."""
+    """The recorded call in its own place, if it is now refused as wrong arguments are; what leaves a text empty is no drift."""
     if not isinstance(place.output, str):
         return None
     call, reply = await place.ask(place.base)
     then = Reply(HTTPStatus.OK, (), place.output.encode(errors="replace"), 0.0)
-    if not says_no(reply) or not acceptance.accepts(call) or (is_success(reply.status) and says_no(then)):
+    if not says_no(reply) or not meant.accepts(call) or (is_success(reply.status) and says_no(then)):
         return None
     wrongs = [each async for each in _surely_wrong(place, acceptance, call, nodes, told=told)]
     like = [wrong for wrong in wrongs if wrong.refused_like(reply)]
@@ -143,9 +144,9 @@ async def _asked_for(
     place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema], call: Mapping[str, Any], refusal: Reply
 ) -> RefusedCall | None:
     """The recorded call, if it is refused for an argument that may be left out as for one that may not, but for the name."""
-    said = [text for text, _ in scalars(refusal.said) if isinstance(text, str)]
+    texts = [text for text, _ in scalars(refusal.said) if isinstance(text, str)]
     left_out = [name for name in nodes if name not in call]
-    asked = [(name, text) for name in left_out for text in said if re.search(rf"\b{re.escape(name)}\b", text)]
+    asked = [(name, text) for name in left_out for text in texts if re.search(rf"\b{re.escape(name)}\b", text)]
     for own in call if asked else ():
         less = {key: value for key, value in call.items() if key != own}
         if acceptance.accepts(less):
@@ -355,17 +356,17 @@ class _Argument:
         they mean, unless the definition says how long a text or how large a number may be. So may an empty text or list
         where none of its type is taken, unless `others` that are not empty are refused as it is.
         """
-        kind, said = _kind(value), {keyword for _, node in walk(self.node) for keyword in node}
+        kind, spoken = _kind(value), {keyword for _, node in walk(self.node) for keyword in node}
         known = [*self.told, *(sent[self.name] for sent, _ in self.taken if self.name in sent)]
         like = [each for each in known if _kind(each) == kind]
-        if kind in ("null", "boolean") or said & {"enum", "const"}:
+        if kind in ("null", "boolean") or spoken & {"enum", "const"}:
             return True
         if not like:
-            return kind == "number" or bool(value or others or said & _LIMITS[kind])
+            return kind == "number" or bool(value or others or spoken & _LIMITS[kind])
         if kind == "number":
-            bounds = _LEAST if value < min(like) else SAYS_MOST if value > max(like) else said
-            return bool(said & bounds)
-        return bool(said & (_LIMITS[kind] if value else _LIMITS[kind] - _MOST_LONG))
+            bounds = _LEAST if value < min(like) else SAYS_MOST if value > max(like) else spoken
+            return bool(spoken & bounds)
+        return bool(spoken & (_LIMITS[kind] if value else _LIMITS[kind] - _MOST_LONG))
 
     async def _everywhere(self, value: Any) -> bool:
         """Whether other rows refuse the value in the same way: in a single row it may just not exist."""
