@@ -42,6 +42,11 @@ TOOLS = [
     _tool("get_star", star_id=_TEXT),
 ]
 
+_NOTE = _tool("", star_id=_TEXT, note=_TEXT)["parameters"]
+
+#: Takes several notes, and at least one.
+ANNOTATES_ALL = _tool("annotate_all", notes={"type": "array", "items": _NOTE})
+
 #: Takes the id of a note, which comes after the ids of stars.
 PRINTS = _tool("print_note", note_id=_TEXT)
 
@@ -57,6 +62,12 @@ def _print_note(call: dict[str, str]) -> dict[str, Any]:
     if call["note_id"] != "N-1":
         raise HTTPException(404, "there is no such note")
     return {"printed": True}
+
+
+def _annotate_all(call: dict[str, list[dict[str, str]]]) -> dict[str, Any]:
+    if not call["notes"] or call["notes"][0]["star_id"] != "S-1":
+        return {"error": "there is no such star"}
+    return {"done": True}
 
 
 def _stars(*, fails: bool = False, says: str = "") -> FastAPI:
@@ -93,6 +104,7 @@ def _stars(*, fails: bool = False, says: str = "") -> FastAPI:
         notes[call["star_id"]] = call["note"]
         return {"done": True, "note_id": "N-1"}
 
+    app.post("/annotate_all")(_annotate_all)
     app.post("/print_note")(_print_note)
 
     @app.post("/verify")
@@ -131,6 +143,13 @@ def _found(row: Row = ROW, says: str = "") -> tuple[Trajectory, list[int], list[
 
     with serve(_stars(says=says)) as url:
         return asyncio.run(find(url))
+
+
+def test_what_is_returned_is_asked_for_within_lists_of_objects() -> None:
+    found, statuses, _ = _found(_row([*TOOLS[1:], ANNOTATES_ALL]))
+    [noted] = [call.arguments["notes"] for call in found.calls if call.name == "annotate_all"]
+    assert [each["note"] for each in noted] == ["text"]
+    assert set(statuses) == {200}
 
 
 def test_a_session_is_found_in_which_every_tool_takes_its_call() -> None:

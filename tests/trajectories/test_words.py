@@ -62,6 +62,10 @@ def _library() -> FastAPI:
     def order(call: dict[str, dict[str, str]]) -> dict[str, str]:
         return lend(call["order"])
 
+    @app.post("/order_all")
+    def order_all(call: dict[str, list[dict[str, str]]]) -> list[dict[str, str]]:
+        return [lend(each) for each in call["books"]]
+
     return app
 
 
@@ -104,6 +108,18 @@ def test_a_word_is_said_within_an_object() -> None:
         Source(Path("rows.jsonl"), 1),
     )
     assert _asked(row) == {"order": ({"order": {"title": "Dune"}},)}
+
+
+def test_a_word_is_said_within_a_list() -> None:
+    order = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    properties = {"books": {"type": "array", "items": order}}
+    tool = {
+        **_LEND,
+        "name": "order_all",
+        "parameters": {"type": "object", "properties": properties, "required": ["books"]},
+    }
+    row = Row({"responses_create_params": {"tools": [tool]}, "wanted": "Dune"}, Source(Path("rows.jsonl"), 1))
+    assert _asked(row) == {"order_all": ({"books": [{"title": "Dune"}]},)}
 
 
 def test_parameters_that_are_no_schema_have_no_words() -> None:

@@ -6,7 +6,8 @@ names from the row, reads come first. Of each tool the first call is kept that i
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
@@ -22,8 +23,8 @@ from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.generate import may_read, named_alike, named_values
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
-from gym_conformance.trajectories.trajectory import Reference, Trajectory, resolve
-from gym_schemas import admits, name_of, properties_of, scalars
+from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, resolve
+from gym_schemas import NoValue, admits, minimal, name_of, properties_of, scalars
 
 #: Tools that are asked about, calls that are tried of each, and values of a reply that may stand in later calls.
 _TOOLS, _TRIES, _SEEN = 16, 5, 200
@@ -165,20 +166,23 @@ class _Scout:
         if plain is None:
             return
         for known in islice(self._words.get(tool.name, ()), 1):
-            yield {key: self._of_row(key, self._usual.get(key, value), tool) for key, value in known.items()}
+            usual = {key: self._usual.get(key, value) for key, value in known.items()}
+            yield _each(usual, tool.parameters, self._of_row)
             yield known
-        returned = {key: self._filled(key, value, tool) for key, value in plain.items()}
+            yield _some(known)
+        returned = _each(plain, tool.parameters, self._filled)
         yield returned
-        of_row = {key: self._of_row(key, value, tool) for key, value in returned.items()}
+        of_row = _each(returned, tool.parameters, self._of_row)
         yield of_row
-        yield {key: 1 if type(value) in (int, float) and not value else value for key, value in of_row.items()}
+        yield _some(of_row)
         yield plain
 
-    def _filled(self, key: str, value: Any, tool: Tool) -> Any:
+    def _filled(self, key: str, value: Any, schema: Any) -> Any:
         """What stands for an argument: a value of an earlier reply, or any text where any may stand."""
-        schema = properties_of(tool.parameters).get(key)
         if isinstance(value, list) and not value and isinstance(schema, dict):
             items = schema.get("items")
+            if properties_of(items):
+                return [_each(least, items, self._filled) for least in _least(items)]
             found = self._returned(key, str, items)
             return [found] if found else [items["enum"][0]] if isinstance(items, dict) and items.get("enum") else value
         if type(value) not in (str, int):
@@ -186,8 +190,7 @@ class _Scout:
         found = self._returned(key, type(value), schema)
         return found or (_TEXT if takes_any_word(schema) else value)
 
-    def _of_row(self, key: str, value: Any, tool: Tool) -> Any:
-        schema = properties_of(tool.parameters).get(key)
+    def _of_row(self, key: str, value: Any, schema: Any) -> Any:
         found = (said for name, said in self._own if named_alike(key, name) and type(said) is type(value))
         return next((said for said in found if admits({"properties": {key: schema}}, {key: said})), value)
 
@@ -204,6 +207,27 @@ class _Scout:
                         return found
                     alike = alike or found
         return alike
+
+
+def _each(value: Any, schema: Any, fill: Callable[[str, Any, Any], Any], name: str = "") -> Any:
+    """The value with what `fill` puts in the place of each part, by its name and its definition, at whatever depth."""
+    if isinstance(value, dict) and not is_reference(value):
+        known = properties_of(schema)
+        return {key: _each(inner, known.get(key, True), fill, key) for key, inner in value.items()}
+    if isinstance(value, list) and value:
+        items = schema.get("items", True) if isinstance(schema, dict) else True
+        return [_each(inner, items, fill, name) for inner in value]
+    return fill(name, value, schema)
+
+
+def _some(arguments: Any) -> Any:
+    """One of everything of which none is asked for."""
+    return _each(arguments, True, lambda _, value, __: 1 if type(value) in (int, float) and not value else value)
+
+
+def _least(schema: Any) -> Iterator[Any]:
+    with suppress(NoValue):
+        yield minimal(schema)
 
 
 def refuses(reply: Reply) -> bool:

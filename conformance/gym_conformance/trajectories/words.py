@@ -19,7 +19,7 @@ from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.session.likeness import Answer, alike
 from gym_conformance.trajectories.execute import beside
-from gym_schemas import NoValue, Way, admits, mapped, minimal, sampled, scalars
+from gym_schemas import NoValue, Way, admits, mapped, minimal, rewrite, sampled, scalars
 from gym_schemas.json_values import texts_in
 
 #: Words that a tool is asked about, for each row, and calls that are kept for each tool.
@@ -88,14 +88,20 @@ async def _answer(session: Session, tool: Tool, word: str) -> Answer | None:
 def _saying(tool: Tool, word: str) -> dict[str, Any] | None:
     """The smallest call of the tool with the word in the place of each text that may be any; None where none may."""
     try:
-        least = minimal(tool.parameters)
-    except NoValue:
+        least = minimal(rewrite(tool.parameters, _with_an_item))
+    except (NoValue, RecursionError):
         return None
     if not isinstance(least, dict):  # parameters that are no schema of objects
         return None
     texts = [way for value, way in scalars(least) if isinstance(value, str)]
     ways = [way for way in texts if admits(tool.parameters, _with(least, word, [way]))]
     return _with(least, word, ways) if ways else None
+
+
+def _with_an_item(schema: dict[str, Any]) -> dict[str, Any]:
+    """A list's definition with one item at least, where it leaves that open."""
+    open_ended = schema.get("type") == "array" and schema.get("maxItems") != 0
+    return {**schema, "minItems": schema.get("minItems") or 1} if open_ended else schema
 
 
 def _with(arguments: dict[str, Any], word: str, ways: Collection[Way]) -> dict[str, Any]:

@@ -25,8 +25,8 @@ _CONTROLS = 5
 #: What is likely, where a session shows another one.
 STORE: Final = (
     "One store for several sessions: a module or class attribute, a default argument such as [] or {}, which is made once, "
-    "a cache, or a store keyed by the row, its task or a name in it. Keep it by the session's id, and make it anew with each "
-    "seed."
+    "a cache, the one random generator of a module, or a store keyed by the row, its task or a name in it. Keep it by the "
+    "session's id, and make it anew with each seed."
 )
 
 
