@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
@@ -67,6 +67,24 @@ def lossy(state: Reading, limit: int = 5, cursor: str | None = None) -> dict[str
 def brief(state: Reading, limit: int = 3, cursor: str | None = None) -> dict[str, Any]:
     """List the notes by their days, a page at a time."""
     return _page(state, _after(cursor) if cursor else 0, limit)
+
+
+class Window(BaseModel):
+    limit: int = 5
+
+
+class ShortWindow(BaseModel):
+    limit: int = 3
+
+
+def windowed(state: Reading, window: Window) -> dict[str, Any]:
+    """List the first notes."""
+    return _page(state, 0, window.limit)
+
+
+def briefly_windowed(state: Reading, window: ShortWindow) -> dict[str, Any]:
+    """List the first notes."""
+    return _page(state, 0, window.limit)
 
 
 def in_threes(state: Reading, cursor: str | None = None) -> dict[str, Any]:
@@ -656,6 +674,9 @@ TWINS: tuple[Twin, ...] = (
     twin("pages of the server's own length", "", lambda: _server(in_threes), data=_data(in_threes)),
     twin("a cursor that is not known any more", "repeat-pages", lambda: _server(forgetful), data=_data(in_threes)),
     twin("a default of its own", "drift-default", lambda: _server(brief), data=_data()),
+    twin(
+        "a default of its own, in an object", "drift-default", lambda: _server(briefly_windowed), data=_data(windowed)
+    ),
     twin("a timer that is set to zero", "", lambda: _server(set_timer), data=_data(set_timer)),
     twin("a zero taken for the default", "drift-default", lambda: _server(hasty), data=_data(set_timer)),
 )

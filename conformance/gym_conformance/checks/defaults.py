@@ -14,7 +14,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import FEW, beside, run, run_each
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, said_at
-from gym_conformance.trajectories.trajectory import Trajectory, resolve
+from gym_conformance.trajectories.trajectory import Trajectory, is_reference, resolve
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
@@ -22,10 +22,13 @@ from gym_conformance.trials.needs import RESOURCES_SERVER, SERVED_TOOLS, TOOLS
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
-from gym_schemas import ABSENT, admits, properties_of
+from gym_schemas import ABSENT, Document, Way, admits, properties_of, without
 
 #: Arguments that are tried, calls of each, and calls that come after it and may show what it did.
 _ARGUMENTS, _CALLS, _AFTER = 12, 2, 4
+
+#: Objects within each other in which a default is looked for.
+_DEEP = 2
 
 #: Arguments that are tried with a zero, and numbers of which two others are taken.
 _ZEROS, _NUMBERS = 6, (7, 4, 3, 2, 20)
@@ -36,7 +39,7 @@ class _LeftOut:
     """A trajectory with an argument left out in one call, and the same with its default there."""
 
     tool: str
-    argument: str
+    way: tuple[str, ...]
     default: Any
     at: int
     without: Trajectory
@@ -55,12 +58,13 @@ class _LeftOut:
 
     def _repeats(self, one: Difference) -> bool:
         texts = [value for value in (one.expected, one.actual) if isinstance(value, str)]
+        argument = self.way[-1]
         return (
             one.of_time
             or one.expected is ABSENT
-            or self.argument in one.place
-            or any(self.argument in text for text in texts)
-            or (isinstance(one.actual, list | dict) and self.argument in str(one.actual))
+            or argument in one.place
+            or any(argument in text for text in texts)
+            or (isinstance(one.actual, list | dict) and argument in str(one.actual))
         )
 
 
@@ -127,7 +131,7 @@ async def drift_default(trial: Trial, _: object) -> None:
     for one in compress(found, suspected):
         if difference := await _told(trial, one):
             raise Violation(
-                f"{difference.step} answers {difference.actual!r} where {one.argument} of {one.tool} is left out, as where "
+                f"{difference.step} answers {difference.actual!r} where {'.'.join(one.way)} of {one.tool} is left out, as where "
                 f"its default, {one.default!r}, is given",
                 f"{difference.expected!r}",
                 "The tool's own default is another one: change it in the tool or in the definition.",
@@ -153,19 +157,33 @@ async def _told(trial: Trial, one: _LeftOut) -> Difference | None:
 
 def _left_out(found: Sequence[Trajectory]) -> Iterator[_LeftOut]:
     """What is tried: of each argument that has a default a few calls."""
-    tried: Counter[tuple[str, str]] = Counter()
+    tried: Counter[tuple[str, Way]] = Counter()
     for trajectory in found:
         for at, call in enumerate(trajectory.calls):
             parameters = trajectory.row.parameters_of(call.name)
-            for name, default in _defaults(parameters).items() if isinstance(call.arguments, dict) else ():
-                key = (call.name, name)
-                without = {other: value for other, value in call.arguments.items() if other != name}
-                explicit = {**without, name: default}
-                allowed = all(admits(parameters, resolve(each, [])) for each in (without, explicit))
+            for way, default in _defaults(parameters).items():
+                if not _has_room(call.arguments, way):
+                    continue
+                key = (call.name, way)
+                bare = without(call.arguments, way)
+                explicit = _given(bare, way, default)
+                allowed = all(admits(parameters, resolve(each, [])) for each in (bare, explicit))
                 if allowed and tried[key] < _CALLS and (key in tried or len(tried) < _ARGUMENTS):
                     tried[key] += 1
-                    forms = (_with(trajectory, at, each) for each in (without, explicit))
-                    yield _LeftOut(call.name, name, default, at, *forms)
+                    forms = (_with(trajectory, at, each) for each in (bare, explicit))
+                    yield _LeftOut(call.name, way, default, at, *forms)
+
+
+def _has_room(arguments: Any, way: Sequence[str]) -> bool:
+    """Whether the object is there that has the last step, or might have it."""
+    for step in way[:-1]:
+        arguments = arguments.get(step) if isinstance(arguments, dict) else None
+    return isinstance(arguments, dict) and not is_reference(arguments)
+
+
+def _given(arguments: dict[str, Any], way: Sequence[str], value: Any) -> dict[str, Any]:
+    step, *rest = way
+    return {**arguments, step: _given(arguments[step], rest, value) if rest else value}
 
 
 def _with_zero(found: Sequence[Trajectory]) -> Iterator[_Zero]:
@@ -203,8 +221,14 @@ def _with(trajectory: Trajectory, at: int, arguments: Any) -> Trajectory:
     return replace(trajectory, calls=(*before, Call(trajectory.calls[at].name, arguments), *after))
 
 
-def _defaults(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults of arguments that may be left out; null is none: it mostly says that nothing is meant."""
-    named = properties_of(parameters).items()
-    found = {name: schema["default"] for name, schema in named if isinstance(schema, dict) and "default" in schema}
-    return {name: default for name, default in found.items() if default is not None}
+def _defaults(parameters: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
+    """The defaults of what may be left out, in objects too; null is none: it mostly says that nothing is meant."""
+    document = Document(parameters)
+    found = dict[tuple[str, ...], Any]()
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), document.root)]
+    for way, schema in waiting:
+        for name, inner in properties_of(document.resolve(schema)).items():
+            default = inner.get("default") if isinstance(inner, dict) else None
+            found.update({} if default is None else {(*way, name): default})
+            waiting += [((*way, name), inner)] if len(way) < _DEEP else []
+    return found

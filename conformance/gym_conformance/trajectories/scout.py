@@ -24,7 +24,7 @@ from gym_conformance.trajectories.generate import may_read, named_alike, named_v
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.renaming import own, takes_any_word
 from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, resolve
-from gym_schemas import NoValue, admits, minimal, name_of, properties_of, scalars
+from gym_schemas import Document, NoValue, admits, minimal, name_of, properties_of, scalars
 
 #: Tools that are asked about, calls that are tried of each, and values of a reply that may stand in later calls.
 _TOOLS, _TRIES, _SEEN = 16, 5, 200
@@ -180,7 +180,8 @@ class _Scout:
     def _filled(self, key: str, value: Any, schema: Any) -> Any:
         """What stands for an argument: a value of an earlier reply, or any text where any may stand."""
         if isinstance(value, list) and not value and isinstance(schema, dict):
-            items = schema.get("items")
+            document = Document(schema)
+            items = document.alone(document.resolve(schema.get("items", True)))
             if properties_of(items):
                 return [_each(least, items, self._filled) for least in _least(items)]
             found = self._returned(key, str, items)
@@ -192,7 +193,7 @@ class _Scout:
 
     def _of_row(self, key: str, value: Any, schema: Any) -> Any:
         found = (said for name, said in self._own if named_alike(key, name) and type(said) is type(value))
-        return next((said for said in found if admits({"properties": {key: schema}}, {key: said})), value)
+        return next((said for said in found if _allows(schema, said)), value)
 
     def _returned(self, key: str, kind: type, schema: Any) -> Any:
         """A reference to the first value of that kind, and of that or else an alike name, that is allowed and was returned."""
@@ -201,7 +202,7 @@ class _Scout:
             for value, path in islice(scalars(reply), _SEEN):
                 name = name_of(path)
                 fits = type(value) is kind and value and name and named_alike(key, name)
-                if fits and admits({"properties": {key: schema}}, {key: value}):
+                if fits and _allows(schema, value):
                     found = Reference(call, path, value).as_json()
                     if name == key:
                         return found
@@ -209,15 +210,25 @@ class _Scout:
         return alike
 
 
-def _each(value: Any, schema: Any, fill: Callable[[str, Any, Any], Any], name: str = "") -> Any:
+def _each(value: Any, schema: Any, fill: Callable[[str, Any, Any], Any]) -> Any:
     """The value with what `fill` puts in the place of each part, by its name and its definition, at whatever depth."""
-    if isinstance(value, dict) and not is_reference(value):
-        known = properties_of(schema)
-        return {key: _each(inner, known.get(key, True), fill, key) for key, inner in value.items()}
-    if isinstance(value, list) and value:
-        items = schema.get("items", True) if isinstance(schema, dict) else True
-        return [_each(inner, items, fill, name) for inner in value]
-    return fill(name, value, schema)
+    document = Document(schema)
+
+    def each(value: Any, schema: Any, name: str) -> Any:
+        schema = document.resolve(schema)
+        if isinstance(value, dict) and not is_reference(value):
+            known = properties_of(schema)
+            return {key: each(inner, known.get(key, True), key) for key, inner in value.items()}
+        if isinstance(value, list) and value:
+            items = schema.get("items", True) if isinstance(schema, dict) else True
+            return [each(inner, items, name) for inner in value]
+        return fill(name, value, document.alone(schema))
+
+    return each(value, document.root, "")
+
+
+def _allows(schema: Any, value: Any) -> bool:
+    return admits(schema, value) if isinstance(schema, dict) else schema is not False
 
 
 def _some(arguments: Any) -> Any:
