@@ -14,8 +14,10 @@ import pytest
 from gym_conformance.calibration.moulds import GivenAnswer
 from gym_conformance.calibration.row_scores import AnswerScore
 from gym_conformance.checks.registry import CHECKS
-from gym_conformance.contract.dataset_rows import Row
+from gym_conformance.contract.dataset_rows import Rollout, Row
 from gym_conformance.contract.openapi import ServerKind
+from gym_conformance.contract.policy_output import function_call, function_call_output, response
+from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import BARE_ROW, Gym, recognise
 from gym_conformance.options import Options
@@ -36,11 +38,13 @@ from gym_conformance.trials.scoring import Scoring
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
 from gym_mocks.reference import ReferenceServer
+from gym_mocks.resources import ResourcesServer
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.judging import judge
 from tests.twins.properties import CurrentSession, PendingRow, VerifyConsumes
 from tests.twins.twin import dataset
+from tests.twins.unrecorded import Reading, rows_of
 
 #: Seconds of a verify: so long that a few of them, one after the other, are told from a few at once.
 _SECONDS = 0.15
@@ -243,3 +247,24 @@ def test_checks_that_miss_the_same_are_told_as_one() -> None:
 )
 def test_a_part_of_a_look_tells_whether_to_go_on(forms: str, differed: str, least: float, most: float) -> None:
     assert least <= chance_so_far([form == "T" for form in forms], [one == "1" for one in differed]) <= most
+
+
+def test_of_a_long_rollout_few_calls_are_made_twice() -> None:
+    """Its sessions are as long as it is: with one for each of its calls, a slow server is never done."""
+
+    def step(state: Reading) -> dict[str, int]:
+        state.pages += 1
+        return {"steps": state.pages}
+
+    server = ResourcesServer("walk", tools=[step], state=Reading, verify=lambda: 1.0)
+    row = rows_of(server).rows[0]
+    pairs = [
+        (function_call("step", "{}", f"call_{at}"), function_call_output(f'{{"steps": {at + 1}}}', f"call_{at}"))
+        for at in range(40)
+    ]
+    recorded = {**row.data, "response": response([item for pair in pairs for item in pair]), "reward": 1.0}
+    data = Dataset((row,), (Rollout(recorded, row.source),), 1)
+    with serve(server) as url:
+        [finding] = judge(url, data, checks={"repeat-tool-calls"})["repeat-tool-calls"]
+    assert (finding.verdict, "step" in finding.actual) == (Verdict.NOTE, True)
+    assert len(server.sessions) < 40
