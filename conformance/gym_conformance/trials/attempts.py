@@ -190,9 +190,11 @@ class Attempts:
     async def reduce(self, broken: Broken) -> Broken:
         """Leave out sessions and calls for as long as it stays broken, and not longer than _REDUCING.
 
-        What hangs is told as it was found: each try would take a whole deadline.
+        What hangs is told as it was found: each try would take a whole deadline. So is what another check has told the cause
+        of, with a short example: reports show it under that one.
         """
-        if any(one.hung for one in broken.trial.channel.exchanges):
+        told = isinstance(broken.cause, Violation) and broken.cause.cause in self.trial.learned.causes
+        if told or any(one.hung for one in broken.trial.channel.exchanges):
             return self.certain or broken
         end = time.monotonic() + _REDUCING
         candidates = smaller(broken.schedule)
