@@ -183,8 +183,9 @@ def judge_after(
     with serve(server) as url:
         run = Run(url, Options(url=url), dataset())
         run.judge(next(check for check in CHECKS if check.id == "repeat-replies"))
-        for _ in range(strangers):
-            httpx.post(f"{url}/seed_session", json=dataset().rows[0].data).raise_for_status()
+        for number in range(strangers):
+            row = {**dataset().rows[0].data, "first": not number}
+            httpx.post(f"{url}/seed_session", json=row).raise_for_status()
         time.sleep(seconds)
         (finding,) = run.judge(check)
         run.close()
@@ -257,6 +258,29 @@ def test_a_session_that_others_push_out_is_told(
     finding = judge_after(3.0, server, resources_session_kept, monkeypatch, pause=3.0, strangers=160)
     assert finding.verdict is Verdict.FAIL, finding
     assert said in finding.expected
+
+
+class EndsTheOldest(ForgetsSoon):
+    """A verify ends the oldest session, which is mostly one that nobody will take up again."""
+
+    def __init__(self) -> None:
+        super().__init__(600)
+
+    async def seed(self, session_id: str, row: Json) -> Json:
+        if row.get("first"):
+            self.ends.clear()  # as after a verify for each of them
+        return await super().seed(session_id, row)
+
+    async def score(self, session_id: str, row: TaskRow, response: Json) -> Score:
+        self.ends.pop(next(iter(self.ends)), None)
+        return await super().score(session_id, row, response)
+
+
+def test_a_session_that_verifies_of_others_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pauses, "_STRANGERS", 100)
+    finding = judge_after(0.0, EndsTheOldest(), resources_session_kept, monkeypatch, pause=0.1, strangers=150)
+    assert finding.verdict is Verdict.FAIL, finding
+    assert "verifies of 100 others" in finding.expected
 
 
 def test_a_session_that_few_of_many_others_clear_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

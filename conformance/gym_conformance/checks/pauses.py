@@ -5,11 +5,12 @@ nothing so. Only what differs then is tried with pauses of its own.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
 from gym_conformance.contract.endpoints import VERIFY
+from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.contract.statuses import is_error
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.findings import Cause
@@ -34,6 +35,9 @@ _PAUSES: Final = (1.0, 3.0, 8.0, 20.0, 60.0)
 #: Other sessions that are opened while one waits: fewer than a batch of rollouts has.
 _STRANGERS: Final = 400
 
+#: Verifies of each of them, in the end: more than sessions are opened, so that none is left that is older.
+_VERIFIES: Final = 5
+
 _TIME_TO_LIVE: Final = (
     "The session, or its cookie, has a time to live: let it last as long as a rollout may take, and count from the last "
     "request."
@@ -41,6 +45,10 @@ _TIME_TO_LIVE: Final = (
 _PLACES: Final = (
     "There is room for so many sessions, and a new one takes the place of one that is still open: make room for all "
     "rollouts of a batch, or refuse the seed."
+)
+_ENDED: Final = (
+    "A verify ends another session than its own, such as the oldest: let it release what is its own, by its id. Or a session "
+    "has a time to live that is as long as so many verifies take."
 )
 
 
@@ -57,8 +65,8 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     for 1, 3, 8, 20 and 60 seconds, as do not, and chance is excluded. A session is lost where a call is answered with an
     error that is none without the pause, or all is answered as in a session in which nothing was done before. Other
     differences, such as a clock's, do not count. What no pause alone loses is tried with another session's seed after it,
-    with the seeds of 400 others, and with both: all of 17 sessions must be lost then, twice. Nothing is tried where each
-    process was found to keep sessions of its own.
+    with the seeds of 400 others, with both, and with verifies of 400 others: all of 17 sessions must be lost then, twice.
+    Nothing is tried where each process was found to keep sessions of its own.
 
     Source: `setup_session_middleware` in nemo_gym/server_utils.py gives the cookie 14 days (every version).
     """
@@ -72,8 +80,10 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
             if difference := await keeping.lost_by(pause, habit):
                 raise _lost(difference, habit, f"a pause of {pause:g} s", "one", _TIME_TO_LIVE)
         for others, pause, what, hint in _among_others(keeping.pauses):
-            if difference := await keeping.lost_among(others, pause, habit):
+            if difference := await keeping.lost_among(partial(keeping.seeds, others), pause, habit):
                 raise _lost(difference, habit, what, "them", hint)
+        if difference := await keeping.lost_among(keeping.verifies, 0.0, habit):
+            raise _lost(difference, habit, f"verifies of {_STRANGERS} others", "them", _ENDED)
     trial.note = f"sessions were left alone for {keeping.longest:.0f} s"
     if lost:
         trial.caution = f"a session that was left alone for {keeping.longest:.0f} s was lost; neither a pause nor {_STRANGERS} others lose one, so that more of them may"
@@ -194,8 +204,27 @@ class _Keeping:
         paused, at_once = (partial(self._lost, habit=habit, seconds=seconds) for seconds in (pause, 0))
         return await waiting_beyond_chance(self._trial, paused, at_once, 2 * RUNS)
 
-    async def lost_among(self, strangers: int, pause: float, habit: CookieHabit) -> Difference | None:
-        """How all of many sessions are lost, twice, that pause for so long, and then so many others are opened.
+    async def seeds(self, strangers: int) -> None:
+        """Open so many other sessions."""
+        gym = self._trial.gym
+        await beside(gym.contract.session(Channel(gym.endpoint), self._trajectory.row).seed for _ in range(strangers))
+
+    async def verifies(self) -> None:
+        """Open other sessions, and verify each several times."""
+        gym = self._trial.gym
+
+        async def verified() -> None:
+            session = gym.contract.session(Channel(gym.endpoint), self._trajectory.row)
+            await session.seed()
+            for _ in range(_VERIFIES):
+                await session.verify(DO_NOTHING.response)
+
+        await beside([verified] * _STRANGERS)
+
+    async def lost_among(
+        self, strangers: Callable[[], Awaitable[None]], pause: float, habit: CookieHabit
+    ) -> Difference | None:
+        """How all of many sessions are lost, twice, that pause for so long, and then others come.
 
         Controls beside them would meet the same others; of those that `lost_anyway` made, too few were lost for chance.
         """
@@ -205,9 +234,7 @@ class _Keeping:
             begin = [partial(Waiting.begun, gym, Channel(gym.endpoint), self._trajectory, habit) for _ in range(RUNS)]
             waiting = await beside(begin, RUNS)
             await asyncio.sleep(pause)
-            await beside(
-                gym.contract.session(Channel(gym.endpoint), self._trajectory.row).seed for _ in range(strangers)
-            )
+            await strangers()
             lost = [await self.loses((await each.taken_up()).outcome) for each in waiting]
             if not all(lost):
                 return None

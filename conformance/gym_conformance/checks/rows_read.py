@@ -88,7 +88,8 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
         f"replies or rewards that differ between {rows[0]} and {', '.join(map(str, rows[1:]))}",
         f"the same replies to {', '.join(dict.fromkeys(call.name for call in reads))}, and a reward of "
         f"{' or '.join(earned)} for the same output" + (f"; all hold {shown!r}, which is one row's" if shown else ""),
-        "seed_session ignores the row, keeps that of the first session, or reads a field that no row has.",
+        "seed_session ignores the row, keeps that of the first session, or reads a field that no row has; or the reads are "
+        "remembered for all sessions, by their arguments.",
     )
 
 
