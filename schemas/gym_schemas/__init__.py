@@ -4,10 +4,11 @@
   through it.
 - `Acceptance` holds values to an upgraded schema, and says where and why one is refused.
 - `contains` and `subtract` compare two upgraded schemas; `too_large` says beforehand that they are too large for that.
-- `admits`, `minimal`, `sampled`, `near_sample` and `boundary_values` take a schema as people write it, sound or not:
-  its smallest value, one by chance, one that it refuses for one reason, those at its bounds; `strategies` and `hostile`, which import Hypothesis, have
-  strategies for valid values, near misses and hostile ones. All values are made by one reading of the schema (`making`),
-  whoever makes the choices (`choices`).
+- `admits`, `minimal`, `sampled`, `near_sample` and `boundary_values` take a schema as people write it, sound or not: what
+  it admits, its smallest value, one by chance, one that it refuses for one reason, those at its bounds; `understood` says
+  whether it was read as it stands; `strategies` and `hostile`, which import Hypothesis, have strategies for valid values,
+  near misses and hostile ones. All values are made by one reading of the schema (`making`), whoever makes the choices
+  (`choices`).
 - `differences`, `same`, `distance` and `without` compare JSON values and take them apart; `scalars` and `mapped` go
   through one.
 """
@@ -34,7 +35,7 @@ from gym_schemas.json_values import (
 )
 from gym_schemas.making import NoValue, minimal, sampled
 from gym_schemas.near_misses import near_sample
-from gym_schemas.schema_reading import admits
+from gym_schemas.schema_reading import admits, understood
 from gym_schemas.size import MOST_NODES, depth, too_large
 from gym_schemas.tree import Document, Schema, properties_of, rewrite, walk
 from gym_schemas.upgrade import upgrade
@@ -71,6 +72,7 @@ __all__ = [
     "scalars",
     "subtract",
     "too_large",
+    "understood",
     "upgrade",
     "walk",
     "whole",

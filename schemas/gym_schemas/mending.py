@@ -1,6 +1,6 @@
 """Reading schemas as validators in the field do: what is not sound JSON Schema is fixed or left out."""
 
-import copy
+import json
 from typing import Any
 
 import jsonschema_rs
@@ -14,7 +14,15 @@ _MOST_REPAIRS = 200
 #: Keywords that may make a whole document unreadable.
 _OF_THE_WHOLE = ("$schema", "$id", "$ref", "$dynamicRef", "$recursiveRef", "$vocabulary")
 
-#: Names of types that people write, and what they mean. "any" means no limit at all.
+#: Keywords that say nothing of values.
+_SAY_NOTHING = frozenset(
+    {"$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
+)
+
+#: A type that people write who mean no limit at all.
+_ANY = "any"
+
+#: Names of types that people write, and what they mean.
 _TYPE_NAMES = {
     "str": "string",
     "text": "string",
@@ -35,22 +43,31 @@ _TYPE_NAMES = {
 
 def sound(schema: Json) -> Schema:
     """A schema that every validator takes, equal to the given one if that is sound; {} if too much of it is not."""
+    return mended(schema)[0]
+
+
+def mended(schema: Json) -> tuple[Schema, bool]:
+    """A sound schema, and whether it still says all that the given one says of values."""
     if isinstance(schema, bool):
-        return schema
+        return schema, True
     if not isinstance(schema, dict):
-        return {}
-    fixed: dict[str, Any] = copy.deepcopy(schema)
-    _remove_lost_references(fixed)
+        return {}, False
+    text = json.dumps(schema, ensure_ascii=False)
+    encoded = text.encode("utf-8", "replace")  # no validator takes a lone surrogate, not even in a description
+    fixed: dict[str, Any] = json.loads(encoded)
+    whole = encoded.decode() == text
+    whole &= not _remove_lost_references(fixed)
     for _ in range(_MOST_REPAIRS):
         path = _first_fault(fixed)
         if path is None:
-            return fixed
-        _repair(fixed, path)
-    return {}
+            return fixed, whole
+        whole &= _repair(fixed, path)
+    return {}, False
 
 
-def _remove_lost_references(schema: dict[str, Any]) -> None:
-    """Take away every `$ref` that leads nowhere within the document: nothing is fetched."""
+def _remove_lost_references(schema: dict[str, Any]) -> bool:
+    """Take away every `$ref` that leads nowhere within the document, as nothing is fetched; whether there was any."""
+    lost = False
     identified = any("$id" in inner or "$anchor" in inner for _, inner in walk(schema))
     for _, inner in list(walk(schema)):
         reference = inner.get("$ref")
@@ -59,6 +76,8 @@ def _remove_lost_references(schema: dict[str, Any]) -> None:
         within = isinstance(reference, str) and reference.startswith("#") and lookup(schema, reference) is not None
         if not isinstance(reference, str) or not (identified or within):
             del inner["$ref"]
+            lost = True
+    return lost
 
 
 def _first_fault(schema: dict[str, Any]) -> list[str | int] | None:
@@ -72,8 +91,8 @@ def _first_fault(schema: dict[str, Any]) -> list[str | int] | None:
     return None
 
 
-def _repair(schema: dict[str, Any], path: list[str | int]) -> None:
-    """Fix the innermost keyword on the path, or take it away."""
+def _repair(schema: dict[str, Any], path: list[str | int]) -> bool:
+    """Fix the innermost keyword on the path, or take it away; whether all that it says of values is kept."""
     holder, keyword = _keyword_at(schema, path)
     if keyword is None:
         lost = next((name for name in _OF_THE_WHOLE if name in schema), None)
@@ -81,12 +100,12 @@ def _repair(schema: dict[str, Any], path: list[str | int]) -> None:
             schema.clear()
         else:
             del schema[lost]
-        return
+        return lost in _SAY_NOTHING
     value = holder.pop(keyword)
     if value is True and keyword == "required":
         _require_in_parent(schema, path)
-    else:
-        _mend(holder, keyword, value)
+        return True
+    return _mend(holder, keyword, value) or keyword in _SAY_NOTHING
 
 
 def _keyword_at(schema: dict[str, Any], path: list[str | int]) -> tuple[dict[str, Any], str | None]:
@@ -115,9 +134,11 @@ def _require_in_parent(schema: dict[str, Any], path: list[str | int]) -> None:
         names.append(path[-2])
 
 
-def _mend(holder: dict[str, Any], keyword: str, value: Json) -> None:
-    """Put what the keyword was meant to say into its holder, if that is known."""
+def _mend(holder: dict[str, Any], keyword: str, value: Json) -> bool:
+    """Put what the keyword was meant to say into its holder; whether that is known."""
     match keyword, value:
+        case "type", str() if value.lower() == _ANY:
+            pass
         case "type", str() | list() if meant := _types_meant(value):
             holder["type"] = meant
         case "required", list() if named := list(dict.fromkeys(name for name in value if isinstance(name, str))):
@@ -130,6 +151,9 @@ def _mend(holder: dict[str, Any], keyword: str, value: Json) -> None:
         case "items", list():
             holder["items"] = value
             old_arrays(holder)
+        case _:
+            return False
+    return True
 
 
 def _types_meant(value: str | list[Json]) -> str | list[str]:

@@ -12,7 +12,7 @@ from jsonschema_rs import canonical as views
 
 from gym_schemas.acceptance import accepted
 from gym_schemas.json_values import TYPES, Json, identity, simplicity, type_of
-from gym_schemas.mending import sound
+from gym_schemas.mending import mended
 from gym_schemas.size import too_large, tractable
 from gym_schemas.tree import Document, Schema, properties_of, rewrite, takes_all, walk
 from gym_schemas.upgrade import upgrade
@@ -42,6 +42,8 @@ class SchemaReading:
 
     source: Schema
     """The schema, sound."""
+    whole: bool
+    """Whether nothing that limits its values was left out to make it sound."""
     root: CanonicalSchema
     validator: Validator
     """Of `source`; it asserts formats, and ignores those that it does not know."""
@@ -138,6 +140,11 @@ def admits(schema: Parameters, value: Json) -> bool:
     return read(schema).admits(value)
 
 
+def understood(schema: Parameters) -> bool:
+    """Whether it can be read as it stands; otherwise it may refuse what `admits` takes."""
+    return read(schema).whole
+
+
 def read(schema: Parameters) -> SchemaReading:
     """The reading of a schema; equal schemas (with their keys in the same order) are read once."""
     return _read(json.dumps(schema, default=dict))
@@ -146,9 +153,9 @@ def read(schema: Parameters) -> SchemaReading:
 @lru_cache(_KEPT)
 def _read(text: str) -> SchemaReading:
     given = json.loads(text)
-    source: Schema = False if too_large(given) else sound(given)
+    source, whole = (False, False) if too_large(given) else mended(given)
     validator = jsonschema_rs.validator_for(source, validate_formats=True, offline=True)
-    return SchemaReading(source, _canonical(source), validator)
+    return SchemaReading(source, whole, _canonical(source), validator)
 
 
 def _canonical(source: Schema) -> CanonicalSchema:

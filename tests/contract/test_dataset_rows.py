@@ -28,10 +28,16 @@ def test_a_source_names_file_and_line() -> None:
 @pytest.mark.parametrize(
     ("entry", "tool"),
     [
-        ({"type": "function", "name": "a", "parameters": {"x": 1}, "strict": True}, Tool("a", {"x": 1}, strict=True)),
-        ({"type": "function", "function": {"name": "a", "parameters": {"x": 1}}}, Tool("a", {"x": 1})),
-        ({"name": "a"}, Tool("a", {})),
-        ({"type": "function", "name": "a", "parameters": None}, Tool("a", {})),
+        (
+            {"type": "function", "name": "a", "parameters": {"x": 1}, "strict": True},
+            Tool("a", {"type": "object", "x": 1}, strict=True),
+        ),
+        (
+            {"type": "function", "function": {"name": "a", "parameters": {"x": 1}}},
+            Tool("a", {"type": "object", "x": 1}),
+        ),
+        ({"name": "a"}, Tool("a", {"type": "object"})),
+        ({"type": "function", "name": "a", "parameters": None}, Tool("a", {"type": "object"})),
         ({"type": "web_search"}, None),
         ("a", None),
         (None, None),

@@ -21,7 +21,7 @@ def _tool(row: Json, name: str) -> Json:
     return next(tool for tool in tools if tool["name"] == name)
 
 
-def _in_each(name: str, change: Callable[[Json], object]) -> Any:
+def in_each(name: str, change: Callable[[Json], object]) -> Any:
     """Rows whose definition of a tool is changed."""
     return dataset(lambda row: change(_tool(row, name)))
 
@@ -39,7 +39,7 @@ def _in_one(name: str, change: Callable[[Json], object]) -> Any:
 
 
 def in_enum(*values: str) -> Any:
-    return _in_each("add_stock", lambda tool: tool["parameters"]["properties"]["category"].update(enum=list(values)))
+    return in_each("add_stock", lambda tool: tool["parameters"]["properties"]["category"].update(enum=list(values)))
 
 
 def of_any_length(**more: Any) -> Any:
@@ -50,7 +50,7 @@ def of_any_length(**more: Any) -> Any:
         item.pop("minLength", None)
         item |= more
 
-    return _in_each("count_stock", change)
+    return in_each("count_stock", change)
 
 
 def _offer(name: str, **schema: Any) -> Callable[[Json], None]:
@@ -244,13 +244,13 @@ TWINS: tuple[Twin, ...] = (
         "an argument that only the rows know",
         "drift-argument-refused",
         ReferenceServer,
-        data=_in_each("count_stock", _offer("shelf", **SHELF)),
+        data=in_each("count_stock", _offer("shelf", **SHELF)),
     ),
     twin(
         "an argument that is dropped unread",
         "drift-argument-ignored",
         DropsUnread,
-        data=_in_each("count_stock", _offer("shelf", **SHELF)),
+        data=in_each("count_stock", _offer("shelf", **SHELF)),
     ),
     twin("a body that is not read", "drift-argument-ignored", ReadsNothing, data=dataset(_declare_close)),
     twin("a body that is read undeclared", "", ReadsTheRequest, data=dataset(_declare_close)),
@@ -261,7 +261,7 @@ TWINS: tuple[Twin, ...] = (
         "a catch-all that does not know an argument",
         "drift-argument-refused",
         KnowsItsArguments,
-        data=_in_each("count_stock", _offer("shelf", **SHELF)),
+        data=in_each("count_stock", _offer("shelf", **SHELF)),
     ),
     twin("a member of an enum that is lost", "drift-argument-refused", LostAMember, data=unrecorded()),
     twin("a member of an enum that no row holds", "", LooksUpMembers, data=unrecorded()),
@@ -282,7 +282,7 @@ TWINS: tuple[Twin, ...] = (
         "a default that its own schema refuses",
         "drift-definition-unsound",
         ReferenceServer,
-        data=_in_each("add_stock", lambda tool: tool["parameters"]["properties"]["place"].update(default="cellar")),
+        data=in_each("add_stock", lambda tool: tool["parameters"]["properties"]["place"].update(default="cellar")),
     ),
     twin(
         "a value that only the server takes", "drift-server-takes-more", ReferenceServer, data=in_enum("fruit", "tool")
@@ -303,7 +303,7 @@ TWINS: tuple[Twin, ...] = (
         "rows that changed since they were locked",
         "drift-lock",
         ReferenceServer,
-        data=_in_each("list_stock", lambda tool: tool.update(strict=False)),
+        data=in_each("list_stock", lambda tool: tool.update(strict=False)),
         lock=REFERENCE_LOCK,
     ),
 )

@@ -32,7 +32,7 @@ from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.cookies import StateInCookie
-from tests.twins.drift import of_any_length
+from tests.twins.drift import in_each, of_any_length
 from tests.twins.innocent import (
     EachMoveCosts,
     HasOnlySoManyMoves,
@@ -453,6 +453,30 @@ def test_a_number_may_be_larger_than_there_are_things(cards: int, verdict: Verdi
     with serve(Board(cards)) as url:
         [finding] = judge(url, rows_of(Board(cards)), checks={"calls-valid"})["calls-valid"]
     assert finding.verdict is verdict, finding.actual
+
+
+#: What is done to a definition that then says less than its author means, or says it in a way that no validator reads.
+VAGUE: dict[str, Callable[[Json], None]] = {
+    "no type": lambda tool: tool["parameters"].pop("type"),
+    "a lone surrogate": lambda tool: tool["parameters"].update(description="cut in half: \ud83d"),
+    "a reference to another document": lambda tool: tool.update(parameters={"$ref": "https://example.org/tools.json"}),
+    "a reference to nothing": lambda tool: _category(tool, {"$ref": "#/$defs/Category"}),
+    "a pattern that no validator reads": lambda tool: _category(
+        tool, {"type": "string", "pattern": r"(?x) (food|tool)\Z"}
+    ),
+    "a type that is none": lambda tool: _category(tool, {"type": "category"}),
+}
+
+
+def _category(tool: Json, schema: Json) -> None:
+    tool["parameters"]["properties"]["category"] = schema
+
+
+@pytest.mark.parametrize("how", VAGUE)
+def test_what_a_definition_says_vaguely_allows_nothing(how: str) -> None:
+    with serve(ReferenceServer()) as url:
+        [finding] = judge(url, in_each("list_stock", VAGUE[how]), checks={"calls-valid"})["calls-valid"]
+    assert finding.verdict is not Verdict.FAIL, finding.actual
 
 
 class HasBudget(ReferenceServer):

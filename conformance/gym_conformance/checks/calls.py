@@ -34,7 +34,7 @@ from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE, SERVED_TOOLS, 
 from gym_conformance.trials.property import alone, knowledge_of, property_check
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
-from gym_schemas import admits, properties_of, upgrade
+from gym_schemas import admits, properties_of, understood, upgrade
 
 _NEEDS = [RESOURCES_SERVER, TOOLS, SERVED_TOOLS]
 
@@ -80,7 +80,8 @@ async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     Some refusals do not count: a 4xx that the tool itself means (nothing found, not allowed now); a 422 that neither lists
     places in the body, as FastAPI does, nor says what arguments that are surely wrong are told; a 422 that the same call
     does not get after calls that are known to mean something; and the refusal of an empty text, an empty list or a large
-    number where the definition says nothing about these.
+    number where the definition says nothing about these; and any refusal where the definition cannot be read as it stands
+    (`drift-definition-unsound` tells that).
 
     A tool that answers nothing but errors is named in a caution: few checks can say anything of it.
 
@@ -126,12 +127,13 @@ async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome)
 
 
 def _says_something(row: Row, call: Call) -> bool:
-    """Whether the definition allows it, and no text or list is empty in it for which the definition does not speak.
+    """Whether the definition surely allows it, and no text or list is empty in it for which the definition does not speak.
 
     A policy that was recorded may have made a call that is not allowed.
     """
     definition = row.parameters_of(call.name)
-    return admits(definition, call.arguments) and admits(said(upgrade(definition)), call.arguments)
+    surely = understood(definition) and admits(definition, call.arguments)
+    return surely and admits(said(upgrade(definition)), call.arguments)
 
 
 async def _is_said_of_wrong_ones(trial: Trial, row: Row, call: Call, step: StepOutcome) -> bool:

@@ -25,7 +25,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Tool:
-    """A function tool as a row declares it. `parameters` is its JSON Schema, {} where it declares none."""
+    """A function tool as a row declares it. `parameters` is its JSON Schema, of an object unless it says otherwise."""
 
     name: str
     parameters: Mapping[str, Any]
@@ -235,7 +235,8 @@ def _read_tool(entry: Any) -> Tool | None:
     parameters = definition.get("parameters")
     return Tool(
         str(definition.get("name", "")),
-        parameters if isinstance(parameters, dict) else {},
+        # the arguments of a function are an object, whether or not its definition says so
+        {"type": "object"} | (parameters if isinstance(parameters, dict) else {}),
         strict=definition.get("strict") is True,
     )
 
