@@ -27,6 +27,9 @@ DEEPEST: Final = 100
 #: Values that a YAML file may come to with its aliases written out.
 MOST: Final = 200_000
 
+#: What PyYAML raises, besides its own errors, at a value that is not what its tag says: `!!timestamp x`, `!!bool x`, `!!int ""`.
+UNLIKE_ITS_TAG: Final = (AttributeError, LookupError, TypeError)
+
 #: Of a reply: far more than a sound one has.
 _VALUES, _CONTAINERS = 500_000, 50_000
 
@@ -203,6 +206,8 @@ def read_yaml(path: Path) -> Any:
         raise ValueError(" ".join(str(error).split())) from None
     except RecursionError:
         raise ValueError(f"nested deeper than {DEEPEST} levels") from None
+    except UNLIKE_ITS_TAG:
+        raise ValueError("a value is not what its tag says, such as !!timestamp or !!bool") from None
     if found := flaw(value, MOST):
         raise ValueError(found)
     return value

@@ -33,6 +33,21 @@ SWAGGER = {
 }
 
 
+@pytest.mark.parametrize(
+    "value", ["!!timestamp x", "!!bool x", '!!int ""', "!!binary aGk=", "!!set {a, b}", "!!timestamp 2024-01-01"]
+)
+def test_a_document_with_what_json_has_not_is_none(value: str) -> None:
+    assert read_document(yaml.safe_dump(OPENAPI)) is not None
+    assert read_document(f"{yaml.safe_dump(OPENAPI)}\nx: {value}\n") is None
+
+
+def test_keys_are_texts() -> None:
+    assert read_document("openapi: 3.1.0\npaths:\n  /a:\n    post:\n      responses:\n        200: {}\n") == {
+        "openapi": "3.1.0",
+        "paths": {"/a": {"post": {"responses": {"200": {}}}}},
+    }
+
+
 @pytest.mark.parametrize("text", [json.dumps(OPENAPI), yaml.safe_dump(OPENAPI), json.dumps(SWAGGER)])
 def test_one_form_for_all(text: str) -> None:
     document = read_document(text)

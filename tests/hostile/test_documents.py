@@ -190,6 +190,9 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + at)}: &{chr(98 + at)} [{', '.join(['*' + chr(97 + at)] * 10)}]\n" for at in range(9)
 )
 CONFIGS: dict[str, Callable[[Path], None]] = {
+    "config: a time that is none": holds("x: !!timestamp x"),
+    "config: a truth that is none": holds("x: !!bool x"),
+    "config: a number that is none": holds('x: !!int ""'),
     "config: alias bomb": holds(BOMB),
     "config: itself": holds("a: &a [*a]"),
     "config: deep": holds("[" * 5_000),

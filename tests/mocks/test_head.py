@@ -60,7 +60,7 @@ def test_an_envs_own_config_is_read() -> None:
     assert load_config(FIXTURE).keys() == {"notes_env_resources_server", "notes_env_simple_agent"}
 
 
-@pytest.mark.parametrize("text", ["- a", "a: [", ""])
+@pytest.mark.parametrize("text", ["- a", "a: [", "", "a: !!timestamp x", "a: !!bool x", 'a: !!int ""'])
 def test_a_file_that_is_no_config_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "broken.yaml"
     path.write_text(text)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from gym_conformance.contract.endpoints import OPENAPI
-from gym_conformance.documents import MOST, bulk, flaw, parse_json
+from gym_conformance.documents import MOST, UNLIKE_ITS_TAG, bulk, flaw, parse_json
 
 #: FastAPI's own path, then those of Litestar, sanic-ext, flask-restx, drf-spectacular, django-ninja, connexion,
 #: flask-openapi3, flasgger, Fastify, ASP.NET and Spring, as their documentation gives them.
@@ -45,7 +45,7 @@ def read_document(text: str) -> Mapping[str, Any] | None:
         return None
     try:
         document = parse_json(text) if text.lstrip().startswith("{") else _from_yaml(text)
-    except (ValueError, yaml.YAMLError, RecursionError):
+    except (ValueError, yaml.YAMLError, RecursionError, *UNLIKE_ITS_TAG):
         return None
     if not isinstance(document, dict) or not isinstance(document.get("paths"), dict):
         return None
@@ -57,7 +57,7 @@ def _from_yaml(text: str) -> Any:
     if len(text) > _LARGEST_YAML or not _IN_YAML.search(text):
         return None
     document = yaml.load(text, _Loader)  # noqa: S506 - a safe one
-    return None if flaw(document, MOST) else document
+    return None if flaw(document, MOST) else json.loads(json.dumps(document))  # keys as texts, and nothing but JSON
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]

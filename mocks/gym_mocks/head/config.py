@@ -82,7 +82,7 @@ def load_config(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is longer than {LARGEST} bytes")
     try:
         config = yaml.load(text, Loader)  # noqa: S506 - a SafeLoader
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:
         raise ValueError(f"{path} is not YAML: {error!s:.500}") from error
     if not isinstance(config, dict):
         raise ValueError(f"{path} holds no mapping of server names")  # noqa: TRY004 - the file's fault, no type's
