@@ -194,7 +194,9 @@ def _bad_line(error: Exception, where: str) -> BadData:
         case json.JSONDecodeError() if error.doc.startswith("\ufeff"):
             said = "it begins with a byte order mark; save the file as UTF-8 without one"
         case json.JSONDecodeError():
-            said = f"not JSON ({error.msg} at column {error.colno}); each line must be one JSON object"
+            said = (
+                f"not JSON ({error.msg.removesuffix(' at')} at column {error.colno}); each line must be one JSON object"
+            )
         case RecursionError():
             said = f"nested deeper than {DEEPEST} levels; each line must be one JSON object"
         case _:

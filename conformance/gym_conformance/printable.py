@@ -17,8 +17,9 @@ _COMMAND: Final = re.compile(r"^(\s*)::|##(?=\w*\[)")
 
 _WORD: Final = re.compile(r"\S+")
 
-#: How many characters are shown of a refused argument: the user's own paths and words, or a file's.
-_REFUSAL: Final = 1_000
+#: How many characters are shown of a refusal that quotes a long argument, a path or a file: its beginning, and its end,
+#: which says how to fix it.
+_REFUSAL: Final = (700, 300)
 
 
 #: A text that has passed `printable`; taking it through again changes nothing.
@@ -29,7 +30,7 @@ class Refusal(Exception):
     """Something given cannot be used; the message says what, where and how to fix it, in one line."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(printable(_WORD.sub(_without_password, message), _REFUSAL))
+        super().__init__(_shortened(_WORD.sub(_without_password, message)))
 
 
 def printable(text: str, limit: int | None = 400, length: int = 0) -> Shown:
@@ -53,6 +54,13 @@ def printable_lines(text: str) -> str:
 def counted(count: int, thing: str) -> str:
     """So many of a thing, as in 1 request or 1,204 requests."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _shortened(message: str) -> str:
+    begin, end = _REFUSAL
+    if len(message) <= begin + end:
+        return printable(message, None)
+    return f"{printable(message[:begin], None)}... ({len(message):,} characters) ...{printable(message[-end:], None)}"
 
 
 def _without_password(word: re.Match[str]) -> str:

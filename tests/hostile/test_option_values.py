@@ -91,6 +91,12 @@ def test_a_bad_value_is_one_clear_line(field: str, value: Any) -> None:
     assert PASSWORD not in message
 
 
+@pytest.mark.parametrize("field", ["url", "timeout", "seed", "profile", "load"])
+def test_a_long_value_does_not_hide_what_to_give_instead(field: str) -> None:
+    with pytest.raises(BadOption, match=r"give .*[\w)]$"):
+        read_options({field: "x" * 1_500})
+
+
 @pytest.mark.parametrize(
     "given",
     [

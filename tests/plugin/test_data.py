@@ -25,6 +25,7 @@ print(dataset.read, len(dataset.rows), resource.getrusage(resource.RUSAGE_SELF).
 
 BAD = {
     "broken line": (_ROW * 2 + b'{"responses_create_params":\n' + _ROW, "rows.jsonl, line 3: not JSON (* at column 28); each line *"),
+    "half a line": (b'{"responses_create_params": "x', "rows.jsonl, line 1: not JSON (Unterminated string starting at column 29); *"),
     "two values": (_ROW[:-1] + b" {}", "rows.jsonl, line 1: not JSON (Extra data at column 46); each line must be one JSON object"),
     "empty": (b"", "rows.jsonl: the file is empty; give a JSONL file with one row a line"),
     "blank": (b"\n \n", "rows.jsonl: the file is empty; *"),

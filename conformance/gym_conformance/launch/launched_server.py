@@ -292,7 +292,7 @@ class LaunchedServer:
             case {"ended": int() | None}:
                 return dict(said)
         shown = line[:_SHOWN].decode(errors="replace").strip()
-        message = f"to announce itself; instead it wrote {shown!r}to a descriptor that is not its own"
+        message = f"to announce itself; instead it wrote {shown!r} to a descriptor that is not its own"
         return {"failed": {"type": "LaunchError", "bases": [], "message": message, "name": "", "file": ""}}
 
 
