@@ -36,7 +36,7 @@ from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal
 from tests.twins import judging
 from tests.twins.cookies import NewIdForEachReply
-from tests.twins.repeat import StateForEachCall
+from tests.twins.repeat import StateForEachCall, StateOfTheLastSeed
 from tests.twins.twin import Json, Timed, dataset
 
 
@@ -258,6 +258,14 @@ def test_a_session_that_others_push_out_is_told(
     finding = judge_after(3.0, server, resources_session_kept, monkeypatch, pause=3.0, strangers=160)
     assert finding.verdict is Verdict.FAIL, finding
     assert said in finding.expected
+
+
+def test_state_that_is_shared_is_not_left_alone_for_minutes() -> None:
+    with serve(StateOfTheLastSeed()) as url:
+        found = judging.judge(url, dataset(), checks=["isolation-interleaved", "resources-session-kept"])
+    [kept] = found["resources-session-kept"]
+    assert kept.verdict is Verdict.NOT_APPLICABLE, kept
+    assert "shares its state" in kept.reason
 
 
 class EndsTheOldest(ForgetsSoon):

@@ -52,6 +52,12 @@ _ENDED: Final = (
 )
 
 
+_LOST_ANYWAY: Final = {
+    Cause.SEPARATE_PROCESSES: "another process answers",
+    Cause.SHARED_STATE: "another session shares its state",
+}
+
+
 @check(
     "resources-session-kept",
     "A session MUST be kept while its policy thinks",
@@ -66,12 +72,10 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     error that is none without the pause, or all is answered as in a session in which nothing was done before. Other
     differences, such as a clock's, do not count. What no pause alone loses is tried with another session's seed after it,
     with the seeds of 400 others, with both, and with verifies of 400 others: all of 17 sessions must be lost then, twice.
-    Nothing is tried where each process was found to keep sessions of its own.
+    Nothing is tried where each process was found to keep sessions of its own, or sessions to share state.
 
     Source: `setup_session_middleware` in nemo_gym/server_utils.py gives the cookie 14 days (every version).
     """
-    if Cause.SEPARATE_PROCESSES in trial.learned.causes:
-        raise NotApplicable("a session is lost without a pause where another process answers: another finding says so")
     keeping = _Keeping(trial, await _taken_up(trial))
     suspected = [each.habit for each in keeping.taken_up if await keeping.loses(each.outcome)]
     lost = [habit for habit in suspected if not await keeping.lost_anyway(habit)]
@@ -135,8 +139,10 @@ async def _taken_up(trial: Trial) -> tuple[TakenUp, ...]:
     """What became of the sessions that were left alone; they are taken up when a check first asks.
 
     Raises:
-        NotApplicable: there are none.
+        NotApplicable: there are none, or their state is known to be lost without a pause, which minutes of pauses would not tell.
     """
+    for cause in _LOST_ANYWAY.keys() & trial.learned.causes:
+        raise NotApplicable(f"a session is lost without a pause where {_LOST_ANYWAY[cause]}: another finding says so")
     await knowledge_of(trial)
     if trial.learned.taken_up is None:
         trial.learned.taken_up = tuple([await each.taken_up() for each in trial.learned.waiting])
