@@ -62,6 +62,15 @@ def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
         assert finding.reproduce
 
 
+def test_what_goes_wrong_only_at_once_is_laid_to_what_is_done_at_once() -> None:
+    [twin] = (each for each in TWINS if each.name == "the current session across an await")
+    checks = frozenset({"isolation-interleaved", "isolation-concurrent"})
+    with serve(twin.make()) as url:
+        found = judge(url, 1, Profile("tests", 50, 4.0), checks)
+    assert found["isolation-interleaved"][0].verdict is Verdict.PASS
+    assert "across an await" in found["isolation-concurrent"][0].hint
+
+
 def test_a_search_ends_where_nothing_new_comes() -> None:
     """Long before its time is over, and later where faults lie deep."""
     with serve(reference_app()) as url:

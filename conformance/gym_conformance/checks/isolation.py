@@ -30,7 +30,7 @@ from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import alone, property_check
 from gym_conformance.trials.solo import Solo
-from gym_conformance.trials.suspicions import STORE
+from gym_conformance.trials.suspicions import MEANWHILE, STORE
 from gym_conformance.trials.trial import Trial
 
 _NEEDS = [RESOURCES_SERVER, SCORE]
@@ -143,7 +143,8 @@ async def _leak(trial: Trial, schedule: Schedule, solos: Iterable[Solo], at: int
         apart = await _lives_in_one_process(trial, solos)
         trial.learned.shared |= not schedule.passing and not apart
     keeps_state = trial.gym.kind is not ServerKind.SINGLE_TURN or not schedule.concurrent
-    hint = STORE if keeps_state else _IN_THE_WAY
+    at_once = schedule.concurrent and Cause.SHARED_STATE not in trial.learned.causes
+    hint = (MEANWHILE if at_once else STORE) if keeps_state else _IN_THE_WAY
     if not all(map(_acts_alone, schedule.trajectories)):
         hint = FOUND_BY_ID
     if schedule.passing:

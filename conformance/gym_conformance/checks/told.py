@@ -5,7 +5,6 @@ Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session
 
 import asyncio
 from random import Random
-from typing import Final
 
 from gym_conformance.checks.counted_ids import expect_none_found
 from gym_conformance.checks.isolation import FOUND_BY_ID, session_name
@@ -18,13 +17,8 @@ from gym_conformance.trajectories.trajectory import Schedule, asks_another
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import property_check
-from gym_conformance.trials.suspicions import STORE
+from gym_conformance.trials.suspicions import MEANWHILE, STORE
 from gym_conformance.trials.trial import Trial
-
-_AT_ONCE: Final = (
-    "What one request is about is kept where others find it while it waits: a module variable, or an attribute of the "
-    "server or of a client that all share, across an await or between threads. Or one store for several sessions."
-)
 
 #: Characters that are shown around what was overheard.
 _AROUND = 60
@@ -119,6 +113,6 @@ def _overheard(
         f"{exchange.request.path} of session {session_name(turn)} knows nothing of {marker!r}, which only session "
         f"{session_name(teller)} was told, in {telling.request.path}",
         f"...{text[at : at + 2 * _AROUND + len(marker)]}...",
-        _AT_ONCE if schedule.concurrent else FOUND_BY_ID if asked else STORE,
+        MEANWHILE if schedule.concurrent else FOUND_BY_ID if asked else STORE,
         Cause.SHARED_STATE,
     )

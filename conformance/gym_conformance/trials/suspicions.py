@@ -29,6 +29,13 @@ STORE: Final = (
     "session's id, and make it anew with each seed."
 )
 
+#: The same where it shows in sessions that run at the same time.
+MEANWHILE: Final = (
+    "What one request is about is kept where others find it while it waits: a module variable, or an attribute of the "
+    "server or of a client that all share, across an await or between threads; or two requests read the same number, such "
+    "as the last id, and both write the next. Or one store for several sessions."
+)
+
 
 @dataclass(frozen=True)
 class Told:
