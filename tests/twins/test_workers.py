@@ -59,3 +59,12 @@ def test_its_cause_is_named(server: type[ReferenceServer], cause: Cause) -> None
         [finding] = judge(url, dataset(), checks=["isolation-concurrent"])["isolation-concurrent"]
     assert finding.verdict is Verdict.FAIL, finding
     assert finding.cause is cause, finding
+
+
+def test_no_crowd_is_made_where_sessions_are_known_to_share_state() -> None:
+    with serve(LastSession()) as url:
+        found = judge(url, dataset(), checks=["isolation-interleaved", "isolation-crowded"])
+    [shared], [crowded] = found.values()
+    assert shared.cause is Cause.SHARED_STATE, shared
+    assert crowded.verdict is Verdict.NOT_APPLICABLE, crowded
+    assert "another finding says so" in crowded.reason

@@ -26,7 +26,7 @@ from gym_conformance.trajectories.outcome import Difference, Outcome
 from gym_conformance.trajectories.reading_back import ReadBack
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, asks_another
 from gym_conformance.trials.chance import beyond_chance
-from gym_conformance.trials.ending import Violation
+from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER, SCORE
 from gym_conformance.trials.property import alone, property_check
 from gym_conformance.trials.solo import Solo
@@ -235,6 +235,16 @@ async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     await expect_isolated(trial, schedule)
 
 
+async def _expect_apart(trial: Trial, _: Knowledge) -> None:
+    """A crowd shows nothing more, and takes minutes, where two sessions are known to get in each other's way.
+
+    Raises:
+        NotApplicable: they do.
+    """
+    if trial.learned.causes & {Cause.SHARED_STATE, Cause.SEPARATE_PROCESSES}:
+        raise NotApplicable("a session differs beside any others, not only in a crowd: another finding says so")
+
+
 @property_check(
     "isolation-crowded",
     "A session MUST survive idling while others come and go",
@@ -242,13 +252,15 @@ async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     needs=_NEEDS,
     examples=lambda knowledge: crowded(knowledge, _crowd(knowledge)),
     first=lambda knowledge: around(knowledge, _crowd(knowledge)),
+    before=_expect_apart,
     together=False,
     weight=4,
 )
 async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
     """Starts a trajectory, runs up to 120 others in sessions of their own, several at once, and then continues the first.
 
-    Fewer than 120 if a session takes more than 250 ms, but never fewer than 24.
+    Fewer than 120 if a session takes more than 250 ms, but never fewer than 24. Nothing is tried where sessions were found
+    to share state.
 
     Source: `setup_session_middleware` in nemo_gym/server_utils.py gives the cookie 14 days (every version).
     """
