@@ -93,7 +93,7 @@ def reproduce(trial: Trial, hit: Hit) -> None:
 @check(
     "calibration-gold",
     "A row's own answer SHOULD earn the top reward",
-    why="a right answer that is not paid teaches the policy to give another one; a low pass rate may be the verifier's.",
+    why="a right answer that goes unrewarded teaches the policy to give another; a low pass rate may be the verifier's fault.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_gold(trial: Trial, _: object) -> None:
@@ -131,7 +131,7 @@ async def calibration_floor(trial: Trial, _: object) -> None:
 @check(
     "calibration-swap",
     "Another row's answer SHOULD NOT earn the top reward",
-    why="a wrong answer that is paid like the right one cannot be unlearned: the policy gets the same for both.",
+    why="a wrong answer that earns as much as the right one cannot be unlearned.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_swap(trial: Trial, _: object) -> None:
@@ -152,7 +152,7 @@ async def calibration_swap(trial: Trial, _: object) -> None:
 
 @check(
     "calibration-pressed",
-    "What no reader takes for the right answer SHOULD NOT earn the top reward",
+    "What no reader would accept as the right answer SHOULD NOT earn the top reward",
     why="a policy under pressure finds such outputs: all candidates at once, an answer taken back, one in its reasoning.",
     needs=[RESOURCES_SERVER, SCORE],
 )
@@ -188,7 +188,7 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
 @check(
     "calibration-strict",
     "Right answers in another fair form are refused",
-    why="the policy is trained on the form; tell it in the prompt, or let the verifier read both.",
+    why="the policy is trained on the form; state it in the prompt, or let the verifier accept both.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_strict(trial: Trial, _: object) -> None:
@@ -211,7 +211,7 @@ async def calibration_strict(trial: Trial, _: object) -> None:
 
 @check(
     "calibration-deeds",
-    "Words without the right calls, or more or other calls than these, earn the top reward",
+    "Words without the right calls, or extra or different calls, earn the top reward",
     why="saying is easier than doing, and doing everything easier than choosing, so the policy learns that.",
     needs=[RESOURCES_SERVER, SCORE],
 )
@@ -267,7 +267,7 @@ def _note(trial: Trial, tallies: Sequence[ProbeTally], found: Calibration, probe
 
 @check(
     "calibration-odd",
-    "A few rows are scored unlike the others",
+    "A few rows are scored differently from the others",
     why="each may be a wrong answer in the dataset, or a case that the verifier does not know.",
     needs=[RESOURCES_SERVER, SCORE],
 )

@@ -51,8 +51,8 @@ class _TakesCompressed(Channel):
 
 @check(
     "repeat-compressed",
-    "Compressed replies MUST say the same",
-    why="clients ask for compressed replies, and fail on one that is not what it says; the rollout is lost.",
+    "Compressed replies MUST have the same content",
+    why="clients ask for compressed replies, and fail on one that is not encoded as its header says; the rollout is lost.",
     needs=[RESOURCES_SERVER, SCORE],
     gentle=True,
 )

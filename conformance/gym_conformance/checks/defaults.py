@@ -101,7 +101,7 @@ def _is_large(value: Any) -> bool:
 
 @check(
     "drift-default",
-    "A default SHOULD be what the definition names, and stand for what is left out alone",
+    "A default SHOULD be the one in the definition, and apply only where the argument is left out",
     why="the policy counts on the default, or says zero and means it; the tool does something else, in every rollout.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     gentle=True,

@@ -183,7 +183,7 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
 @check(
     "drift-argument-ignored",
     "An argument that the definition offers MUST NOT be ignored",
-    why="the policy sets it to no effect, and what it learns from the reward is noise.",
+    why="the policy sets it to no effect, and learns from noise.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_each(DriftKind.ARGUMENT_IGNORED),
     beside=True,
@@ -297,7 +297,7 @@ _OFFERS_MORE = (DriftKind.ARGUMENT_WIDENED, DriftKind.ARGUMENT_UNOFFERED, DriftK
 @check(
     "drift-server-takes-more",
     "The server takes more than the definition allows",
-    why="it is harmless, but the policy is not told everything that it could do.",
+    why="it is harmless, but the policy does not know everything that it could do.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_each(*_OFFERS_MORE),
 )

@@ -48,7 +48,7 @@ _SECONDS, _PATIENCE = 30.0, 3
 @check(
     "isolation-earlier",
     "A session MUST know nothing of earlier ones",
-    why="rollouts build on what others left: the same actions earn another reward each time, and training goes on.",
+    why="rollouts build on what others left behind: the same actions earn a different reward each time, and nothing reports it.",
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:

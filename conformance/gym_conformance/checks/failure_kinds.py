@@ -17,7 +17,7 @@ _NAME: Final = re.compile(r"([a-z][a-z0-9_]*:)?[a-z][a-z0-9_]*")
 
 @check(
     "verify-failure-kind",
-    "The kind of a failure SHOULD be a name, by which failures can be grouped",
+    "A failure's kind SHOULD be a name by which failures can be grouped",
     why="a kind with details in it makes a metric for each rollout that failed, and nobody sees that all failed alike.",
     needs=[RESOURCES_SERVER, SCORE],
 )

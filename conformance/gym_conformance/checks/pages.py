@@ -90,7 +90,7 @@ class _Walk:
 
 @check(
     "repeat-pages",
-    "Pages of a list SHOULD add up to the same, whatever their size",
+    "The pages of a list SHOULD add up to the same list, whatever their size",
     why="what lies between two pages is never seen, and a policy that reads carefully is marked down for it.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     gentle=True,

@@ -112,7 +112,7 @@ def _lost(difference: Difference, habit: CookieHabit, what: str, without: str, h
 @check(
     "resources-reward-kept",
     "A reward SHOULD NOT depend on how long its policy thinks",
-    why="the same deeds earn less where the trainer, or the model, is slower, and all rewards drift with its load.",
+    why="the same actions earn less when the trainer or the model is slower, so rewards drift with the load.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def resources_reward_kept(trial: Trial, _: object) -> None:

@@ -52,7 +52,7 @@ _EACH: Final = 2
 @check(
     "seed-complete",
     "A session SHOULD be complete when /seed_session replies",
-    why="the first call meets a world that is not there yet, or is, as the policy happens to think for longer or not.",
+    why="whether the first call finds the world ready depends on how long the policy happens to think.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
 )
 async def seed_complete(trial: Trial, _: object) -> None:

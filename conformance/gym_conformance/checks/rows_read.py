@@ -44,7 +44,7 @@ _TELLING = 4
 
 @check(
     "seed-reads-row",
-    "The row that is seeded SHOULD matter",
+    "The seeded row SHOULD matter",
     why="every rollout plays one and the same task, whatever its prompt says: most of the data trains nothing.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS, SCORE],
     gentle=True,

@@ -24,7 +24,7 @@ _LENT = need(
 
 @check(
     "isolation-sandbox",
-    "Each session SHOULD be lent a sandbox of its own",
+    "Each session SHOULD have a sandbox of its own",
     why="two rollouts in one sandbox overwrite each other's files, and both rewards are noise.",
     needs=[RESOURCES_SERVER, _LENT],
 )

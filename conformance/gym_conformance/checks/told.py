@@ -26,7 +26,7 @@ _AROUND = 60
 
 @property_check(
     "isolation-told",
-    "A session MUST NOT be told what only another one knows",
+    "Replies in one session MUST NOT reveal what only another session knows",
     why="rollouts write into each other's state: the rewards are noise, and training goes on silently.",
     needs=[RESOURCES_SERVER, SCORE],
     examples=any_told_apart,

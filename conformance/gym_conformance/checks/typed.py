@@ -150,7 +150,7 @@ async def left_behind(
 @check(
     "typed-seed",
     "A typed seed MUST return its session's id and a cookie",
-    why="an environment server gives the episode up, and none of its rollouts comes back.",
+    why="an environment server gives up on the episode, and none of its rollouts comes back.",
     needs=[RESOURCES_SERVER, TYPED],
     subjects=each_row,
 )
@@ -310,8 +310,8 @@ async def typed_seed_strict(trial: Trial, _: object) -> None:
 
 @check(
     "typed-odd-ids",
-    "A session's id SHOULD be accepted whatever text it is",
-    why="the caller chooses the ids; a session whose id is changed, or crashes the server, can never be closed.",
+    "Any text SHOULD be accepted as a session's id",
+    why="the caller chooses the ids; a session whose id is altered, or crashes the server, can never be closed.",
     needs=TYPED_SESSION,
     subjects=lambda _: _ODD_IDS,
 )

@@ -34,7 +34,7 @@ _READS_ON: Final = (
 
 @check(
     "verify-unfinished",
-    "verify MUST score answers that stop in their midst",
+    "verify MUST score answers that are cut off in the middle",
     why="a long answer is cut off at the limit of tokens, wherever that is; each crash loses a rollout that was paid for.",
     needs=[RESOURCES_SERVER, SCORE],
 )
