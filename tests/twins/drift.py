@@ -147,6 +147,32 @@ class LostAMember(WithoutDocument):
         return await super()._call_tool(request)
 
 
+class AsksForAnotherName(WithoutDocument):
+    """A server without a schema that calls an argument otherwise than the rows, and names the first that it lacks."""
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        if request.path == "/count_stock":
+            with suppress(ValueError, AttributeError):
+                body = json.loads(request.body)
+                if lacks := [name for name in ("item", "where") if body.get(name) is None]:
+                    return HttpReply.json({"error": f"missing argument: {lacks[0]}"}, 400)
+        return await super()._call_tool(request)
+
+
+class WantsTexts(WithoutDocument):
+    """A server without a schema that wants a text where the rows declare a number, and finds no place of any name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handlers["POST", "/label_place"] = self._label
+
+    async def _label(self, request: HttpRequest) -> HttpReply:
+        with suppress(ValueError, AttributeError):
+            wrong = not isinstance(json.loads(request.body).get("place"), str)
+            return HttpReply.json({"error": "place has the wrong type" if wrong else "there is no such place"})
+        return HttpReply.json({"error": "the arguments must be an object"})
+
+
 class WantsMeaning(WithoutDocument):
     """A server without a schema that refuses a place beyond its shelves, and an empty note, as it does wrong types."""
 
@@ -265,6 +291,8 @@ TWINS: tuple[Twin, ...] = (
     ),
     twin("a member of an enum that is lost", "drift-argument-refused", LostAMember, data=unrecorded()),
     twin("a member of an enum that no row holds", "", LooksUpMembers, data=unrecorded()),
+    twin("another name than the rows'", "drift-argument-refused repeat-recorded", AsksForAnotherName),
+    twin("a text where rows declare a number", "drift-argument-refused", WantsTexts, data=dataset(_declare_label)),
     twin("values that mean nothing are refused", "", WantsMeaning, data=dataset(_declare_label)),
     twin("an empty name that is refused", "", ReferenceServer, data=of_any_length(maxLength=40)),
     twin("an empty name that is offered", "drift-argument-refused", ReferenceServer, data=of_any_length(minLength=0)),

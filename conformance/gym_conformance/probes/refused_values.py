@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Row
-from gym_conformance.contract.statuses import is_success
+from gym_conformance.contract.statuses import is_crash, is_success
 from gym_conformance.drift.compare import UNNAMED, first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.lax import SAYS_MOST, said
@@ -35,6 +35,8 @@ _ABSENT: Final = re.compile(
     r"not (?:be )?found|no such|n(?:o|')t exist|unknown|nothing|there (?:is|are) no\b|\bno \w+ (?:has|have|with|named|called|of|for)\b",
     re.IGNORECASE,
 )
+
+_WORD: Final = re.compile(r"\w+")
 
 #: Values of one argument, and rows in which a suspicion is tried again.
 _VALUES, _ROWS = 12, 8
@@ -137,16 +139,19 @@ async def _refused_in_place(
         mended = await _mended(place, nodes, reply)
         beside = (found.reply, *mended.replies)
         return RefusedCall(mended.argument or found.name, call, reply, because + mended.because, beside)
-    return await _asked_for(place, acceptance, nodes, call, reply)
+    return await _asked_for(place, acceptance, call, reply)
 
 
 async def _asked_for(
-    place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema], call: Mapping[str, Any], refusal: Reply
+    place: Place, acceptance: Acceptance, call: Mapping[str, Any], refusal: Reply
 ) -> RefusedCall | None:
-    """The recorded call, if it is refused for an argument that may be left out as for one that may not, but for the name."""
+    """The recorded call, if it is refused for what it lacks as it is without an argument that it has, but for the name.
+
+    It may lack an argument that may be left out, or one that the definition does not name.
+    """
+    given = set(_WORD.findall(json.dumps(call)))  # what is not found is named, too
     texts = [text for text, _ in scalars(refusal.said) if isinstance(text, str)]
-    left_out = [name for name in nodes if name not in call]
-    asked = [(name, text) for name in left_out for text in texts if re.search(rf"\b{re.escape(name)}\b", text)]
+    asked = [(name, text) for text in texts for name in dict.fromkeys(_WORD.findall(text)) if name not in given]
     for own in call if asked else ():
         less = {key: value for key, value in call.items() if key != own}
         if acceptance.accepts(less):
@@ -273,6 +278,7 @@ class _Argument:
         self.wrong: list[tuple[Any, Reply]] = []
         self.taken: list[tuple[Any, Reply]] = []
         self.told: list[Any] = []
+        self.otherwise: tuple[Any, Reply] | None = None
         self.missing: Reply | None = None
 
     async def refused(self) -> RefusedCall | None:
@@ -281,14 +287,19 @@ class _Argument:
         refused = await self._try_allowed() if self.wrong or self.missing else []
         if refused and not self.taken:
             await self._try_without()
+            await self._try_retyped()
         if refused:
             await self._try_told()
-        for value, sent, reply, (wrong, alike_to) in refused if self.taken else ():
+        shown = self.taken[0] if self.taken else self.otherwise
+        if shown is None:
+            return None
+        for value, sent, reply, (wrong, alike_to) in refused:
             others = [other for other, *_ in refused if _kind(other) == _kind(value) and other]
             if self._is_meant(value, others) and await self._everywhere(value):
-                other, taken = self.taken[0]
-                because = f"{wrong} is answered alike, and {short(other)} is taken: status {taken.status}"
-                return RefusedCall(self.name, sent, reply, because, (alike_to, taken))
+                other, answered = shown
+                how = "taken" if self.taken else f"answered otherwise, {short(answered.said)}"
+                because = f"{wrong} is answered alike, and {short(other)} is {how}: status {answered.status}"
+                return RefusedCall(self.name, sent, reply, because, (alike_to, answered))
         return None
 
     async def _try_wrong(self) -> None:
@@ -319,6 +330,23 @@ class _Argument:
         sent, reply = await self._ask_without()
         if is_success(reply.status) and not says_no(reply):
             self.taken.append((sent, reply))
+
+    async def _try_retyped(self) -> None:
+        """Whether numbers are refused as an object is, and their digits in a text otherwise; or the other way about.
+
+        The definition allows only what is refused: so the server takes the other type, whatever it makes of the values.
+        """
+        acceptance = Acceptance(self.node)
+        types: list[list[Any]] = [[1, 7, 23], ["1", "7", "23"]]
+        own, others = sorted(types, key=lambda values: not all(map(acceptance.accepts, values)))
+        objects = [Answer(reply, (strange,)) for strange, reply in self.wrong if isinstance(strange, dict)]
+        if not all(map(acceptance.accepts, own)) or any(map(acceptance.accepts, others)) or not objects:
+            return
+        for value in (*own, *others):
+            sent, reply = await self._ask(value)
+            if is_crash(reply.status) or (value in own) is not alike(Answer(reply, (value,)), objects[0]):
+                return
+        self.otherwise = sent, reply
 
     async def _try_told(self) -> None:
         """Give it as recorded calls do that have it from an earlier reply, such as a cursor, which nobody can make up."""
@@ -380,6 +408,8 @@ class _Argument:
             asking = there.ask({**there.base, self.name: value}) if there else self._ask(value, row)
             if self._like(value, (await asking)[1]):
                 agreeing += 1
-            elif there or is_success((await self._ask(self.taken[0][0].get(self.name), row))[1].status):
+            elif (
+                there or not self.taken or is_success((await self._ask(self.taken[0][0].get(self.name), row))[1].status)
+            ):
                 return False  # where what is taken here is not, the rest of the call means nothing there
         return bool(agreeing) or (not rows and not any(_ABSENT.search(reply.text) for _, reply in self.wrong))
