@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from gym_conformance.fleet.watching import Watched
@@ -78,6 +79,23 @@ def test_a_change_is_judged_and_what_failed_comes_first(pytester: pytest.Pyteste
         assert "run-last-failure: rerun previous 1 failure first" in green
         assert "3 passed" in green
     assert run.process.returncode == pytest.ExitCode.OK
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a run that is under way goes on to its end")
+def test_nothing_goes_on_once_it_was_killed(pytester: pytest.Pytester) -> None:
+    env = pytester.path / "env"
+    env.mkdir()
+    (env / "fine.py").write_text("from pathlib import Path\nimport time\nPath('up').touch()\ntime.sleep(600)\n")
+    with watching(env, "gym/live") as run:
+        deadline = time.monotonic() + 90
+        while not (env / "up").exists():
+            assert time.monotonic() < deadline, run.printed.read_text()
+            time.sleep(0.05)
+        started = psutil.Process(run.process.pid).children(recursive=True)
+        assert len(started) > 1
+        run.process.kill()
+        _, left = psutil.wait_procs(started, timeout=60)
+    assert not left
 
 
 def test_what_it_watches(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 
 import pytest
 
+from gym_conformance.launch.ending_with_us import ending_with_us
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import Options
 from gym_conformance.plugin.command_line import options_of
@@ -132,7 +133,7 @@ def watch(config: pytest.Config) -> int:
     arguments = [str(one) for one in config.invocation_params.args if str(one) != "--gym-watch"]
     if config.pluginmanager.hasplugin("cacheprovider"):
         arguments.append("--failed-first")
-    command = [sys.executable, "-m", "pytest", *arguments]
+    command = [*ending_with_us(signal.SIGTERM), sys.executable, "-m", "pytest", *arguments]
     code = int(pytest.ExitCode.INTERRUPTED)
     own: frozenset[Path] = frozenset()  # what changed during the last run, perhaps by the server's own hand
     try:

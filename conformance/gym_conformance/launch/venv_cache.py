@@ -10,13 +10,13 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
+from gym_conformance.launch.ending_with_us import ending_with_us
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES
 from gym_conformance.launch.not_launched import NotLaunched
@@ -26,10 +26,6 @@ from gym_conformance.redaction import NO_SECRETS, Secrets
 
 #: Seconds for making one, and for waiting for others that make it: PyTorch and its like over a slow line.
 _PATIENCE: Final = 3600.0
-
-#: Runs a program that is to end when we are killed, as xdist does with its workers: it would go on, and hold the lock.
-_PRCTL: Final = "import ctypes, os, signal, sys; ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0); os.execv(sys.argv[1], sys.argv[1:])"
-_ENDING_WITH_US: Final = (sys.executable, "-I", "-S", "-c", _PRCTL) if sys.platform == "linux" else ()
 
 #: Seconds between two looks at a lock.
 _PAUSE: Final = 0.2
@@ -198,7 +194,8 @@ class _Uv:
             with (
                 self._said.open("w+b") as said,
                 subprocess.Popen(  # noqa: S603 - the program is uv's, and what it is given are its own options
-                    [*_ENDING_WITH_US, self._uv, "--quiet", "--no-progress", *arguments],
+                    # killed as xdist does with its workers, we would leave it with the lock
+                    [*ending_with_us(signal.SIGKILL), self._uv, "--quiet", "--no-progress", *arguments],
                     cwd=self._folder,
                     env=environment,
                     stdin=subprocess.PIPE,

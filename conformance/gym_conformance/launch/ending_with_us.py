@@ -1,0 +1,14 @@
+"""Programs that are not to outlive us, however we end."""
+
+import sys
+from signal import Signals
+from typing import Final
+
+_PRCTL: Final = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, int(sys.argv[1]), 0, 0, 0); os.execv(sys.argv[2], sys.argv[2:])"
+)
+
+
+def ending_with_us(by: Signals) -> tuple[str, ...]:
+    """What stands before a command, on Linux, so that it gets the signal when this process has ended, even by SIGKILL."""
+    return (sys.executable, "-I", "-S", "-c", _PRCTL, str(int(by))) if sys.platform == "linux" else ()
