@@ -67,7 +67,7 @@ def _entry(path: Path, number: int, line: int, table: dict[str, Any]) -> Entry:
         if not isinstance(value, str) or not (value if key == "subject" else value.strip()):
             raise BadBaseline(f"{where}: {_MISSING[key]}")
     if not _ID.fullmatch(table["check"].strip()):
-        raise BadBaseline(f"{where}: {table['check']!r} is no check's id; {_MISSING['check']}")
+        raise BadBaseline(f"{where}: {table['check']!r} is not the id of a check; {_MISSING['check']}")
     until = table.get("until")
     if until is not None and (not isinstance(until, date) or isinstance(until, datetime)):
         raise BadBaseline(f"{where}: until is not a date; give one without quotes, such as until = 2031-01-31")

@@ -188,7 +188,7 @@ class Judge:
         """Try one schedule that broke a property before; several times if it runs concurrently."""
         attempt = check.attempt
         if attempt is None:
-            raise ValueError(f"{check.id} is no property of trajectories")
+            raise ValueError(f"{check.id} is not a property of trajectories")
 
         async def body(trial: Trial, _: object) -> None:
             trial.schedule = schedule

@@ -115,7 +115,7 @@ def read_url(option: str, given: str) -> str:
     if port == 0:
         raise BadOption(f"{named}: no server listens on port 0; give a URL such as http://127.0.0.1:8000")
     if not _is_host(parts.hostname):
-        raise BadOption(f"{named}: its host is no name; give a URL such as http://127.0.0.1:8000")
+        raise BadOption(f"{named}: its host is not a valid name; give a URL such as http://127.0.0.1:8000")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}" + (f":{port}" if port else "") + parts.path.rstrip("/")
 

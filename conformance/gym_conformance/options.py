@@ -496,7 +496,7 @@ def read_options(given: Mapping[str, Any]) -> Options:
             raise BadOption(message)
     if options.launch == REAL and (without := next((env for env in options.envs if env.application), None)):
         raise BadOption(
-            f"--gym-launch {REAL}: {without.application} is no env as NeMo Gym lays it out; give its folder"
+            f"--gym-launch {REAL}: {without.application} is not an env in NeMo Gym's layout; give its folder"
         )
     if options.install:
         ensure_installer()

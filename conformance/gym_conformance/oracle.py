@@ -116,7 +116,7 @@ def load_oracle(given: str) -> Oracle:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's module may raise anything
         raise BadOracle(f"{given!r}: it cannot be imported: {type(error).__name__}: {error}") from None
     if not callable(function):
-        raise BadOracle(f"{given!r}: {name} is no function; give one that takes a row and returns output items")
+        raise BadOracle(f"{given!r}: {name} is not a function; give one that takes a row and returns output items")
     if why := _unfit(function):
         raise BadOracle(f"{given!r}: {why}; give a plain function that takes a row (a dict) and returns output items")
     return Oracle(lambda row: function(dict(row.data)), thread)

@@ -210,7 +210,7 @@ def test_what_only_the_schemas_know_is_a_caution() -> None:
         found = judge(url, in_enum("food", "fruit"), checks=["drift-argument-refused"])["drift-argument-refused"]
     assert {finding.verdict for finding in found} == {Verdict.PASS}
     [finding] = [finding for finding in found if finding.caution]
-    assert "takes no call of add_stock that was tried" in finding.caution
+    assert "accepts no call of add_stock that was tried" in finding.caution
 
 
 class LooksUpFirst(ReferenceServer):
@@ -270,7 +270,7 @@ def test_a_known_call_shows_what_one_that_is_made_up_does_not(
     assert about
     assert any(finding.verdict is Verdict.FAIL for finding in found) == told, [finding.actual for finding in found]
     if told:
-        assert "is taken there" in next(finding.actual for finding in found if finding.verdict is Verdict.FAIL)
+        assert "is accepted there" in next(finding.actual for finding in found if finding.verdict is Verdict.FAIL)
 
 
 class AsksForMore(ReferenceServer):

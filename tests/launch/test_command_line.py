@@ -187,7 +187,7 @@ def test_the_ini_file_names_it_too(pytester: pytest.Pytester) -> None:
         (["--gym-python", "no-such-python"], "--gym-python 'no-such-python': no such program;*"),
         (["--gym-env-set", "key"], "--gym-env-set: not of the form key=value;*"),
         (["--gym-launch", "fast"], "--gym-launch 'fast': unknown; give one of direct, real"),
-        (["--gym-launch", "real"], "--gym-launch real: fine:app is no env as NeMo Gym lays it out; give its folder"),
+        (["--gym-launch", "real"], "--gym-launch real: fine:app is not an env in NeMo Gym's layout; give its folder"),
         (["--gym-launch-timeout", "soon"], "--gym-launch-timeout 'soon': not a number;*"),
         (["--gym-env", "other:app", "--gym-data", "x.jsonl"], "--gym-data: this is about one server,*"),
     ],

@@ -175,7 +175,7 @@ def test_what_a_workspace_shares_is_built_in_copies_and_never_looked_for_in_an_i
         ({"requirements.txt": "-r none.txt"}, "none.txt is not there"),
         ({"requirements.txt": "-r requirements.txt"}, "requirements.txt: more than 10 files that name each other"),
         ({"pyproject.toml": "["}, "pyproject.toml: "),
-        ({"pyproject.toml": "project = 1"}, "its `project` is no table"),
+        ({"pyproject.toml": "project = 1"}, "its `project` is not a table"),
         ({"pyproject.toml": "[project]\nname = 'a'\ndynamic = ['dependencies']"}, "its dependencies are dynamic"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_row_is_compared_with_those_of_its_input_alone(tmp_path: Path, monkeyp
     [
         ("no_such_module_here:right", "cannot be imported: ModuleNotFoundError"),
         ("json:no_such_function", "cannot be imported: AttributeError"),
-        ("json:__name__", "is no function"),
+        ("json:__name__", "is not a function"),
         ("os:getcwd", "cannot be called with a row: too many positional arguments; give a plain function"),
         ("asyncio:sleep", "it is async, or a generator"),
         ("json", "give module:function"),

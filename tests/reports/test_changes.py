@@ -100,8 +100,11 @@ def test_a_report_may_have_the_values_of_a_thousand_servers(tmp_path: Path) -> N
         ("", "Expecting value"),
         ("[]", "its schema is not gym-conformance/2 or gym-conformance-fleet/2"),
         ('{"schema": "gym-conformance/1"}', "its schema is not gym-conformance/2"),
-        ('{"schema": "gym-conformance-fleet/2"}', "it is no whole report (KeyError('servers'))"),
-        ('{"schema": "gym-conformance-fleet/2", "servers": [{"name": "a", "report": {"findings": [{}]}}]}', "no whole"),
+        ('{"schema": "gym-conformance-fleet/2"}', "it is not a complete report (KeyError('servers'))"),
+        (
+            '{"schema": "gym-conformance-fleet/2", "servers": [{"name": "a", "report": {"findings": [{}]}}]}',
+            "not a complete",
+        ),
         (json_report(Report(TARGET, ())), "that is of one server, and several are judged; judge it alone"),
     ],
 )

@@ -201,7 +201,7 @@ def test_what_may_be_noise_is_given_up_where_patience_is_over(monkeypatch: pytes
     noisy, faulty = _trial(), _trial()
     noise = beyond_chance(noisy, _differing(True, False), _differing(True, False, False, False), suspected=True)
     assert asyncio.run(noise) is None
-    assert noisy.caution.startswith("a difference could not be told from chance within 0 s: ")
+    assert noisy.caution.startswith("a difference could not be distinguished from chance within 0 s: ")
     assert asyncio.run(beyond_chance(faulty, _differing(True), _differing(False), suspected=True)) is True
     assert not faulty.caution
 

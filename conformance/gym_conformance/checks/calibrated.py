@@ -180,7 +180,7 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
             else "The scorer looks for the right answer anywhere; let it read one final answer, and compare it whole."
         )
         raise Violation(
-            f"less than {found.top:g}, which answers as {found.words} earn", f"paid all the same: {said}", hint
+            f"less than {found.top:g}, which answers as {found.words} earn", f"rewarded all the same: {said}", hint
         )
     _note(trial, tallies, found)
 
@@ -232,7 +232,7 @@ async def calibration_deeds(trial: Trial, _: object) -> None:
         hint = (
             "The scorer reads the last message alone, or looks for the right calls among all; fine where that is meant."
         )
-        raise Violation(f"less than {found.top:g}, which {found.words} earns", f"paid all the same: {said}", hint)
+        raise Violation(f"less than {found.top:g}, which {found.words} earns", f"rewarded all the same: {said}", hint)
     _note(trial, tallies, found, probed)
 
 
@@ -261,7 +261,7 @@ def _note(trial: Trial, tallies: Sequence[ProbeTally], found: Calibration, probe
     """
     if not tallies:
         raise NotApplicable(f"answers as {found.words} give nothing to try")
-    either = [f"{tally} (may be paid or not)" for tally in probe_tallies(probed, Question.EITHER)]
+    either = [f"{tally} (either is fine)" for tally in probe_tallies(probed, Question.EITHER)]
     trial.note = "; ".join((*map(str, tallies), *either))
 
 

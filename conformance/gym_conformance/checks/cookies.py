@@ -292,7 +292,7 @@ async def cookie_signing_key(trial: Trial, _: object) -> None:
     if exchange.received.session_id == chosen:
         raise Violation(
             "a key that a client cannot know",
-            f"a cookie signed with the key {name!r}, its own name, is taken",
+            f"a cookie signed with the key {name!r}, its own name, is accepted",
             "NeMo Gym's own default: override get_session_middleware_key() to fix it.",
         )
 

@@ -71,7 +71,7 @@ async def expect_unconfirmed(
     trial.note = f"{drift.message}; {live.said}: {live.detail}"
     if live.undecided and drift.shown:
         trial.caution = (
-            f"{drift.message}, and whether the live server holds to that is not known, since it takes no call of "
+            f"{drift.message}, and whether the live server enforces that is unknown, since it accepts no call of "
             f"{drift.tool} that was tried: record a rollout that calls it"
         )
     if live.said is LiveAnswer.NOT_TRIED:

@@ -126,7 +126,7 @@ class _EveryRow:
             try:
                 told = parse_json(line.decode()) if line.endswith(b"\n") else None
             except ValueError:
-                raise Untestable(f"a report of rows to continue: {report}, line {number + 1}, is no JSON") from None
+                raise Untestable(f"a report of rows to continue: {report}, line {number + 1}, is not JSON") from None
             if number == 0 and told != head:
                 return False
             if told is not None:

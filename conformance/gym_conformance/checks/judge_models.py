@@ -62,7 +62,7 @@ async def _expect_told_apart(trial: Trial, failed: Any) -> None:
         raise Violation(
             f"no more than {no}, which its no earns, when the judge model answers {Saying.FAILURE}",
             f"a reward of {failed}",
-            "The scorer takes an error for a verdict: an outage of the judge model is paid.",
+            "The scorer takes an error for a verdict: an outage of the judge model earns a reward.",
         )
     if failed == no != yes and await reverify_mode(Trial(trial.bench)) is not None:
         raise Violation(

@@ -243,7 +243,7 @@ async def _quoted(trial: Trial) -> Sequence[_Quoted]:
             if paid is not None and any(words.yes in part.text for part in before.parts):
                 found.append((before.reward == paid, after.reward == paid, (one, words, before)))
     if not found:
-        raise NotApplicable("its prompt has no yes and no by which the reward differs")
+        raise NotApplicable("its prompt has no words for yes and no that lead to different rewards")
     trial.note = f"tried in {counted(len(found), 'row')}, with {found[0][2][1].yes!r} and {found[0][2][1].no!r}"
     return found
 

@@ -45,7 +45,7 @@ async def _call(trial: Trial, opened: Opened, call: Call, headers: Headers) -> M
 
 def _expect_some_taken(outcome: Outcome) -> None:
     if all(not is_success(step.status) for step in outcome.steps[:-1]):
-        raise Untestable("a call that is taken over MCP: those that are known are all answered with an error")
+        raise Untestable("a call that is accepted over MCP: all known ones are answered with an error")
 
 
 def _nothing(_: Mapping[str, str]) -> Mapping[str, str]:
@@ -102,7 +102,7 @@ _FORGERIES: Final[Mapping[str, Callable[[str], str]]] = {
     "a token with another content": _altered(0.2),
     "a token with another signature": _altered(0.9),
     "half a token": lambda token: token[: len(token) // 2],
-    "a text that is no token": lambda _: "no-such-token-conformance",
+    "a text that is not a token": lambda _: "no-such-token-conformance",
 }
 _ID, _COOKIE = "the session's plain id", "the session's cookie"
 

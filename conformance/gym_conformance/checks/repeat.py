@@ -100,7 +100,9 @@ async def _rewards_of_one_world(trial: Trial, trajectory: Trajectory, outcomes: 
     for one, two in combinations(outcomes, 2):
         if one.reward != two.reward and alike(one, two, verified):
             return one.reward, two.reward
-    raise NotApplicable("each session draws a world of its own, and is told of it: what it earns follows from that")
+    raise NotApplicable(
+        "each session draws a world of its own and shows it to the policy: what it earns follows from that"
+    )
 
 
 @property_check(

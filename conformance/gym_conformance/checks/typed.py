@@ -88,7 +88,7 @@ async def opened(trial: Trial) -> TypedSession:
         Violation: this seed is refused, though others were not.
     """
     session = typed_session(trial)
-    expect_success(reply_of(await session.seed()), "The typed seed is not taken each time.")
+    expect_success(reply_of(await session.seed()), "The typed seed is not accepted each time.")
     return session
 
 

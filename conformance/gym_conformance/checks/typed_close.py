@@ -171,7 +171,7 @@ async def typed_close_lost(trial: Trial, _: object) -> None:
     known = await opened(trial)
     await known.close()
     if not is_error(reply_of(await known.again().seed()).status):
-        raise NotApplicable("a seed after a close is taken: nothing tells whether a session has ended")
+        raise NotApplicable("a seed after a close is accepted, so nothing shows whether a session has ended")
     lost = await opened(trial)
     hint = "close_session looks up the session of the cookie; it is the one that the body names."
     expect_id(reply_of(await lost.again().close()), lost, hint)

@@ -321,7 +321,7 @@ def _project(text: str | None) -> Mapping[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise BadRequirements(f"pyproject.toml: {error}") from None
     if not isinstance(project, dict):
-        raise BadRequirements("pyproject.toml: its `project` is no table")
+        raise BadRequirements("pyproject.toml: its `project` is not a table")
     if "dependencies" in (project.get("dynamic") or ()):
         raise BadRequirements(
             "pyproject.toml: its dependencies are dynamic, and known only once it is built; make the environment "

@@ -81,7 +81,9 @@ async def _in_its_place(gym: Gym, channel: Channel, drift: Drift, known: Sequenc
         if not shows or _doubt(drift, refusal):
             continue
         if await _is_for_its_value(place, drift, name, sent, refusal):
-            detail = f"status {refusal.status} for {short(sent)}; {short(base)} is taken there: status {reply.status}"
+            detail = (
+                f"status {refusal.status} for {short(sent)}; {short(base)} is accepted there: status {reply.status}"
+            )
             return Live(LiveAnswer.CONFIRMED, f"{detail}; it says {refusal.text}")
     return None
 
@@ -137,7 +139,9 @@ async def _beside(gym: Gym, channel: Channel, drift: Drift, refusal: Reply) -> L
     if other is not None:
         reply = await ask(gym, channel, gym.row_for(drift), drift.tool, other.value)
         if taken(reply):
-            return Live(LiveAnswer.CONFIRMED, f"{status}; {short(other.value)} is taken: status {reply.status}; {body}")
+            return Live(
+                LiveAnswer.CONFIRMED, f"{status}; {short(other.value)} is accepted: status {reply.status}; {body}"
+            )
         if drift.counterpart is not None and not _names(refusal, drift.path):
             return Live(
                 LiveAnswer.NOT_CONFIRMED,

@@ -54,7 +54,7 @@ async def is_refused_over_mcp(drift: Drift, ask: Ask) -> Live:
     other = await ask(drift.counterpart.value)
     if other.is_error:
         return Live(LiveAnswer.NOT_CONFIRMED, f"{short(drift.counterpart.value)} is refused too: {other}")
-    return Live(LiveAnswer.CONFIRMED, f"over MCP, where {short(drift.counterpart.value)} is taken; {result}")
+    return Live(LiveAnswer.CONFIRMED, f"over MCP, where {short(drift.counterpart.value)} is accepted; {result}")
 
 
 def _blames(result: McpResult, path: str) -> bool:

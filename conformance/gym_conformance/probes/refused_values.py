@@ -182,7 +182,7 @@ async def _mended(place: Place, nodes: Mapping[str, Schema], refusal: Reply) -> 
         for value in islice(map(whole, boundary_values(node)), _MENDS) if name in place.base else ():
             call, reply = await place.ask({**place.base, name: value})
             if is_success(reply.status) and not says_no(reply):
-                return _Mended(name, f", and {short(call)} is taken", (reply,))
+                return _Mended(name, f", and {short(call)} is accepted", (reply,))
             if not otherwise.argument and not alike(Answer(refusal, (place.base[name],)), Answer(reply, (value,))):
                 otherwise = _Mended(name, f", and {short(call)} is not", (reply,))
     return otherwise
@@ -297,7 +297,7 @@ class _Argument:
             others = [other for other, *_ in refused if _kind(other) == _kind(value) and other]
             if self._is_meant(value, others) and await self._everywhere(value):
                 other, answered = shown
-                how = "taken" if self.taken else f"answered otherwise, {short(answered.said)}"
+                how = "accepted" if self.taken else f"answered differently, {short(answered.said)}"
                 because = f"{wrong} is answered alike, and {short(other)} is {how}: status {answered.status}"
                 return RefusedCall(self.name, sent, reply, because, (alike_to, answered))
         return None

@@ -56,7 +56,7 @@ def read_earlier(path: Path | None, *, several: bool) -> EarlierReport:
             servers = {str(each["name"]): _findings(each["report"]) for each in report["servers"]}
             return EarlierReport(str(path), servers)
     except (KeyError, TypeError, ValueError) as error:
-        raise BadReport(f"--gym-before {str(path)!r}: it is no whole report ({error!r})") from None
+        raise BadReport(f"--gym-before {str(path)!r}: it is not a complete report ({error!r})") from None
     raise BadReport(f"--gym-before {str(path)!r}: its schema is not {SCHEMA} or {FLEET_SCHEMA}; write it anew")
 
 

@@ -178,7 +178,9 @@ async def _compared(
         return last
     trial.dismissed.append(str(comparison))
     if comparison.decision is Decision.OPEN:
-        trial.caution = f"a difference could not be told from chance within {time_of.spent:.0f} s: {comparison}"
+        trial.caution = (
+            f"a difference could not be distinguished from chance within {time_of.spent:.0f} s: {comparison}"
+        )
     return None
 
 

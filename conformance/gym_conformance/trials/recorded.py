@@ -119,7 +119,7 @@ def _expect_told_alike(outcomes: Sequence[Outcome], difference: Difference) -> N
     recorded, *runs = outcomes
     alike = told_alike(outcomes, varying(runs))
     if not any(alike(recorded, run, int(difference.place[0])) for run in runs):
-        raise NotApplicable(f"what it was told before {difference.step} is drawn anew in each session")
+        raise NotApplicable(f"what the server says before {difference.step} is drawn anew in each session")
 
 
 async def _but_for_time(
