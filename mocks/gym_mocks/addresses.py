@@ -46,8 +46,10 @@ def listen(host: str, port: int, *, at_once: bool = True) -> socket.socket:
         listener.bind((found[0], port, *found[2:]))
         if at_once:
             listener.listen(BACKLOG)
-    except BaseException:
+    except BaseException as error:
         listener.close()
+        if isinstance(error, OSError):  # the system's own words do not say which port is taken
+            raise OSError(error.errno, f"{error.strerror}: {host}:{port}") from None
         raise
     return listener
 

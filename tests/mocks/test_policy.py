@@ -348,7 +348,23 @@ def test_what_is_not_served_is_named(client: httpx.Client) -> None:
 def test_a_name_of_no_rollout_is_told_with_those_that_there_are(client: httpx.Client, policy: FakePolicy) -> None:
     with policy.script("a", []), policy.script("b", []):
         refused = client.post("/v1/responses", json={"model": "c", "input": "hi"})
+        nameless = client.post("/v1/responses", json={"input": "hi"})
     assert refused.json()["error"]["message"] == "no active rollout is named 'c'; there are a, b"
+    assert nameless.json()["error"]["message"] == "the request names no model; there are a, b"
+
+
+def test_an_error_has_the_type_by_which_anthropics_clients_know_it(client: httpx.Client) -> None:
+    refused = client.post("/v1/messages", json={"model": "m"})
+    assert refused.status_code == 400
+    assert refused.json()["type"] == "error"
+
+
+def test_a_response_says_which_format_and_reasoning_it_was_asked_for(client: httpx.Client) -> None:
+    asked = {"text": {"format": {"type": "json_object"}, "verbosity": "low"}, "reasoning": {"effort": "low"}}
+    response = client.post("/v1/responses", json={"input": "hi", **asked}).json()
+    assert {name: response[name] for name in asked} == asked
+    refused = client.post("/v1/responses", json={"input": "hi", "text": ["json"]})
+    assert refused.json()["error"]["message"] == "text: an object is expected"
 
 
 def test_a_body_that_is_not_declared_as_json_is_told_as_that(client: httpx.Client) -> None:

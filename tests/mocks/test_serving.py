@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import threading
@@ -62,7 +63,8 @@ def test_a_failure_inside_leaves_nothing() -> None:
 def test_a_port_that_is_taken_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OSError, match=str(os.strerror(98))), serve(reference_app(), port=port):
+        told = f"{os.strerror(errno.EADDRINUSE)}: 127.0.0.1:{port}"
+        with pytest.raises(OSError, match=told), serve(reference_app(), port=port):
             pass
 
 

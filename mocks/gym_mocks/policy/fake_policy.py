@@ -217,7 +217,10 @@ class FakePolicy(App):
         if route is None and len(self.routes):
             self.calls.add(PolicyCall(asked.api, raw, "", 409))
             named = f"{', '.join(sorted(self.routes.names)):.200}"
-            raise HttpRefusal(409, f"no active rollout is named {asked.model!r:.100}; there are {named}")
+            unknown = (
+                f"no active rollout is named {asked.model!r:.100}" if asked.model else "the request names no model"
+            )
+            raise HttpRefusal(409, f"{unknown}; there are {named}")
         return route
 
     def _read(self, asked: PolicyRequest, *, with_ids: bool) -> PolicyRequest:
@@ -348,4 +351,5 @@ def _error(
     wrong = [detail] if isinstance(detail, str) else [f"{each['loc'][0]}: {each['msg']}" for each in detail]
     error: dict[str, Any] = {"message": where + "; ".join(wrong) + served, "type": kind, "param": None, "code": None}
     error |= {"details": details} if details else {}
-    return HttpReply.json({"error": error, "detail": detail}, status, headers)
+    # Anthropic's clients know an error by its `type`: without it, Vercel's provider shows no message
+    return HttpReply.json({"type": "error", "error": error, "detail": detail}, status, headers)

@@ -63,6 +63,7 @@ OF_API: dict[PolicyApi, Fields] = {
     "responses": {
         "input": (lambda value: isinstance(value, str) or _objects(value), "a text or a list of objects is expected"),
         **dict.fromkeys(("previous_response_id", "conversation", "prompt", "background"), (_none, KEPT)),
+        **dict.fromkeys(("text", "reasoning"), OPTIONS),
     },
     "chat": {
         **MESSAGES,
