@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gym_conformance.contract.dataset_rows import Source
+from gym_conformance.drift.argument_places import Places
 from gym_conformance.drift.definitions import Definitions
 from gym_conformance.drift.served import served_tools
 from gym_conformance.drift.survey import survey
@@ -111,3 +112,11 @@ def test_thousands_of_numbers_in_one_enum(served: dict[str, Any]) -> None:
     within = {"type": "integer", "minimum": 0, "maximum": 100}
     found = compared(of("a", a=within), {"a": of("a", a=served)})
     assert not [drift for drift in found if drift.certainty is Certainty.SHOWN]
+
+
+def test_a_schema_that_combines_itself_is_gone_through_once() -> None:
+    again = {"$ref": "#/$defs/again"}
+    itself = {"anyOf": [again, {"allOf": [again]}], "properties": {"next": again}}
+    places = Places({"$ref": "#/$defs/again", "$defs": {"again": itself}})
+    assert places.names_all(("next",) * 50)
+    assert places.at(("next",) * 50) == itself

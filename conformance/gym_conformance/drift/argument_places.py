@@ -90,15 +90,19 @@ class Places:
         for one in self._alternatives(node, _LEVELS):
             yield from one.get("properties", {})
 
-    def _alternatives(self, node: Schema, levels: int) -> Iterator[dict[str, Any]]:
-        """The schema objects that may speak of this place: itself, and what it combines."""
+    def _alternatives(self, node: Schema, levels: int, met: set[int] | None = None) -> Iterator[dict[str, Any]]:
+        """The schema objects that may speak of this place: itself, and what it combines, each once."""
+        met = set() if met is None else met
+        if id(node) in met:  # a schema that combines itself would double with each level
+            return
+        met.add(id(node))
         node = self._document.resolve(node)
         if not isinstance(node, dict) or levels == 0:
             return
         yield node
         for key in ("allOf", "anyOf", "oneOf"):
             for inner in node.get(key, ()):
-                yield from self._alternatives(inner, levels - 1)
+                yield from self._alternatives(inner, levels - 1, met)
 
 
 def _inner(node: dict[str, Any], step: str | int) -> Iterable[Schema]:
