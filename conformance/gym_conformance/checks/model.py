@@ -7,7 +7,7 @@ nemo_gym/rollout_collection.py (0.7.0).
 from gym_conformance.checks.judge_models import answering, judge_models_of
 from gym_conformance.checks.run import EPISODE, episode_of, expect_answer, played
 from gym_conformance.contract.statuses import is_crash
-from gym_conformance.session.playing import Played, play
+from gym_conformance.session.playing import PlayedEpisode, play
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import NotApplicable, Violation
@@ -83,7 +83,7 @@ async def model_repeat(trial: Trial, _: object) -> None:
         raise Violation(f"a reward of {rewards[0]} each time", f"{rewards}", hint)
 
 
-async def _played(trial: Trial, saying: Saying) -> Played:
+async def _played(trial: Trial, saying: Saying) -> PlayedEpisode:
     """An episode while the model says so.
 
     Raises:

@@ -16,7 +16,7 @@ from gym_conformance.gym_under_test import BARE_ROW, Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import JSON_HEADERS, post
 from gym_conformance.session.exchange import Reply, Request
-from gym_conformance.session.playing import Played, play
+from gym_conformance.session.playing import PlayedEpisode, play
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, varying
 from gym_conformance.trials.chance import beyond_chance
@@ -38,7 +38,7 @@ def episode_of(gym: Gym, row: Row | None = None) -> Episode:
     return Episode(row, gym.api.episodes or row.task is not None)
 
 
-async def played(gym: Gym, channel: Channel, episode: Episode) -> Played:
+async def played(gym: Gym, channel: Channel, episode: Episode) -> PlayedEpisode:
     """An episode, played.
 
     Raises:
@@ -65,7 +65,7 @@ async def _ends(trial: Trial) -> None:
 EPISODE: Final = Need("an episode that ends with a result", _ends)
 
 
-def expect_answer(gym: Gym, found: Played) -> None:
+def expect_answer(gym: Gym, found: PlayedEpisode) -> None:
     """Hold the answer to the form that its client reads.
 
     Raises:
@@ -176,7 +176,7 @@ async def run_isolation(trial: Trial, _: object) -> None:
     whole = bool(trial.launched.judge_models and trial.launched.judge_models.names)
     alone = {row: [await _apart(gym, row) for _ in range(_ALONE)] for row in rows}
 
-    def mixed(found: Iterable[Played]) -> tuple[str, str] | None:
+    def mixed(found: Iterable[PlayedEpisode]) -> tuple[str, str] | None:
         return next(filter(None, (_mixed(one, alone[one.episode.row], whole=whole) for one in found)), None)
 
     async def together(channel: Channel) -> tuple[str, str] | None:
@@ -195,11 +195,11 @@ async def run_isolation(trial: Trial, _: object) -> None:
         raise Violation(difference[0], f"{difference[1]}, while other episodes run", hint)
 
 
-async def _apart(gym: Gym, row: Row) -> Played:
+async def _apart(gym: Gym, row: Row) -> PlayedEpisode:
     return await played(gym, Channel(gym.endpoint), episode_of(gym, row))
 
 
-def _mixed(found: Played, alone: list[Played], *, whole: bool) -> tuple[str, str] | None:
+def _mixed(found: PlayedEpisode, alone: list[PlayedEpisode], *, whole: bool) -> tuple[str, str] | None:
     """What was expected of an answer, and what it has instead: of the whole of it, or of its echo alone."""
     said = found.reply.said
     ours = found.episode.identity.episode
@@ -215,7 +215,7 @@ def _mixed(found: Played, alone: list[Played], *, whole: bool) -> tuple[str, str
     return None
 
 
-def _outcome(found: Played, *, whole: bool) -> Outcome:
+def _outcome(found: PlayedEpisode, *, whole: bool) -> Outcome:
     result = found.ended.result if found.ended else None
     echo = result.get("responses_create_params") if isinstance(result, dict) else None
     return Outcome((StepOutcome(RUN, found.reply.status, found.reply.said if whole else echo, found.reply),))

@@ -14,7 +14,7 @@ from gym_conformance.session.exchange import Reply, reply_of
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedEpisode:
     """An episode, and what came of it."""
 
     episode: Episode
@@ -35,6 +35,6 @@ class Played:
         return f"it reports the failure {ended.reason!r}" if ended.failure is not None else ""
 
 
-async def play(channel: Channel, episode: Episode) -> Played:
+async def play(channel: Channel, episode: Episode) -> PlayedEpisode:
     """`POST /run`."""
-    return Played(episode, reply_of(await channel.send(post(RUN, episode.body))))
+    return PlayedEpisode(episode, reply_of(await channel.send(post(RUN, episode.body))))
