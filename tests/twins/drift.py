@@ -166,11 +166,22 @@ class WantsTexts(WithoutDocument):
         super().__init__()
         self.handlers["POST", "/label_place"] = self._label
 
+    def wants(self, place: Any) -> bool:
+        """Whether it looks for such a place."""
+        return isinstance(place, str)
+
     async def _label(self, request: HttpRequest) -> HttpReply:
         with suppress(ValueError, AttributeError):
-            wrong = not isinstance(json.loads(request.body).get("place"), str)
+            wrong = not self.wants(json.loads(request.body).get("place"))
             return HttpReply.json({"error": "place has the wrong type" if wrong else "there is no such place"})
         return HttpReply.json({"error": "the arguments must be an object"})
+
+
+class WantsNumbers(WantsTexts):
+    """Wants the number that rows declare, and finds no place of any number, nor of what is neither."""
+
+    def wants(self, place: Any) -> bool:
+        return not isinstance(place, str)
 
 
 class WantsMeaning(WithoutDocument):
@@ -293,6 +304,7 @@ TWINS: tuple[Twin, ...] = (
     twin("a member of an enum that no row holds", "", LooksUpMembers, data=unrecorded()),
     twin("another name than the rows'", "drift-argument-refused repeat-recorded", AsksForAnotherName),
     twin("a text where rows declare a number", "drift-argument-refused", WantsTexts, data=dataset(_declare_label)),
+    twin("a number that is not there", "", WantsNumbers, data=dataset(_declare_label)),
     twin("values that mean nothing are refused", "", WantsMeaning, data=dataset(_declare_label)),
     twin("an empty name that is refused", "", ReferenceServer, data=of_any_length(maxLength=40)),
     twin("an empty name that is offered", "drift-argument-refused", ReferenceServer, data=of_any_length(minLength=0)),

@@ -332,9 +332,9 @@ class _Argument:
             self.taken.append((sent, reply))
 
     async def _try_retyped(self) -> None:
-        """Whether numbers are refused as an object is, and their digits in a text otherwise; or the other way about.
+        """Whether numbers are refused as an object is, and their digits in a text are not there; or the other way about.
 
-        The definition allows only what is refused: so the server takes the other type, whatever it makes of the values.
+        The definition allows only what is refused: so the server takes the other type, and looks for the values.
         """
         acceptance = Acceptance(self.node)
         types: list[list[Any]] = [[1, 7, 23], ["1", "7", "23"]]
@@ -342,9 +342,15 @@ class _Argument:
         objects = [Answer(reply, (strange,)) for strange, reply in self.wrong if isinstance(strange, dict)]
         if not all(map(acceptance.accepts, own)) or any(map(acceptance.accepts, others)) or not objects:
             return
-        for value in (*own, *others):
+        if _ABSENT.search(objects[0].reply.text):
+            return  # it looks for whatever it is given, and what is refused otherwise is the type
+        for value in own:
+            if not alike(Answer((await self._ask(value))[1], (value,)), objects[0]):
+                return
+        for value in others:
             sent, reply = await self._ask(value)
-            if is_crash(reply.status) or (value in own) is not alike(Answer(reply, (value,)), objects[0]):
+            looked_for = _ABSENT.search(reply.text) or (is_success(reply.status) and not says_no(reply))
+            if not looked_for or is_crash(reply.status):
                 return
         self.otherwise = sent, reply
 
