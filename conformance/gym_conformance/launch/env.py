@@ -172,7 +172,8 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
         if (env := _read(folder)) is None:
             raise NoEnv(
                 f"{pattern!r}: the folder has no app.py, no YAML whose `entrypoint` is there, and no config.yaml that names "
-                "a server of its repo; give an env's folder, or a glob such as 'envs/*'"
+                "a server of its repo; give an env's folder, a glob such as 'envs/*', or package.module:app for any other "
+                "ASGI application"
             )
         return [env]
     if folder.is_file() and (env := _configured(folder)) is None:
