@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,6 +19,7 @@ from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.drift.pairs import INTEGER, STRING, of
 from tests.twins.drift import in_enum
+from tests.twins.innocent import WithoutDocument
 from tests.twins.judging import judge
 from tests.twins.twin import dataset
 
@@ -384,4 +386,22 @@ def test_a_call_without_arguments_is_not_refused_for_them() -> None:
     """What was recorded of it holds no longer, and nothing about it is surely wrong."""
     with serve(Keeps()) as url:
         found = judge(url, _bare(), checks=["drift-argument-refused"])["drift-argument-refused"]
+    assert {finding.verdict for finding in found} == {Verdict.PASS}, found
+
+
+class SoldOut(WithoutDocument):
+    """A server without a schema that has nothing to count any more, which it says in a word, and names what it lacks."""
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        if request.path == "/count_stock":
+            with suppress(ValueError, AttributeError):
+                lacks = json.loads(request.body).get("item") is None
+                return HttpReply.json({"error": "item is required" if lacks else "sold_out"}, 400)
+        return await super()._call_tool(request)
+
+
+def test_a_word_of_a_refusal_is_no_name_of_an_argument() -> None:
+    """Though another refusal names an argument where that word would stand."""
+    with serve(SoldOut()) as url:
+        found = judge(url, dataset(), checks=CHECKS[:1])[CHECKS[0]]
     assert {finding.verdict for finding in found} == {Verdict.PASS}, found

@@ -139,15 +139,16 @@ async def _refused_in_place(
         mended = await _mended(place, nodes, reply)
         beside = (found.reply, *mended.replies)
         return RefusedCall(mended.argument or found.name, call, reply, because + mended.because, beside)
-    return await _asked_for(place, acceptance, call, reply)
+    return await _asked_for(place, acceptance, nodes, call, reply)
 
 
 async def _asked_for(
-    place: Place, acceptance: Acceptance, call: Mapping[str, Any], refusal: Reply
+    place: Place, acceptance: Acceptance, nodes: Mapping[str, Schema], call: Mapping[str, Any], refusal: Reply
 ) -> RefusedCall | None:
     """The recorded call, if it is refused for what it lacks as it is without an argument that it has, but for the name.
 
-    It may lack an argument that may be left out, or one that the definition does not name.
+    It may lack an argument that may be left out; or one that the definition does not name, if the whole text is the same:
+    any word of a refusal might be its name.
     """
     given = set(_WORD.findall(json.dumps(call)))  # what is not found is named, too
     texts = [text for text, _ in scalars(refusal.said) if isinstance(text, str)]
@@ -160,7 +161,7 @@ async def _asked_for(
         answered = [text for text, _ in scalars(reply.said) if isinstance(text, str)]
         for name, text in asked if reply.status == refusal.status else ():
             of_own = re.sub(rf"\b{re.escape(name)}\b", own.replace("\\", r"\\"), text)
-            if any(of_own in each for each in answered):
+            if any(of_own in each if name in nodes else of_own == each != own for each in answered):
                 was = f"recorded in {place.recorded} with the output {short(place.output)}"
                 because = f"{was}; without {own}, which is required, it is answered {short(of_own)}"
                 return RefusedCall(name, call, refusal, because, (reply,))
