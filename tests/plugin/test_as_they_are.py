@@ -29,3 +29,12 @@ def test_nothing_of_the_suite_is_rewritten(tmp_path: Path) -> None:
         "gym_schemas.making",
         "hypothesis.core",
     }
+
+
+def test_a_second_run_of_the_same_process_warns_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    code = "import pytest\nfor _ in range(2):\n    assert pytest.main(['-q', '-W', 'error', '--gym-demo', '-k', 'live-root']) == 0\n"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr

@@ -14,11 +14,15 @@ _PACKAGES = {"gym_conformance", "gym_mocks", "gym_schemas", "hypothesis"}
 
 
 class _AsTheyAre:
-    """Finds what these packages hold where Python itself would."""
+    """Finds what these packages hold where Python itself would; not the packages themselves.
+
+    pytest warns in a second run of the same process of each of those that it has not rewritten.
+    """
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        return PathFinder.find_spec(name, path, target) if name.partition(".")[0] in _PACKAGES else None
+        package, dot, _ = name.partition(".")
+        return PathFinder.find_spec(name, path, target) if dot and package in _PACKAGES else None
 
 
 def import_as_they_are() -> None:
