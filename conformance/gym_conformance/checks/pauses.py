@@ -241,10 +241,10 @@ class _Keeping:
             waiting = await beside(begin, RUNS)
             await asyncio.sleep(pause)
             await strangers()
-            lost = [await self.loses((await each.taken_up()).outcome) for each in waiting]
-            if not all(lost):
-                return None
-            found = lost[0]
+            for each in waiting:
+                found = await self.loses((await each.taken_up()).outcome)
+                if found is None:
+                    return None
         return found
 
     async def _lost(self, channel: Channel, habit: CookieHabit, seconds: float) -> Difference | None:
