@@ -105,10 +105,9 @@ class Judge:
 
     async def _beside(self, check: Check, subjects: Sequence[object]) -> list[Finding]:
         """Try them beside each other, and what does not pass there again, alone."""
-        hangs = self.gym.endpoint.hangs.copy()
-        findings = await beside(partial(self._try, check, subject, among=True) for subject in subjects)
-        if not all(map(_passes, findings)):
-            self.silent, self.gym.endpoint.hangs = "", hangs
+        with self.gym.endpoint.forgiving():
+            findings = await beside(partial(self._try, check, subject, among=True) for subject in subjects)
+        self.silent = ""
         return [
             self._placed(found if _passes(found) else await self._try(check, subject), subject)
             for found, subject in zip(findings, subjects, strict=True)
@@ -120,11 +119,8 @@ class Judge:
         if len(gentle) < _SEVERAL or not await self._is_worth_it():
             return {}
         gentle = [check for check in gentle if not await self._unmet(check)]
-        endpoint = self.gym.endpoint
-        hangs = endpoint.hangs.copy()
-        passed = await beside(partial(self._passes_gently, check) for check in gentle)
-        if not all(passed):
-            endpoint.hangs = hangs
+        with self.gym.endpoint.forgiving():
+            passed = await beside(partial(self._passes_gently, check) for check in gentle)
         return {check.id: findings for check, findings in zip(gentle, passed, strict=True) if findings}
 
     async def _is_worth_it(self) -> bool:

@@ -1,11 +1,10 @@
 """Several trajectories at once, on a server that answers only a few at a time."""
 
 import asyncio
-from collections import Counter
 from types import SimpleNamespace
 from typing import Any, cast
 
-from gym_conformance.session.channel import PathHangs
+from gym_conformance.session.channel import Endpoint, PathHangs
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials.attempts import Attempts, Broken
@@ -34,9 +33,10 @@ class Crowd(Attempts):
 
 def test_what_hangs_only_beside_others_is_asked_one_at_a_time() -> None:
     """Two requests hung, so that the path would not be asked again in this run: but the crowd was to blame for that."""
-    trial: Any = SimpleNamespace(gym=SimpleNamespace(endpoint=SimpleNamespace(hangs=Counter[str]())))
+    endpoint = Endpoint("http://localhost", cast("Any", None), 1.0)
+    trial: Any = SimpleNamespace(gym=SimpleNamespace(endpoint=endpoint))
     attempts = Crowd(cast("Any", None), trial)
     asyncio.run(attempts.try_batch([Schedule(())] * 8))
     assert attempts.jammed
     assert "one at a time, since several at once got no answer in time" in attempts.note(1.0)
-    assert not trial.gym.endpoint.hangs
+    assert not endpoint.hangs

@@ -212,15 +212,13 @@ async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
 
 async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
     """What the calls that are there to be refused are answered, in a session of their own."""
-    endpoint = trial.gym.endpoint
-    hangs = endpoint.hangs.copy()
     rollout = TrajectoryRun(trial.gym, trial.channel, trajectory)
     try:
         await rollout.step(2 + max(trajectory.noise, default=-1))
     except ServerFault as fault:
         if fault.fault is not Fault.HANG or not rollout.refusals:
             raise
-        endpoint.hangs = hangs
+        trial.gym.endpoint.forgive(fault)
         raise NotApplicable("it hangs after a refused call: the finding of calls-refused-harmless") from fault
     return rollout.refusals
 
@@ -303,7 +301,6 @@ async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> Traje
         ServerFault: it hangs otherwise, or has no answer for another reason.
     """
     endpoint = trial.gym.endpoint
-    hangs = endpoint.hangs.copy()
     rollout = TrajectoryRun(trial.gym, channel, noisy)
     try:
         await rollout.finish()
@@ -312,10 +309,10 @@ async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> Traje
             raise
         asked = fault.exchange.request.path if fault.exchange else "the next call"
         await run(trial.gym, Channel(endpoint), noisy.without_noise())
-        with suppress(ServerFault):
+        with suppress(ServerFault), endpoint.forgiving():  # other sessions are answered
             await TrajectoryRun(trial.gym, Channel(endpoint), noisy).finish()
             raise NotApplicable(f"{asked} hung once, and not again") from fault
-        endpoint.hangs = hangs  # other sessions are answered
+        endpoint.forgive(fault)
         raise Violation(
             f"{asked} answers after a call that was refused, as in other sessions",
             f"{fault.fault}: {fault.detail}, twice",

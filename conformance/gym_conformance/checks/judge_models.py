@@ -104,13 +104,12 @@ async def _verified(trial: Trial, saying: Saying) -> Reply:
     """
     model = judge_models_of(trial).model
     session = await trial.open(next(iter(trial.gym.recorded), None))
-    hangs = trial.gym.endpoint.hangs.copy()
-    try:
-        with answering(model, saying, "verify asks no model to score this row"):
-            return await trial.verify(session, _LONG if saying is Saying.TOO_LONG else _output(trial.gym))
-    finally:
-        if saying not in (Saying.YES, Saying.NO):
-            trial.gym.endpoint.hangs = hangs  # a verify that waits for a judge model which fails is answered otherwise
+    fails = saying not in (Saying.YES, Saying.NO)  # a verify that waits for such a judge model is answered otherwise
+    with (
+        trial.gym.endpoint.forgiving(when=fails),
+        answering(model, saying, "verify asks no model to score this row"),
+    ):
+        return await trial.verify(session, _LONG if saying is Saying.TOO_LONG else _output(trial.gym))
 
 
 @contextmanager

@@ -4,8 +4,8 @@ import asyncio
 import math
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -145,6 +145,21 @@ class Endpoint:
             known=self.known,
             tokens=self.tokens,
         )
+
+    @contextmanager
+    def forgiving(self, *, when: bool = True) -> Iterator[None]:
+        """Within the block no hang counts: what is asked there may be answered elsewhere, or later."""
+        hangs = self.hangs.copy()
+        try:
+            yield
+        finally:
+            if when:
+                self.hangs = hangs
+
+    def forgive(self, fault: ServerFault) -> None:
+        """Count this one no more, if it is a hang: its path is answered elsewhere."""
+        if fault.fault is Fault.HANG and fault.exchange:
+            self.hangs[fault.exchange.request.path] -= 1
 
     def ensure_time(self) -> None:
         """Go on only while the run may.

@@ -125,11 +125,10 @@ def writing(gym: Gym, row: Row) -> Trajectory:
 
 async def look(gym: Gym) -> FirstLook:
     """Take a first look; where the server does not answer, none, which other checks will find."""
-    hangs = gym.endpoint.hangs.copy()
     try:
-        return await _look(gym)
+        with gym.endpoint.forgiving():
+            return await _look(gym)
     except (ServerFault, PathHangs):
-        gym.endpoint.hangs = hangs
         return FirstLook()
     except NoRoom as crowded:
         return FirstLook(crowded=str(crowded))

@@ -109,18 +109,16 @@ class Attempts:
         Raises:
             Broken: one of them broke the property, and did so alone.
         """
-        endpoint = self.trial.gym.endpoint
-        hangs = endpoint.hangs.copy()
         if self.jammed:
             results = [await self._try_one(schedule) for schedule in schedules]
         else:
             self.among = len(schedules) > 1
             works = [partial(self._try_one, schedule) for schedule in schedules]
-            ended = await asyncio.gather(*(work() for work in works), return_exceptions=True)
+            with self.trial.gym.endpoint.forgiving(when=self.among):  # what is asked one at a time may be answered
+                ended = await asyncio.gather(*(work() for work in works), return_exceptions=True)
             self.among = False
             if len(schedules) > 1 and any(map(_unanswered, ended)):
                 self.jammed = True
-                endpoint.hangs = hangs  # what is asked one at a time may be answered
                 return await self.try_batch(schedules)
             results = [_raised(one) for one in await again_alone(works, ended)]
         for found in filter(None, results):

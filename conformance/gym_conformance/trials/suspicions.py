@@ -99,15 +99,15 @@ async def suspected(trial: Trial, makers: Sequence[Maker], at_once: int, patienc
     """
     if at_once == 1:
         return makers
-    hangs = trial.gym.endpoint.hangs.copy()
 
     async def differs(make: Maker) -> bool:
         return patience.allows() and await make().tried(Channel(trial.gym.endpoint)) is not None
 
     try:
-        differing = await beside([partial(differs, make) for make in makers], at_once)
+        with trial.gym.endpoint.forgiving():
+            differing = await beside([partial(differs, make) for make in makers], at_once)
     except (ServerFault, PathHangs, NoRoom):
-        trial.gym.endpoint.hangs, patience.left_out = hangs, 0
+        patience.left_out = 0
         return makers
     return [make for make, each in zip(makers, differing, strict=True) if each]
 
