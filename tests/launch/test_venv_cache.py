@@ -60,9 +60,7 @@ def test_it_is_made_once_and_not_in_the_env(env: Env, kept: Path) -> None:
     subprocess.run([python, "-c", "import nemo_gym, numerals"], check=True, timeout=60)
     assert sorted(env.folder.rglob("*")) == before
     assert sorted(each.suffix for each in kept.iterdir()) == ["", ".lock"]
-    assert [line.partition("; kept in ")[0] for line in said] == [
-        "env: installing --no-index, --find-links ../wheels, nemo-gym, numerals"
-    ]
+    assert [line.partition("; kept in ")[0] for line in said] == ["env: installing nemo-gym, numerals"]
     assert _made(env, said) == python
     assert len(said) == 1
 
@@ -205,3 +203,14 @@ def test_an_interpreter_that_is_nowhere_is_named(env: Env, kept: Path, monkeypat
     with pytest.raises(NotLaunched, match=r"^Python 3\.99, which is not here .*; install it, or give --gym-python"):
         _made(env)
     assert not [each for each in kept.iterdir() if each.suffix != ".lock"]
+
+
+@pytest.mark.usefixtures("kept")
+def test_of_a_long_story_the_cause_is_told(env: Env, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain of causes ends with what went wrong, such as a host that is not found."""
+    monkeypatch.setattr(venv_cache, "_LONGEST", 60)
+    (env.folder / "requirements.txt").write_text("--no-index\nnemo-gym==1.0\n")
+    with pytest.raises(NotLaunched) as refused:
+        _made(env)
+    assert " ... " in refused.value.needs
+    assert refused.value.needs.endswith(refused.value.log[-1][-30:])

@@ -37,6 +37,9 @@ def _python(recipe: VenvRecipe) -> str:
          ["nemo-gym==0.4.0", "--extra-index-url https://a.example/simple", "roman >=5"]),
         ("git+https://a.example/b.git@1\nc @ https://a.example/c.whl", "0.4.0",
          ["nemo-gym==0.4.0", "git+https://a.example/b.git@1", "c @ https://a.example/c.whl"]),
+        ("\ufeff# from Windows\r\nnemo-gym==0.4.0\r\n", "", ["nemo-gym==0.4.0"]),
+        ("nemo-gym==0.4.0\nroman==5 \\\n    --hash=sha256:ab \\\n    --hash=sha256:cd", "",
+         ["nemo-gym==0.4.0", "roman==5 --hash=sha256:ab --hash=sha256:cd"]),
     ],
 )  # fmt: skip
 def test_requirements(tmp_path: Path, text: str, nemo: str, requirements: list[str]) -> None:
@@ -85,6 +88,20 @@ def test_an_application_needs_a_server_and_no_nemo_gym(tmp_path: Path) -> None:
     recipe = _recipe(tmp_path, {"requirements.txt": "roman"}, application="drill:app")
     assert recipe.requirements == ("roman", "uvicorn")
     assert recipe.python == sys.executable
+
+
+def test_an_application_may_have_both_files(tmp_path: Path) -> None:
+    """It is NeMo Gym that takes only one of them."""
+    settings = "[build-system]\nrequires = ['setuptools']\n"
+    assert _recipe(
+        tmp_path, {"requirements.txt": "roman", "pyproject.toml": settings}, application="a:app"
+    ).requirements == (
+        "roman",
+        "uvicorn",
+    )
+    project = "[project]\nname = 'a'\ndependencies = ['xxhash']\noptional-dependencies = {web = ['idna'], dev = ['x']}"
+    files = {"requirements.txt": "-e .[web]\nroman", "pyproject.toml": project}
+    assert _recipe(tmp_path, files, application="a:app").requirements == ("idna", "roman", "xxhash", "uvicorn")
 
 
 def test_files_that_name_others(tmp_path: Path) -> None:
@@ -172,11 +189,20 @@ def test_what_a_workspace_shares_is_built_in_copies_and_never_looked_for_in_an_i
         ({"requirements.txt": "./package"}, "'./package' is a file, the env's own folder, or not there"),
         ({"requirements.txt": "-e ."}, "'.' is a file, the env's own folder, or not there"),
         ({"requirements.txt": "a @ file:///srv/a"}, "'a @ file:///srv/a' is a file, the env's own folder, "),
+        ({"requirements.txt": "no requirement !!"}, "'no requirement !!': Expected "),
         ({"requirements.txt": "-r none.txt"}, "none.txt is not there"),
         ({"requirements.txt": "-r requirements.txt"}, "requirements.txt: more than 10 files that name each other"),
         ({"pyproject.toml": "["}, "pyproject.toml: "),
         ({"pyproject.toml": "project = 1"}, "its `project` is not a table"),
         ({"pyproject.toml": "[project]\nname = 'a'\ndynamic = ['dependencies']"}, "its dependencies are dynamic"),
+        (
+            {"pyproject.toml": "[tool.poetry.dependencies]\nroman = '^5'"},
+            "it has no [project], and what it requires is",
+        ),
+        (
+            {"pyproject.toml": "[build-system]\nrequires = ['setuptools']"},
+            "it has no [project], and what it requires is",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_said(tmp_path: Path, files: Mapping[str, str], why: str) -> None:

@@ -20,7 +20,7 @@ from gym_conformance.launch.ending_with_us import ending_with_us
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES
 from gym_conformance.launch.not_launched import NotLaunched
-from gym_conformance.launch.venv_recipe import COPIES, UNBUILT, BadRequirements, VenvRecipe, copied, read_recipe
+from gym_conformance.launch.venv_recipe import COPIES, PINS, UNBUILT, BadRequirements, VenvRecipe, copied, read_recipe
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets
 
@@ -88,8 +88,9 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _summary(recipe: VenvRecipe) -> str:
-    named = ", ".join(recipe.requirements[:_NAMED]) or "nothing"
-    more = len(recipe.requirements) - _NAMED
+    packages = [PINS.sub("", line) for line in recipe.requirements if not line.startswith("-")]
+    named = ", ".join(packages[:_NAMED]) or "nothing"
+    more = len(packages) - _NAMED
     return NO_SECRETS.show(f"installing {named}{f' and {more} more' if more > 0 else ''}", _LONGEST)
 
 
@@ -222,7 +223,12 @@ class _Uv:
         secrets = Secrets.of_named(os.environ.items())
         text = secrets.told(said.read().decode(errors="replace"))
         printed = [line.strip() for line in text.splitlines() if line.strip()]
-        why = " ".join(re.sub(r"^\W+", "", line) for line in printed)[:_LONGEST]
         return NotLaunched(
-            f"{needs}: {why or 'uv does not say why'}", tuple(map(printable, printed[-LOG_LINES:])), secrets
+            f"{needs}: {_why(printed) or 'uv does not say why'}", tuple(map(printable, printed[-LOG_LINES:])), secrets
         )
+
+
+def _why(printed: Sequence[str]) -> str:
+    """What uv says of a failure, in one line: where that is long, what was wanted and, from the last line, the cause of causes."""
+    why = " ".join(re.sub(r"^\W+", "", line) for line in printed)
+    return why if len(why) <= _LONGEST else f"{why[: _LONGEST // 2]} ... {printed[-1][-_LONGEST // 2 :]}"

@@ -46,6 +46,10 @@ _GYM_ROOT: Final = re.compile(r"\.\./\.\./?\s*(?:\[|;|$)")
 _EXTRAS: Final = re.compile(r"nemo-gym\s*\[([^\]]*)\]")
 _OPTION: Final = re.compile(r"(--?[A-Za-z-]+)(?:\s*=\s*|\s+|)(.*)")
 _FOREIGN: Final = re.compile(r"(?:[a-z+]+)://(?!$)|git\+", re.IGNORECASE)
+_PLACE: Final = re.compile(r"\.|\S*/|file:|\S+\.(?:whl|zip|tar\.\w+)", re.IGNORECASE)
+
+#: What may follow a requirement on its line, such as the hashes that `uv export` and pip-tools write.
+PINS: Final = re.compile(r"\s+--[a-z].*")
 
 _MINOR: Final = re.compile(r"3\.\d+")
 
@@ -108,9 +112,10 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
 
     settings = tuple((name, text) for name in FILES if (text := _text(env.project / name)))
     texts = dict(settings)
-    if texts.keys() >= {"requirements.txt", "pyproject.toml"}:
+    both = texts.keys() >= {"requirements.txt", "pyproject.toml"}
+    if both and not env.application:
         raise BadRequirements("requirements.txt and pyproject.toml are both there, and NeMo Gym takes only one of them")
-    project = _project(texts.get("pyproject.toml", ""))
+    project = _project(texts.get("pyproject.toml", ""), built=both)
     sources = _sources(texts.get("pyproject.toml", ""))
     depended = (_Line(_from_source(each, sources, env.project)) for each in _strings(project.get("dependencies")))
     lines = [*_lines_of(env, "requirements.txt"), *depended]
@@ -157,26 +162,32 @@ class _Wanted:
         if option and option[1] not in ("-e", "--editable"):
             yield line
             return
-        wanted = option[2] if option else line
+        whole = option[2] if option else line
+        wanted = PINS.sub("", whole)
         try:
             requirement = Requirement(wanted)
-        except InvalidRequirement:
+        except InvalidRequirement as invalid:
+            if not (_FOREIGN.match(wanted) or _PLACE.match(wanted)):
+                raise BadRequirements(f"{wanted!r}: {str(invalid).splitlines()[0]}") from None
             requirement = None
         named = canonicalize_name(requirement.name) if requirement else ""
         if _GYM_ROOT.search(wanted.partition("://")[0]) and named in ("", _NEMO):  # as NeMo Gym recognises it
             extras = _EXTRAS.search(wanted)
             yield from self._gym(extras[1].replace(" ", "").split(",") if extras else ())
         elif requirement and named == _NEMO:
-            yield from self._named(requirement, wanted)
+            yield from self._named(requirement, whole)
         elif _is_local(requirement, wanted):
             yield from self._folder(wanted, self._env.project)
         else:
-            yield wanted
+            yield whole
 
     def _folder(self, wanted: str, start: Path) -> Iterator[str]:
         """A folder that is required, to be built in a copy, and what it takes from elsewhere than the index."""
         place, bracket, extras = wanted.partition("[")
         folder, project = (start / place).resolve(), self._env.project.resolve()
+        if folder == project and (project / "pyproject.toml").is_file():
+            yield from self._own(extras.strip(" ]").replace(" ", "").split(","))
+            return
         if not place.startswith((".", "/")) or not folder.is_dir() or folder == project:
             raise BadRequirements(
                 f"{wanted!r} is a file, the env's own folder, or not there; make the environment yourself, "
@@ -193,6 +204,13 @@ class _Wanted:
                     yield from self._folder(taken, folder)
                 elif taken != each:
                     yield taken
+
+    def _own(self, extras: Sequence[str]) -> Iterator[str]:
+        """Of the env's own folder, which the server has on its path, what its extras need; the rest is read anyway."""
+        text = _text(self._env.project / "pyproject.toml") or ""
+        optional = _table(text, "project", "optional-dependencies")
+        for each in (each for extra in extras for each in _strings(optional.get(extra))):
+            yield from self._read(_from_source(each, _sources(text), self._env.project))
 
     def _named(self, requirement: "Requirement", wanted: str) -> Iterator[str]:
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415
@@ -307,25 +325,29 @@ def _value(option: "re.Match[str] | None") -> str:
 def _text(path: Path) -> str | None:
     """A file's text; None where there is none."""
     try:
-        return read_text(path)
+        return read_text(path).removeprefix("\ufeff")  # as editors on Windows begin a file
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise BadRequirements(f"{path.name}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _project(text: str | None) -> Mapping[str, Any]:
-    """The table `project` of a pyproject.toml."""
+def _project(text: str | None, *, built: bool = False) -> Mapping[str, Any]:
+    """The table `project` of a pyproject.toml; `built` if what only its build would say is said elsewhere."""
     try:
-        project = tomllib.loads(text or "").get("project", {})
+        content = tomllib.loads(text or "")
     except tomllib.TOMLDecodeError as error:
         raise BadRequirements(f"pyproject.toml: {error}") from None
+    project = content.get("project", {})
     if not isinstance(project, dict):
         raise BadRequirements("pyproject.toml: its `project` is not a table")
-    if "dependencies" in (project.get("dynamic") or ()):
+    why = "its dependencies are dynamic" if "dependencies" in (project.get("dynamic") or ()) else ""
+    if not project and (_table(text or "", "tool", "poetry", "dependencies") or "build-system" in content):
+        why = "it has no [project]"  # Poetry's own table, or a setup.py
+    if why and not built:
         raise BadRequirements(
-            "pyproject.toml: its dependencies are dynamic, and known only once it is built; make the environment "
-            "yourself, and give it with --gym-python"
+            f"pyproject.toml: {why}, and what it requires is known only once it is built; list that in [project] "
+            "dependencies, or make the environment yourself, and give it with --gym-python"
         )
     return project
 
