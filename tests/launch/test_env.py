@@ -15,6 +15,9 @@ from tests.launch.drills import NOBODY
 
 _SERVER = "{name}:\n  resources_servers:\n    {inner}:\n      entrypoint: app.py\n"
 
+#: A server of a YAML that takes the rest from another.
+_AT_ONCE = "  resources_servers:\n    sums:\n      limit: 1\n"
+
 
 def _env(folder: Path, **configs: str) -> Path:
     (folder / "configs").mkdir(parents=True)
@@ -306,7 +309,29 @@ def test_a_benchmark_takes_its_server_from_files_that_it_names(tmp_path: Path) -
         "hard": ("hard_sums", ("judge",)),
     }
     declared = chained(servers["hard"].path, tmp_path)
-    assert declared["hard_sums"]["resources_servers"] == declared["sums"]["resources_servers"]
+    assert declared["hard_sums"]["resources_servers"] == yaml.safe_load(base)["sums"]["resources_servers"]
+    assert "sums" not in declared, "nemo-gym drops what is inherited from"
+
+
+def test_of_servers_that_inherit_the_heir_is_judged_and_a_copy_leaves_both(tmp_path: Path) -> None:
+    """nemo-gym moves an instance to the one that inherits from it: what it was called is unknown then."""
+    both = _SERVER.format(name="easy", inner="sums") + "      domain: math\nhard:\n  {}: easy\n" + _AT_ONCE
+    folder = _env(tmp_path / "sums", sums=both.format("_inherit_from"))
+    (env,) = find_envs([str(folder)], tmp_path)
+    assert (env.configured.name, env.others) == ("hard", ())
+    (folder / "configs" / "sums.yaml").write_text(both.format("_copy"))
+    assert [env.configured.name, *(other.name for other in env.others)] == ["easy", "hard"]
+    declared = chained(env.configured.path, tmp_path)
+    assert declared["hard"]["resources_servers"]["sums"] == {"entrypoint": "app.py", "domain": "math", "limit": 1}
+
+
+def test_a_yaml_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    """One that is half written, or a template, is nothing to the server of another."""
+    folder = _env(tmp_path / "sums", sums=_SERVER.format(name="sums", inner="sums"), hard="a: [")
+    assert find_server(folder).name == "sums"
+    (folder / "configs" / "sums.yaml").write_text("a: [")
+    with pytest.raises(BadConfig, match=r"sums\.yaml cannot: line 1"):
+        find_server(folder)
 
 
 def test_a_server_in_a_package_of_its_own(tmp_path: Path) -> None:

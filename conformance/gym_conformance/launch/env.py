@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from glob import glob
@@ -348,7 +348,7 @@ def _candidates(folder: Path, config: Path | None, server: str = "") -> list[Con
     files = [config] if config else _yaml_files(folder)
     root = _root_of(folder) if config else None
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
-    declared = [instance for file in files for instance in _configured_servers(file, root)]
+    declared = _declared(files, root)
     if not declared:
         none = f"none of {len(files)} files does" if files else "there is no file"
         raise BadConfig(f"a YAML in configs/ that declares {group}.{folder.name}; {none}")
@@ -362,6 +362,18 @@ def _candidates(folder: Path, config: Path | None, server: str = "") -> list[Con
 
     best = min(map(rank, declared))
     return [each for each in declared if rank(each) == best]
+
+
+def _declared(files: Iterable[Path], root: Path | None) -> list[ConfiguredServer]:
+    """The servers that the files declare; one that cannot be read matters only while none is found."""
+    found: list[ConfiguredServer] = []
+    for file in files:
+        try:
+            found += _configured_servers(file, root)
+        except BadConfig:
+            if not found:
+                raise
+    return found
 
 
 def _others(folder: Path, config: Path | None) -> tuple[ConfiguredServer, ...]:
@@ -385,17 +397,29 @@ def _yaml_files(folder: Path) -> list[Path]:
 def chained(file: Path, root: Path) -> dict[str, Any]:
     """What a YAML declares, with the files of its `config_paths` below it, and instances with what they inherit.
 
-    So nemo-gym merges them (`load_extra_config_paths` and `_inherit_from` in nemo_gym/global_config.py, 0.7.0). What the
-    file itself declares comes first; files that cannot be read are left out.
+    So nemo-gym merges them (`load_extra_config_paths`, `_inherit_from` and `_copy` in nemo_gym/global_config.py, 0.4.0
+    and 0.7.0): what is inherited from is there no more. What the file itself declares comes first; files that cannot be
+    read are left out.
     """
     own = dict(yaml_mapping(file))
     merged: Mapping[str, Any] = own
     for path in _files_below(own, root, (file,)):
         merged = _over(merged, yaml_mapping(path))
-    inherited = {
-        name: merged.get(str(each.get("_inherit_from")), {}) for name, each in merged.items() if isinstance(each, dict)
+    return {
+        name: _over(each, merged.get(_source(each), {})) if isinstance(each, dict) else each
+        for name, each in merged.items()
+        if name not in _given_up(merged)
     }
-    return {name: _over(each, inherited[name]) if name in inherited else each for name, each in merged.items()}
+
+
+def _source(instance: object, keys: Sequence[str] = ("_inherit_from", "_copy")) -> str:
+    """The instance whose content another takes over; '' where it takes none."""
+    return next((str(instance[key]) for key in keys if key in instance), "") if isinstance(instance, dict) else ""
+
+
+def _given_up(config: Mapping[str, Any]) -> set[str]:
+    """The instances that nemo-gym drops, since others inherit from them."""
+    return {_source(each, ("_inherit_from",)) for each in config.values()}
 
 
 def _files_below(config: Mapping[str, Any], root: Path, above: tuple[Path, ...]) -> Iterator[Path]:
@@ -425,7 +449,8 @@ def _configured_servers(file: Path, root: Path | None = None) -> list[Configured
     if root:
         config = chained(file, root)
     found = []
-    for name, kinds in (config or {}).items() if isinstance(config, dict | None) else ():
+    config = config if isinstance(config, dict) else {}
+    for name, kinds in ((name, kinds) for name, kinds in config.items() if name not in _given_up(config)):
         for group in (RESOURCES, ENVIRONMENT) if isinstance(kinds, dict) else ():
             servers = kinds.get(group)
             for inner, entry in servers.items() if isinstance(servers, dict) else ():
