@@ -103,6 +103,15 @@ def test_what_an_env_yaml_notes_is_taken_in_but_for_its_credentials(tmp_path: Pa
     assert (alone["service_url"], alone["grader_api_key"]) == ("http://a", "made-up-credential")
 
 
+def test_a_yaml_that_asks_for_a_credential_of_the_environment_gets_a_made_up_one(tmp_path: Path) -> None:
+    folder = _env(tmp_path / "sums", sums=_SERVER.format(name="sums", inner="sums"))
+    uses = "      key: ${oc.env:SUMS_API_KEY}\n      home: ${oc.env:SUMS_HOME}\n      size: ${oc.env:SUMS_TOKEN,5}\n"
+    agent = "agent:\n  responses_api_agents:\n    simple_agent:\n      home: ${oc.env:AGENT_HOME}\n"
+    (folder / "configs" / "sums.yaml").write_text(_SERVER.format(name="sums", inner="sums") + uses + agent)
+    told = Launch(find_envs(["."], folder)[0], NOBODY).specification(1)["environment"]
+    assert set(told) == {"SUMS_API_KEY", "AGENT_HOME"}, "what is no credential, and its own, is asked for"
+
+
 def test_a_yaml_of_an_env_is_an_env_of_its_own(tmp_path: Path) -> None:
     """Of a folder with several, each can be judged."""
     folder = _env(tmp_path / "resources_servers" / "sums", sums=_SERVER.format(name="sums", inner="sums"))

@@ -61,7 +61,13 @@ def test_replies_wait_for_no_acknowledgement(tmp_path: Path) -> None:
         ("import os; os.environ['NO_SUCH_VARIABLE']", "the environment variable NO_SUCH_VARIABLE"),
         ("open('weights.bin')", "the file weights.bin"),
         ("import sys; sys.exit('bye')", "an app.py that does not exit (bye)"),
-        ("raise RuntimeError('no luck')", "to start: RuntimeError: no luck"),
+        ("raise RuntimeError('no luck')", "to start: RuntimeError: no luck (drill.py, line 1)"),
+        (
+            "import json\njson.loads('')",
+            "to start: JSONDecodeError: Expecting value: line 1 column 1 (char 0) (drill.py, line 2)",
+        ),
+        ("import sys; sys.path.insert(0, '/else')\n{}['b']", "to start: KeyError: 'b' (drill.py, line 2)"),
+        ("import os; assert os.environ['SHOP_TOKEN'] == 'mine'", "the environment variable SHOP_TOKEN"),
         ("raise ConnectionRefusedError(111, 'Connection refused')", "the network, or the files that it would"),
         ("import os; os.kill(os.getpid(), 9)", "to start: it ended by SIGKILL"),
         ("import os; os._exit(3)", "to start: it ended with status 3"),
@@ -117,6 +123,12 @@ def test_why_a_process_of_its_own_does_not_start_is_read_from_its_log(tmp_path: 
             "the network, or the files that it would download: ",
         ),
         ("CalledProcessError", "Command '['make']' returned 2.", "", "to start: CalledProcessError: "),
+        (
+            "InterpolationResolutionError",
+            "KeyError raised while resolving interpolation: \"Environment variable 'SHOP_HOME' not found\"\n    full_key: a",
+            "",
+            "the environment variable SHOP_HOME",
+        ),
     ],
 )
 def test_what_brings_it_is_named(tmp_path: Path, kind: str, message: str, file: str, needs: str) -> None:
@@ -124,6 +136,19 @@ def test_what_brings_it_is_named(tmp_path: Path, kind: str, message: str, file: 
         (tmp_path / file).touch()
     failure = {"type": kind, "bases": [kind], "message": message, "name": message, "file": ""}
     assert reason(failure, Env("env", tmp_path), "python").startswith(needs)
+
+
+def test_credentials_that_it_reads_from_its_environment_are_made_up(tmp_path: Path) -> None:
+    """One after another, as they are missed, and by whatever error."""
+    source = """
+        import os
+        key = os.environ["SHOP_API_KEY"]
+        if not os.getenv("SHOP_SEARCH_TOKEN"):
+            raise ValueError("give api_token, or set SHOP_SEARCH_TOKEN")
+    """
+    with application(tmp_path, source) as server:
+        assert httpx.get(server.url).json() == {}
+        assert server.made_up == ("$SHOP_API_KEY", "$SHOP_SEARCH_TOKEN")
 
 
 def test_a_package_in_its_src_folder_is_found(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def _phrase(hosts: OtherHosts) -> str:
 async def outside_asked(trial: Trial, _: object) -> None:
     """Tells which hosts the server asked for what while it was judged, and which credentials its config asks for.
 
-    Such credentials were made up, if nobody gave them. Nothing of it left this machine.
+    Such credentials, and those that it reads from its environment (`$NAME`), were made up, if nobody gave them. Nothing of it left this machine.
 
     Our inference.
     """
@@ -108,7 +108,7 @@ async def outside_asked(trial: Trial, _: object) -> None:
         "no other host, and no credential",
         "; ".join([*asked, *keys]),
         f"While the server is judged, other hosts {_phrase(outside.settled) if outside else 'are down'}, except for "
-        "outside-answers; --gym-network lets it reach them, and --gym-env-set gives a real credential.",
+        "outside-answers; --gym-network lets it reach them, and --gym-env-set, or the variable, gives a real credential.",
     )
 
 

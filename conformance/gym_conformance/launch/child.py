@@ -210,7 +210,7 @@ def closing_when_asked(app: Any, close: Callable[[], None]) -> Any:
     return closed
 
 
-def failure(error: BaseException) -> dict[str, Any]:
+def failure(error: BaseException, folder: str) -> dict[str, Any]:
     """What went wrong, for `gym_conformance.launch.reasons` to word."""
     last = traceback.extract_tb(error.__traceback__)
     in_environment = (
@@ -222,7 +222,19 @@ def failure(error: BaseException) -> dict[str, Any]:
         "message": str(error)[:4000],
         "name": str(getattr(error, "name", None) or ""),
         "file": str(getattr(error, "filename", None) or ""),
+        "where": where(error, folder),
     }
+
+
+def where(error: BaseException, folder: str) -> str:
+    """The last line of the env's own folder that it came through; '' where there is none, or the message says so itself."""
+    if isinstance(error, (SyntaxError, LaunchError)):
+        return ""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        name = os.path.relpath(frame.filename, folder)
+        if frame.filename != __file__ and not name.startswith("..") and "site-packages" not in name and "<" not in name:
+            return f"{name}, line {frame.lineno}"
+    return ""
 
 
 def print_where(error: BaseException) -> None:
@@ -295,6 +307,8 @@ def main() -> None:
 
     # before anything of the env is imported: each worker makes its own state and keys, as uvicorn's own workers do
     ready = fork_workers(1 if spec["real"] else spec["workers"], say)
+    for name, value in spec["environment"].items():
+        os.environ.setdefault(name, value)
     try:
         if spec["application"]:
             serve_application(spec, serve)
@@ -302,7 +316,7 @@ def main() -> None:
             serve_env(spec, serve, become)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is announced
         print_where(error)
-        say({"failed": failure(error)})
+        say({"failed": failure(error, spec["folder"])})
         sys.exit(1)
 
 

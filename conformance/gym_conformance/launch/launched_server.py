@@ -24,7 +24,7 @@ from gym_conformance.documents import parse_json
 from gym_conformance.launch.env import BadConfig
 from gym_conformance.launch.leftovers import MARK, PREFIX, end_marked, remove_left_folders
 from gym_conformance.launch.not_launched import NotLaunched
-from gym_conformance.launch.reasons import missing_credentials, raised, reason, unfinished
+from gym_conformance.launch.reasons import missing_credentials, named_credentials, raised, reason, unfinished
 from gym_conformance.launch.specification import MADE_UP, Launch
 from gym_conformance.printable import printable
 from gym_conformance.redaction import Secrets, named_values
@@ -37,6 +37,9 @@ _SEARCHED = 400
 
 #: Seconds within which the guard and the server are gone: the guard's own limit and a margin.
 _STOP = 12.0
+
+#: Starts with more and more that is made up.
+_STARTS = 4
 
 #: Seconds between two looks at whether a server listens.
 _PAUSE = 0.2
@@ -73,12 +76,15 @@ class LaunchedServer:
         Raises:
             NotLaunched: it is not ready within the deadline.
         """
-        try:
-            return self._start(0)
-        except NotLaunched as refused:
-            if not refused.credentials:
-                raise
-            self.launch = self.launch.with_made_up(refused.credentials)
+        wanted: NotLaunched | None = None
+        for _ in range(_STARTS):
+            try:
+                return self._start(0)
+            except NotLaunched as refused:
+                wanted = wanted or (refused if refused.variables else None)  # a service may refuse what is made up
+                tried, self.launch = self.launch, self.launch.with_made_up(refused.credentials, refused.variables)
+                if self.launch == tried:
+                    raise (wanted or refused) from None
         return self._start(0)
 
     def restart(self) -> None:
@@ -160,8 +166,10 @@ class LaunchedServer:
 
     @property
     def made_up(self) -> tuple[str, ...]:
-        """The keys of its config that were made up, since nobody gave them."""
-        return tuple(dict.fromkeys(key for key, value in named_values(self.config) if value == MADE_UP))
+        """The keys of its config, and the variables of its environment, that were made up, since nobody gave them."""
+        keys = (key for key, value in named_values(self.config) if value == MADE_UP)
+        variables = (f"${name}" for name in self.launch.wanted_variables if name not in os.environ)
+        return tuple(dict.fromkeys((*keys, *variables)))
 
     @property
     def secrets(self) -> Secrets:
@@ -228,8 +236,8 @@ class LaunchedServer:
                 raise self._refusal(how or f"to start: it ended {_status(said['ended'])}")
         raise self._late()
 
-    def _refusal(self, needs: str, credentials: tuple[str, ...] = ()) -> NotLaunched:
-        return NotLaunched(needs, self.log(), self.secrets, credentials)
+    def _refusal(self, needs: str, credentials: tuple[str, ...] = (), variables: tuple[str, ...] = ()) -> NotLaunched:
+        return NotLaunched(needs, self.log(), self.secrets, credentials, variables)
 
     def _reason(self, failure: Mapping[str, Any]) -> str:
         return reason(self.secrets.redact_json(failure), self.launch.env, self.launch.interpreter)
@@ -241,7 +249,9 @@ class LaunchedServer:
         said = self._line(deadline) or self._line(time.monotonic() + self.kept_waiting())
         if "failed" in said:
             self._ended()  # until then, it may print
-            raise self._refusal(self._reason(said["failed"]), missing_credentials(said["failed"]))
+            failed = said["failed"]
+            variables = tuple(name for name in named_credentials(failed) if name not in os.environ)
+            raise self._refusal(self._reason(failed), missing_credentials(failed), variables)
         if "ended" in said:
             raise self._refusal(f"to start: it ended {_status(said['ended'])}")
         if "pid" not in said:

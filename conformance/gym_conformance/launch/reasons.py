@@ -20,6 +20,10 @@ NETWORK = re.compile(
     r"|offline mode|LocalEntryNotFoundError|NLTK Downloader",
     re.IGNORECASE,
 )
+#: A variable of the environment, as messages name it.
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+_UNSET = re.compile(r"Environment variable '([^']+)' not found")
+
 _NETWORK_TYPES = frozenset({"ConnectionError", "gaierror", "URLError", "ConnectError", "ProxyError", "MaxRetryError"})
 
 #: What is imported first of nemo-gym and of what it brings.
@@ -58,7 +62,8 @@ def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: P
         return f"an entry point that imports by whole names: NeMo Gym runs it as a script, in no package ({first})"
     if bases & _NETWORK_TYPES or NETWORK.search(message) or (kind == "CalledProcessError" and "://" in message):
         return f"the network, or the files that it would download: {kind}: {first}"
-    return _config(kind, message, first) or f"to start: {kind}: {first}"
+    where = str(failure.get("where") or "")
+    return _config(kind, message, first) or f"to start: {kind}: {first}{f' ({where})' if where else ''}"
 
 
 def missing_file(said: str) -> str:
@@ -72,6 +77,12 @@ def missing_credentials(failure: Mapping[str, Any]) -> tuple[str, ...]:
     fields = dict.fromkeys([*_MISSING_FIELD.findall(message), *_NO_TEXT.findall(message)])
     only = failure["type"] == "ValidationError" and all(map(CREDENTIAL.search, fields))
     return tuple(fields) if only else ()
+
+
+def named_credentials(failure: Mapping[str, Any]) -> tuple[str, ...]:
+    """The variables of the environment that it names, as libraries do that lack a credential."""
+    found = _VARIABLE.findall(str(failure["message"]))
+    return tuple(dict.fromkeys(name for name in found if CREDENTIAL.search(name)))
 
 
 def raised(log: Sequence[str]) -> Mapping[str, Any] | None:
@@ -100,6 +111,8 @@ def _config(kind: str, message: str, first: str) -> str:
     match kind:
         case "ConfigMissingValuesError" | "MissingMandatoryValue":
             return _settings(_KEYS.findall(message) or re.findall(r"full_key: (\S+)", message), first)
+        case "InterpolationResolutionError" if unset := _UNSET.search(message):
+            return f"the environment variable {unset[1]}"
         case "InterpolationKeyError" | "InterpolationResolutionError" | "ConfigInterpolationError":
             return _settings([one or other for one, other in _INTERPOLATION.findall(message)][:1], first)
         case "ServerRefNotFoundError":

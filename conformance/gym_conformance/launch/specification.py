@@ -30,6 +30,9 @@ _PEERS: Final = (RESOURCES, "responses_api_agents")
 _UNSET: Final = "???"
 _INTERPOLATED: Final = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 
+#: How OmegaConf refers to a variable of the environment that has no default.
+_VARIABLE: Final = re.compile(r"\$\{oc\.env:\s*([A-Za-z_]\w*)\s*\}")
+
 
 @dataclass(frozen=True)
 class PeerAddresses:
@@ -56,6 +59,7 @@ class Launch:
         workers: how many processes serve it.
         network: whether it may use the network while it is judged.
         local_sandbox: whether commands are run, by the framework's own local provider, where a sandbox is asked for.
+        variables: of the environment, which get a made-up value where they have none.
     """
 
     env: Env
@@ -67,6 +71,7 @@ class Launch:
     workers: int = 1
     network: bool = False
     local_sandbox: bool = False
+    variables: tuple[str, ...] = ()
 
     @property
     def interpreter(self) -> str:
@@ -82,12 +87,31 @@ class Launch:
         """
         return () if self.env.application else self.env.configured.models
 
-    def with_made_up(self, fields: Sequence[str]) -> "Launch":
-        """The same with made-up values for these fields of the server's config."""
-        instance = self.env.configured
-        place = f"{instance.name}.{instance.group}.{instance.inner}"
+    def with_made_up(self, fields: Sequence[str], variables: Sequence[str] = ()) -> "Launch":
+        """The same with made-up values for these fields of the server's config, and these variables of its environment."""
+        instance = self.env.configured if fields else None
+        place = f"{instance.name}.{instance.group}.{instance.inner}" if instance else ""
         made_up = (f"{place}.{field}={MADE_UP}" for field in fields)
-        return replace(self, settings=(*self.settings, *made_up))
+        return replace(
+            self,
+            settings=tuple(dict.fromkeys((*self.settings, *made_up))),
+            variables=tuple(dict.fromkeys((*self.variables, *variables))),
+        )
+
+    @property
+    def wanted_variables(self) -> tuple[str, ...]:
+        """The variables of its environment that get a made-up value where they have none, those in its YAML among them.
+
+        Raises:
+            BadConfig: the env has no YAML that can be used.
+        """
+        if self.env.application:
+            return self.variables
+        instance = self.env.configured
+        declared = chained(instance.path, self.env.root)
+        needed = _VARIABLE.findall(str(_dict(declared.get(instance.name)).get(instance.group)))
+        named = dict.fromkeys(_VARIABLE.findall(str(declared)))
+        return (*self.variables, *(name for name in named if CREDENTIAL.search(name) or name not in needed))
 
     @property
     def _outside(self) -> tuple[str, int] | None:
@@ -108,6 +132,7 @@ class Launch:
             "workers": self.workers,
             "outside": self._outside,
             "real": self.real,
+            "environment": dict.fromkeys(self.wanted_variables, MADE_UP),
         }
         if env.application:
             return told
