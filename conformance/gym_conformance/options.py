@@ -187,7 +187,7 @@ class Options:
     demo: bool = _option("--gym-demo", "judge an embedded reference server instead", chooses=True)
     envs: "tuple[Env, ...]" = _option(
         "--gym-env DIR",
-        "launch an env and judge it: its folder, a YAML in it, FOLDER:SERVER where that declares several, a quoted glob, or module:attribute of an ASGI app (repeatable)",
+        "launch an env and judge it: its folder, a YAML in it, FOLDER:SERVER where that declares several, a quoted glob, or [FOLDER/]module:attribute of an ASGI or WSGI app (repeatable)",
         many=find_envs,
         chooses=True,
     )

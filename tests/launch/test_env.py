@@ -36,6 +36,24 @@ def test_folders_globs_and_modules(tmp_path: Path) -> None:
     assert found[2] == Env("pack.app.make.app", tmp_path, "pack.app:make.app")
 
 
+def test_an_application_of_a_folder_has_its_rows_and_its_interpreter(tmp_path: Path) -> None:
+    """So that several can be judged at once."""
+    for path in ("a/main.py", "a/data/example.jsonl", "a/.venv/bin/python", "b/src/shop/web.py", "b/c/app.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    found = find_envs(["a/main:app", "b/shop.web:make", f"{tmp_path}/a/main:other"], tmp_path)
+    assert [(env.name, env.folder, env.application) for env in found] == [
+        ("a.main.app", tmp_path / "a", "main:app"),
+        ("b.shop.web.make", tmp_path / "b", "shop.web:make"),
+        ("a.main.other", tmp_path / "a", "main:other"),
+    ]
+    assert found[0].data == (tmp_path / "a" / "data" / "example.jsonl",)
+    assert found[0].python == tmp_path / "a" / ".venv" / "bin" / "python"
+    assert (found[1].data, found[1].python) == ((), None)
+    with pytest.raises(NoEnv):
+        find_envs(["b/c:server"], tmp_path)
+
+
 def test_names_are_unique(tmp_path: Path) -> None:
     for parent in ("one", "two", "x/one"):
         _env(tmp_path / parent / "env")

@@ -173,9 +173,9 @@ def test_data_that_a_library_wants_downloaded_is_named(tmp_path: Path) -> None:
     ("code", "why"),
     [
         ("x = 1", "drill has no attribute app"),
-        ("app = 1", "drill:app is a int"),
-        ("def app(): ...", "drill:app cannot be called with scope, receive and send"),
-        ("def app(environ, start_response): ...", "drill:app cannot be called with scope, receive and send"),
+        ("app = 1", "drill:app is a int of builtins; start it yourself, and give its address with --gym-url"),
+        ("def app(): ...", "drill:app is a NoneType of builtins; start it yourself"),
+        ("def app(one): ...", "drill:app is a function; start it yourself"),
     ],
 )
 def test_an_application_that_is_not_there(tmp_path: Path, code: str, why: str) -> None:
@@ -183,6 +183,23 @@ def test_an_application_that_is_not_there(tmp_path: Path, code: str, why: str) -
     (tmp_path / "drill.py").write_text(code)
     with pytest.raises(NotLaunched, match=why), server:
         pass
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"def app():\n    {ANSWERING.lstrip()}\n    return app",
+        "def app(environ, start):\n    start('200 OK', [('Content-Length', '2')])\n    return [b'{}']",
+        "class Shop:\n    def __call__(self, environ, start):\n        start('200 OK', [])\n        return [b'{}']\ndef app():\n    return Shop()",
+    ],
+    ids=["factory", "wsgi", "wsgi-factory"],
+)
+def test_applications_of_other_kinds_are_served_as_uvicorn_does(tmp_path: Path, code: str) -> None:
+    (tmp_path / "here.txt").touch()
+    server = application(tmp_path, "")
+    (tmp_path / "drill.py").write_text(f"open('here.txt')\n{code}")
+    with server:
+        assert httpx.get(server.url).json() == {}
 
 
 def test_it_never_binds(tmp_path: Path) -> None:

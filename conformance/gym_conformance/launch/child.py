@@ -175,7 +175,7 @@ def register_sandboxes(spec: dict[str, Any]) -> None:
 
 
 def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
-    """Serve any ASGI application.
+    """Serve any ASGI or WSGI application, or one that a function makes, as uvicorn does.
 
     Raises:
         LaunchError: there is none of that name.
@@ -183,20 +183,34 @@ def serve_application(spec: dict[str, Any], serve: Callable[..., None]) -> None:
     module, _, attribute = spec["application"].partition(":")
     sys.path[0] = spec["folder"]
     sys.path += spec["sources"]
+    os.chdir(spec["folder"])
     app: Any = importlib.import_module(module)
     for name in attribute.split("."):
         if not hasattr(app, name):
             raise LaunchError(f"an application: {module} has no attribute {attribute}")
         app = getattr(app, name)
-    if not callable(app):
-        raise LaunchError(f"an application: {spec['application']} is a {type(app).__name__}")
-    with contextlib.suppress(ValueError):  # where it does not say what it takes
-        try:
-            inspect.signature(app).bind({}, None, None)
-        except TypeError as error:  # a function that makes one, WSGI, or anything else
-            what = f"{spec['application']} cannot be called with scope, receive and send ({error})"
-            raise LaunchError(f"an ASGI application: {what}") from None
+    if inspect.isroutine(app) and takes(app, 0) and not takes(app, 3):
+        app = app()
+    if takes(app, 2) and not takes(app, 3):
+        app = importlib.import_module("uvicorn.middleware.wsgi").WSGIMiddleware(app)
+    if not takes(app, 3):
+        kind = "function" if inspect.isroutine(app) else f"{type(app).__name__} of {type(app).__module__}"
+        anyway = "start it yourself, and give its address with --gym-url"
+        raise LaunchError(f"an ASGI or WSGI application: {spec['application']} is a {kind}; {anyway}")
     serve(app, {}, timeout_keep_alive=30, timeout_graceful_shutdown=1)
+
+
+def takes(app: Any, count: int) -> bool:
+    """Whether it can be called with so many arguments: three are ASGI's, two are WSGI's; True where it does not say."""
+    if not callable(app):
+        return False
+    try:
+        inspect.signature(app).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 def closing_when_asked(app: Any, close: Callable[[], None]) -> Any:

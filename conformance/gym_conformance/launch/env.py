@@ -13,8 +13,8 @@ from typing import Any, Final
 from gym_conformance.documents import read_yaml, yaml_mapping
 from gym_conformance.printable import Refusal
 
-#: `module:attribute`, an ASGI application.
-_APPLICATION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+#: `module:attribute`, an ASGI or WSGI application, and the folder that it is imported from.
+_APPLICATION = re.compile(r"(?P<folder>(?:.*/)?)(?P<name>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)")
 
 #: What may not stand in a node id: what pytest, a terminal or a CI runner would take for a sign of its own.
 _UNFIT = re.compile(r"[^\w .+@()=-]")
@@ -25,6 +25,9 @@ _PYTHON = Path(".venv", "bin", "python")
 #: The files that say what an env requires, and the folder in which most build backends look for packages.
 REQUIRING = ("requirements.txt", "pyproject.toml")
 _SOURCES = "src"
+
+#: Where an env's example rows lie.
+_ROWS = Path("data", "example.jsonl")
 
 #: What an `environments/NAME` or a `benchmarks/NAME` declares its server in.
 _HOMES: Final = "config.yaml"
@@ -38,6 +41,12 @@ _KINDS = ("example", "validation", "train")
 #: What the folders of servers are called that can be judged, and so the keys under which a YAML declares them; environment
 #: servers since nemo-gym 0.7.0.
 RESOURCES, ENVIRONMENT = "resources_servers", "environment_servers"
+
+
+#: What to do with a folder of no NeMo Gym's.
+_OF_ANOTHER_KIND = (
+    " (for an app.py of another framework, give --gym-env FOLDER/app:app, or whatever its application is called)"
+)
 
 
 class NoEnv(Refusal):
@@ -55,7 +64,7 @@ class Env:
     Attributes:
         name: as node ids and reports call it; unique among those found together.
         folder: where it runs.
-        application: `module:attribute`, an ASGI application below `folder`; '' for an env as NeMo Gym lays it out.
+        application: `module:attribute`, an ASGI or WSGI application, or what makes one, below `folder`; '' for an env as NeMo Gym lays it out.
         python: its own interpreter, where it has one.
         data: its example rows, those that its YAML names of its own first; where it has none, others that its YAML names.
         config: the YAML that was given; of an `environments/NAME`, whose server lives in `folder`, elsewhere, its own.
@@ -155,10 +164,10 @@ def find_envs(patterns: Iterable[str], cwd: Path) -> tuple[Env, ...]:
     Raises:
         NoEnv: one of them names none.
     """
-    found: dict[tuple[Path | str, str], Env] = {}
+    found: dict[tuple[Path, str, str], Env] = {}
     for pattern in patterns:
         for env in _find(pattern, cwd):
-            found.setdefault((env.application or env.place, env.server), env)
+            found.setdefault((env.place, env.application, env.server), env)
     return _named(tuple(found.values()))
 
 
@@ -166,14 +175,15 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
     folder = cwd / pattern
     if not folder.exists() and (one := _of_several(pattern, cwd)):
         return [one]
-    if _APPLICATION.fullmatch(pattern) and not folder.exists():
-        return [Env(pattern.replace(":", "."), cwd, pattern)]
+    named = None if folder.exists() else _APPLICATION.fullmatch(pattern)
+    if named and (application := _application(cwd, **named.groupdict())):
+        return [application]
     if folder.is_dir():
         if (env := _read(folder)) is None:
             raise NoEnv(
                 f"{pattern!r}: the folder has no app.py, no YAML whose `entrypoint` is there, and no config.yaml that names "
-                "a server of its repo; give an env's folder, a glob such as 'envs/*', or package.module:app for any other "
-                "ASGI application"
+                "a server of its repo; give an env's folder, a glob such as 'envs/*', or FOLDER/module:app for any other "
+                "ASGI or WSGI application"
             )
         return [env]
     if folder.is_file() and (env := _configured(folder)) is None:
@@ -186,6 +196,18 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
             f"{pattern!r}: no folder with an app.py or a server's config.yaml there; give an env's folder, a glob or module:attribute"
         )
     return envs
+
+
+def _application(cwd: Path, folder: str, name: str) -> Env | None:
+    """An application, of a module that may be installed, or of a folder, which then has that module; None where it has not."""
+    home = (cwd / folder).resolve() if folder else cwd
+    module = Path(*name.partition(":")[0].split("."))
+    places = (home / inside / file for inside in ("", _SOURCES) for file in (f"{module}.py", module / "__init__.py"))
+    if folder and not any(place.is_file() for place in places):
+        return None
+    rows = home / _ROWS
+    env = _at(home, home, (rows,) if rows.is_file() else ())
+    return replace(env, name=(f"{env.name}." if folder else "") + name.replace(":", "."), application=name)
 
 
 def _of_several(pattern: str, cwd: Path) -> Env | None:
@@ -210,7 +232,7 @@ def _read(home: Path, server: str = "") -> Env | None:
     home = home.resolve()
     if _entry(home, server=server):
         return _at(home, home, _rows_of(home, server=server), server=server)
-    rows = home / "data" / "example.jsonl"
+    rows = home / _ROWS
     data = (rows,) if rows.is_file() else ()
     config = home / _HOMES
     root = home.parent.parent
@@ -247,7 +269,7 @@ def _entry(folder: Path, config: Path | None = None, server: str = "") -> Path |
 
 def _rows_of(folder: Path, config: Path | None = None, server: str = "") -> tuple[Path, ...]:
     """The rows of an env: examples of the server's own, if there are several, or of a YAML of another name than the folder's; else the folder's, else any that are named."""
-    own = folder / "data" / "example.jsonl"
+    own = folder / _ROWS
     files = [config] if config else _yaml_files(folder)
     with suppress(BadConfig):
         judged, *others = _candidates(folder, config, server)
@@ -350,7 +372,7 @@ def _candidates(folder: Path, config: Path | None, server: str = "") -> list[Con
     group = ENVIRONMENT if folder.parent.name == ENVIRONMENT else RESOURCES
     declared = _declared(files, root)
     if not declared:
-        none = f"none of {len(files)} files does" if files else "there is no file"
+        none = f"none of {len(files)} files does" if files else "there is no file" + _OF_ANOTHER_KIND
         raise BadConfig(f"a YAML in configs/ that declares {group}.{folder.name}; {none}")
     if server and server not in (names := [each.name for each in declared]):
         raise BadConfig(

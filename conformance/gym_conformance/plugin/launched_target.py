@@ -161,6 +161,9 @@ def launched_target(name: str, options: Options, peers: Mocks) -> Target:
         return launched(launch, interpreter, options, peers)
 
     place = relative(str(env.place), Path.cwd()) or "."
-    given = env.application or (f"{place}:{env.server}" if env.server else place)
+    if env.application:
+        given = env.application if place == "." else f"{place}/{env.application}"
+    else:
+        given = f"{place}:{env.server}" if env.server else place
     known = {"url": env.name if given == "." else given} | ({"app": str(env.app)} if env.app else {})
     return Target(name, f"--gym-env {quote(given)}", options, serve, known, env, interpreter=interpreter)
