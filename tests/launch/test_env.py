@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gym_conformance.launch.env import BadConfig, Env, NoEnv, chained, find_envs, find_server
+from gym_conformance.launch.env import BadConfig, Env, NoEnv, chained, find_envs, find_server, written
 from gym_conformance.launch.launched_server import LaunchedServer
 from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.specification import Launch
@@ -128,6 +128,16 @@ def test_a_yaml_that_asks_for_a_credential_of_the_environment_gets_a_made_up_one
     (folder / "configs" / "sums.yaml").write_text(_SERVER.format(name="sums", inner="sums") + uses + agent)
     told = Launch(find_envs(["."], folder)[0], NOBODY).specification(1)["environment"]
     assert set(told) == {"SUMS_API_KEY", "AGENT_HOME"}, "what is no credential, and its own, is asked for"
+
+
+def test_the_settings_in_its_files_are_known_but_for_what_refers_to_others(tmp_path: Path) -> None:
+    folder = _env(tmp_path / "sums", sums=_SERVER.format(name="sums", inner="sums"))
+    uses = "      key: ${sums_api_key}\n      token: abc-1\n"
+    (folder / "configs" / "sums.yaml").write_text(_SERVER.format(name="sums", inner="sums") + uses)
+    (folder / "env.yaml").write_text("sums_api_key: abc-2\n")
+    (folder / ".env").write_text('A_KEY="abc 3" # mine\n# B_KEY=abc-4\n')
+    found = dict(written(find_envs(["."], folder)[0]))
+    assert found == {"entrypoint": "app.py", "token": "abc-1", "sums_api_key": "abc-2", "A_KEY": "abc 3"}
 
 
 def test_a_yaml_of_an_env_is_an_env_of_its_own(tmp_path: Path) -> None:

@@ -247,6 +247,17 @@ def test_what_it_prints_is_bounded_and_safe(tmp_path: Path, monkeypatch: pytest.
     assert "\\x1b[31m[redacted]" in log[-1] or any("[redacted]" in line for line in log)
 
 
+def test_what_its_dot_env_holds_is_shown_nowhere(tmp_path: Path) -> None:
+    """It is loaded by the server itself, and in no environment of ours."""
+    (tmp_path / ".env").write_text(
+        "export SHOP_API_KEY='hunter2hunter2'  # mine\nSHOP_TOKEN=hunter3hunter3\nSHOP_SIZE=12\n"
+    )
+    source = "print('it is hunter2hunter2')\nraise RuntimeError('401 for hunter3hunter3')"
+    refused = _refused(tmp_path, source)
+    assert refused.needs == "to start: RuntimeError: 401 for [redacted] (drill.py, line 2)"
+    assert "hunter" not in "".join(refused.log)
+
+
 def test_whoever_listens_hears_only_what_comes_after(tmp_path: Path) -> None:
     """Also where the file that was current then is the older one now, or is gone."""
     with application(tmp_path, "") as server:

@@ -10,8 +10,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
-from gym_conformance.documents import read_yaml, yaml_mapping
+from gym_conformance.documents import read_text, read_yaml, yaml_mapping
 from gym_conformance.printable import Refusal
+from gym_conformance.redaction import named_values
 
 #: `module:attribute`, an ASGI or WSGI application, and the folder that it is imported from.
 _APPLICATION = re.compile(r"(?P<folder>(?:.*/)?)(?P<name>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)")
@@ -25,6 +26,9 @@ _PYTHON = Path(".venv", "bin", "python")
 #: The files that say what an env requires, and the folder in which most build backends look for packages.
 REQUIRING = ("requirements.txt", "pyproject.toml")
 _SOURCES = "src"
+
+#: A line of a `.env` file.
+_SETTING = re.compile(r"""^\s*(?:export\s+)?([A-Za-z_][\w.]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s#]*))""", re.MULTILINE)
 
 #: Where an env's example rows lie.
 _ROWS = Path("data", "example.jsonl")
@@ -313,6 +317,18 @@ def noted(root: Path, *, credentials: bool) -> dict[str, Any]:
     said = yaml_mapping(root / "env.yaml")
     plain = {key: value for key, value in said.items() if not isinstance(value, dict | list) and value is not None}
     return {key: value for key, value in plain.items() if credentials or not CREDENTIAL.search(str(key))}
+
+
+def written(env: "Env") -> Iterator[tuple[str, str]]:
+    """The settings that its files hold, with their names: those of its YAML, of `env.yaml` and of each `.env` that it may load."""
+    with suppress(BadConfig):
+        declared = named_values({} if env.application else chained(env.configured.path, env.root))
+        yield from ((name, value) for name, value in declared if "${" not in value)  # what it refers to is to be named
+    yield from named_values(yaml_mapping(env.root / "env.yaml"))
+    for folder in dict.fromkeys((env.folder, env.project, env.root, env.home)):
+        with suppress(OSError, ValueError):
+            for name, *values in _SETTING.findall(read_text(folder / ".env")):
+                yield name, "".join(values)
 
 
 def datasets(node: object) -> Iterator[tuple[str, str]]:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from gym_conformance.documents import parse_json
-from gym_conformance.launch.env import BadConfig
+from gym_conformance.launch.env import BadConfig, written
 from gym_conformance.launch.leftovers import MARK, PREFIX, end_marked, remove_left_folders
 from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.reasons import missing_credentials, named_credentials, raised, reason, unfinished
@@ -68,6 +68,7 @@ class LaunchedServer:
     seconds: float = 0.0
     _guard: "subprocess.Popen[bytes] | None" = None
     _folder: "tempfile.TemporaryDirectory[str] | None" = None
+    _written: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     _mark: str = field(default_factory=lambda: token_hex(16), repr=False)
 
     def start(self) -> Self:
@@ -103,6 +104,7 @@ class LaunchedServer:
 
     def _start(self, port: int) -> Self:
         began = time.monotonic()
+        self._written = tuple(written(self.launch.env))
         try:
             with self._listener(port) as listener:
                 port = listener.getsockname()[1]
@@ -173,9 +175,9 @@ class LaunchedServer:
 
     @property
     def secrets(self) -> Secrets:
-        """What its environment, its settings and its config call a secret."""
+        """What its environment, its settings, its config and its files call a secret."""
         settings = [(key, value) for key, _, value in (setting.partition("=") for setting in self.launch.settings)]
-        return Secrets.of_named([*os.environ.items(), *settings, *named_values(self.config)])
+        return Secrets.of_named([*os.environ.items(), *settings, *named_values(self.config), *self._written])
 
     def close(self) -> None:
         """End it, and all that it started; closing twice does nothing."""
