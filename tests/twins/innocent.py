@@ -231,6 +231,19 @@ class RefusesStrangers(ReferenceServer):
             raise HttpRefusal(400, "no such session: seed it first")
 
 
+class FindsNoSession(WithoutDocument):
+    """Answers 404 to whoever has no session, whatever the path: nothing but a session tells its routes."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        if (
+            request.method == "POST"
+            and request.path != "/seed_session"
+            and not self.cookie.read(request.headers.get("cookie", ""))
+        ):
+            return HttpReply.json({"error": "no such session"}, 404)
+        return await super().dispatch(request)
+
+
 class ScoresOnce(ReferenceServer):
     """verify ends the episode: a second one is refused."""
 
@@ -327,6 +340,7 @@ TWINS: tuple[Twin, ...] = (
     twin("single-turn", "", SingleTurn, data=unrecorded()),
     twin("404 for a row without a task", "", KnowsItsTasks),
     twin("400 without a session", "", RefusesStrangers),
+    twin("404 without a session, and no OpenAPI document", "", FindsNoSession),
     twin("a verify that is made once", "", ScoresOnce),
     twin("more cookies", "", MoreCookies),
     twin("no two answers equal", "", OrdersAnswers, data=unrecorded()),

@@ -11,6 +11,7 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.statuses import UNROUTED
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Request
+from gym_conformance.session.unserved import is_served
 from gym_conformance.trials.check import check
 from gym_conformance.trials.ending import Violation
 from gym_conformance.trials.trial import Trial, describe, expect_no_crash
@@ -42,17 +43,23 @@ def _endpoints(trial: Trial) -> tuple[str, ...]:
     subjects=_endpoints,
 )
 async def live_endpoints(trial: Trial, path: str) -> None:
-    """Posts the first row to `/seed_session` and an empty object to `/verify`; neither may answer 404 or 405.
+    """Posts the first row to `/seed_session` and an empty object to `/verify`; neither may answer 405, or 404 as an unknown path does.
 
-    A route that the OpenAPI document lists may answer 404 for reasons of its own, such as a row without a task.
+    A 404 of its own is for a session that was never opened, or a row without a task. What the OpenAPI document lists is served.
     Gymnasium-style servers (`/reset` and `/step`) and environment servers (`/run`) follow other contracts and are exempt.
     Source: `SimpleResourcesServer.setup_webserver` in nemo_gym/base_resources_server.py (every version).
     """
     # The very first session is one that a client would open: some servers keep for good what it is seeded with.
-    reply = await trial.send(post(path, dict(trial.gym.row.data) if path == SEED_SESSION else {}))
-    if path in trial.gym.api.posts:
+    body = dict(trial.gym.row.data) if path == SEED_SESSION else {}
+    reply = await trial.send(post(path, body))
+    if path in trial.gym.api.posts or reply.status not in UNROUTED:
         return
-    if reply.status in UNROUTED:
+    asked = len(trial.channel.exchanges)
+    session = trial.session()
+    await session.seed()
+    served = reply.status == HTTPStatus.NOT_FOUND and await is_served(session, path.removeprefix("/"), [body])
+    del trial.channel.exchanges[asked:]
+    if not served:
         raise Violation(
             f"POST {path}",
             describe(reply),
