@@ -492,6 +492,35 @@ def test_the_same_moves_in_another_number_are_no_wrong_answer(slips: bool) -> No
     assert worst(found["calibration-swap"]) is not Verdict.FAIL, found
 
 
+class Digs(ResourcesServer):
+    """Where the treasure lies follows from the row's seed; in some worlds there are two."""
+
+    def __init__(self) -> None:
+        def dig(state: Reading, where: str) -> dict[str, bool]:
+            state.pages |= {"north": 1, "south": 2}.get(where, 0)
+            return {"dug": True}
+
+        super().__init__("digs", tools=[dig], state=Reading, verify=lambda: 0.0)
+
+    async def score(self, session_id: str, row: TaskRow, _: dict[str, Any]) -> Score:
+        session = self.sessions.get(session_id)
+        return Score(float(session is not None and bool(session.state.pages & row.model_dump()["world"] % 4)), {})
+
+
+def test_moves_that_name_nothing_of_their_row_are_no_wrong_answer_in_another() -> None:
+    [first, _] = rows_of(Digs()).rows
+    rows = [Row({**first.data, "world": world}, Source(DATA, world)) for world in (1, 2, 3, 5, 6, 7)]
+    rollouts = []
+    for row in rows:
+        where = {1: "north", 2: "south", 3: "south"}[row.data["world"] % 4]
+        items = [function_call("dig", json.dumps({"where": where}), "call_0")]
+        items += [function_call_output('{"dug": true}', "call_0"), message("I dug there.")]
+        rollouts.append(Rollout({**row.data, "response": response(items), "reward": 1.0}, row.source))
+    with serve(Digs()) as url:
+        found = judge(url, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
+    assert worst(found["calibration-swap"]) is not Verdict.FAIL, found
+
+
 class Sells(ResourcesServer):
     """Whoever asks for more than there is must get nothing; a careless one pays for nothing where one or two are wanted, too."""
 

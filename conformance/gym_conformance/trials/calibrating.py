@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from gym_conformance.calibration.handed_in import (
 from gym_conformance.calibration.moulds import Candidate, GivenAnswer, Mould, Sample, TextMould, learn
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
+from gym_conformance.calibration.row_fields import fields_of
 from gym_conformance.calibration.row_scores import (
     AnswerScore,
     Attempt,
@@ -28,7 +30,7 @@ from gym_conformance.calibration.row_scores import (
     say_gold,
     usual_top,
 )
-from gym_conformance.contract.dataset_rows import Rollout, Row, Source
+from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source, prompt_of
 from gym_conformance.contract.endpoints import SEED_SESSION, VERIFY
 from gym_conformance.contract.policy_output import Item
 from gym_conformance.contract.verify_reply import is_number
@@ -39,6 +41,7 @@ from gym_conformance.trials.launched import MOCKED
 from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.scoring import Scoring
 from gym_conformance.trials.trial import Trial
+from gym_schemas import scalars
 
 #: Of the default choice: rows, and seconds after which no further row is begun: generous, for a verdict must not depend
 #: on the machine's load, but few where a single score takes long.
@@ -367,10 +370,21 @@ def _answer_of(items: Sequence[Item]) -> GivenAnswer:
 
 
 def _replay(row: Row, rollout: Rollout) -> GivenAnswer:
-    """A recorded rollout's calls, with what they take from earlier replies, and its last words."""
+    """A recorded rollout's calls, with what they take from earlier replies, and its last words.
+
+    Calls that name nothing of their row are moves in a world, and may be right in any row.
+    """
     made = json.dumps([[call.name, call.arguments] for call in rollout.calls], sort_keys=True)
     items = tuple(item for item in rollout.output if isinstance(item, dict))
-    return GivenAnswer(items, followed(row, rollout).calls, (made, rollout.last_text))
+    gold = (made, rollout.last_text) if _name_of_it(row, rollout.calls) else ()
+    return GivenAnswer(items, followed(row, rollout).calls, gold)
+
+
+def _name_of_it(row: Row, calls: Sequence[Call]) -> bool:
+    """Whether calls say a text or number that the row holds beside its tools; a single character or digit does by accident."""
+    held = json.dumps((prompt_of(row), [value for _, value in fields_of(row.data)]), ensure_ascii=False)
+    said = {str(value) for call in calls for value, _ in scalars(call.arguments) if type(value) in (str, int, float)}
+    return any(len(each) > 1 and re.search(rf"(?<!\w){re.escape(each)}(?!\w)", held) for each in said)
 
 
 def _earned(rollout: Rollout, top: float) -> bool:
