@@ -723,6 +723,28 @@ def test_some_calls_may_be_refused(server: Callable[[], ResourcesServer], played
     assert worst(found) is not Verdict.FAIL, [each.actual for each in found]
 
 
+class TakesSoMuch(ResourcesServer):
+    """Takes texts of so many characters; its rows do not say so, as strict mode cannot."""
+
+    def __init__(self, most: int) -> None:
+        def submit(summary: Annotated[str, Field(max_length=most)]) -> Json:
+            return {"submitted": len(summary)}
+
+        super().__init__("submissions", tools=[submit], verify=lambda: 0.0)
+
+
+@pytest.mark.parametrize(("most", "verdict"), [(2_000, Verdict.PASS), (100, Verdict.FAIL)])
+def test_a_text_may_be_refused_that_is_longer_than_any_policy_needs(most: int, verdict: Verdict) -> None:
+    server = TakesSoMuch(most)
+    data = rows_of(server)
+    for row in data.rows:
+        [tool] = row.data["responses_create_params"]["tools"]
+        tool["parameters"]["properties"]["summary"].pop("maxLength", None)
+    with serve(server) as url:
+        found = judge(url, data, checks={"drift-argument-refused"})["drift-argument-refused"]
+    assert worst(found) is verdict, [each.actual for each in found]
+
+
 def test_rewards_may_be_kept_by_the_ids_of_responses() -> None:
     with serve(KeepsRewards()) as url:
         [found] = judge(url, dataset(), checks=("repeat-recorded",)).values()

@@ -405,7 +405,11 @@ def surely_wrong(answer: GivenAnswer, row: Mapping[str, Any], own: GivenAnswer) 
     Other calls are, unless what is said after them may be right. Of a text nothing may be right here: every field that is called an answer may hold a right one.
     """
     if own.calls or answer.calls:
-        return bool(answer.gold) and answer.gold != own.gold and not any(may_be_the_same(right, answer.words) for right in _right(row))
+        return (
+            bool(answer.gold)
+            and answer.gold != own.gold
+            and not any(may_be_the_same(right, answer.words) for right in _right(row))
+        )
     right = [*own.gold, *_right(row)]
     return bool(answer.gold) and not any(may_be_the_same(theirs, ours) for theirs in answer.gold for ours in right)
 

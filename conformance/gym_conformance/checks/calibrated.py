@@ -138,7 +138,8 @@ async def calibration_swap(trial: Trial, _: object) -> None:
     """Scores, in each row whose own answer earns the top, the answers of two other rows.
 
     Only answers that are surely wrong are tried: not those that are equal but for form, part of the row's own or a close
-    number, nor those that stand in a field that is called an answer; nor do the same calls in another number count. A finding
+    number, nor those that stand in a field that is called an answer; nor do the same calls in another number count, nor
+    recorded ones that name nothing of their row: what wins one game may win another. A finding
     where one earns as much in two rows or more, each time that it is tried again, and the share of such rows is surely above
     2 %. Where most rows pay it, only if the field is called an answer: else the task may be another, such as to write in a
     form.

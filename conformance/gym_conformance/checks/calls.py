@@ -127,7 +127,7 @@ async def _expect_scored(trial: Trial, trajectory: Trajectory, outcome: Outcome)
 
 
 def _says_something(row: Row, call: Call) -> bool:
-    """Whether the definition surely allows it, and no text or list is empty in it for which the definition does not speak.
+    """Whether the definition surely allows it, and no text or list in it is empty or huge for which the definition does not speak.
 
     A policy that was recorded may have made a call that is not allowed.
     """

@@ -111,7 +111,8 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     A server without a schema of the tool is asked about each argument and its values. An answer in the words that it uses
     for an invented argument or a wrong value, apart from the name or the value itself, is a refusal, whatever its status,
     if another call is taken. A recorded call that is refused in its own row, after the calls before it, counts, too. That
-    an empty text or list is refused does not count where the definition says nothing about it.
+    an empty text or list is refused, or one of more than 1,000 characters or 100 items, does not count where the definition
+    says nothing about it.
 
     Source: FastAPI validates the body of a tool's route and answers 422; simple_agent/app.py (0.4.0) feeds that to the model.
     """
@@ -120,7 +121,7 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     elif not _agreed(trial, subject):
         if _says_nothing(subject):
             trial.tell(subject)
-            trial.note = f"{subject.message}; the definition does not speak for what is empty"
+            trial.note = f"{subject.message}; the definition does not speak for what is empty or huge"
             return
 
         async def known() -> Sequence[Trajectory]:
@@ -132,7 +133,7 @@ async def drift_argument_refused(trial: Trial, subject: Any) -> None:
 
 
 def _says_nothing(drift: Drift) -> bool:
-    """Whether no more is refused than an empty text or list, for which the definition does not speak."""
+    """Whether no more is refused than an empty or huge text or list, for which the definition does not speak."""
     both = drift.definition, drift.served
     if None in both or any("$ref" in node for schema in both for _, node in walk(schema)):
         return False

@@ -30,6 +30,9 @@ _LOOSE_FORMATS: dict[str, list[Schema]] = {
     "email": [{"type": "string", "pattern": "@"}],
     "uri": [{"type": "string", "pattern": ":"}],
 }
+#: So long a text, or a list, is refused for good reason where the definition does not speak for it: strict mode cannot say so.
+_AMPLE = {"maxLength": 1_000, "maxItems": 100}
+
 #: A definition that has one of these speaks for a text or a list that is empty, or against it.
 _SPEAKS_OF_EMPTY = frozenset({"enum", "const", "pattern", "format", "minLength", "minItems", "default"})
 
@@ -56,10 +59,9 @@ def closed(document: Schema) -> Schema:
 
 
 def said(document: Schema) -> Schema:
-    """The modern schema without texts and lists that are empty, unless it speaks for them: they say nothing, and are refused."""
-    return rewrite(
-        document, lambda node: node if _SPEAKS_OF_EMPTY & node.keys() else {**node, "minLength": 1, "minItems": 1}
-    )
+    """The modern schema without texts and lists that are empty or huge, unless it speaks for them: they may be refused."""
+    least = {"minLength": 1, "minItems": 1}
+    return rewrite(document, lambda node: node if _SPEAKS_OF_EMPTY & node.keys() else {**least, **_AMPLE, **node})
 
 
 def _close(node: Schema) -> Any:
