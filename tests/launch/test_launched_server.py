@@ -151,6 +151,13 @@ def test_credentials_that_it_reads_from_its_environment_are_made_up(tmp_path: Pa
         assert server.made_up == ("$SHOP_API_KEY", "$SHOP_SEARCH_TOKEN")
 
 
+def test_it_finds_uv_as_where_gym_env_start_runs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some servers make an environment of their own to score in."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with application(tmp_path, "import shutil; print(shutil.which('uv'))") as server:
+        assert server.log()[0].endswith("/uv")
+
+
 def test_a_package_in_its_src_folder_is_found(tmp_path: Path) -> None:
     """An install would bring it; it need not be installed."""
     package = tmp_path / "src" / "launched_goods"

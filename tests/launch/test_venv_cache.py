@@ -14,7 +14,8 @@ import pytest
 from gym_conformance.launch import venv_cache
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.not_launched import NotLaunched
-from gym_conformance.launch.venv_recipe import read_recipe
+from gym_conformance.launch.reasons import reason
+from gym_conformance.launch.venv_recipe import left_out, read_recipe
 
 _METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
 _WHEEL = "Wheel-Version: 1.0\nGenerator: by hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
@@ -135,6 +136,34 @@ def test_a_package_that_is_not_there_is_said(env: Env, kept: Path) -> None:
     assert "No solution found" in refused.value.needs
     assert any("no-such-package" in line or "nemo-gym" in line for line in refused.value.log)
     assert sorted(each.suffix for each in kept.iterdir()) == [".lock"]
+
+
+def test_what_lies_on_a_host_that_is_not_there_is_left_out_and_said(
+    env: Env, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the env needs it shows once it is launched; its package is not taken from an index."""
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    monkeypatch.setenv("UV_NO_CACHE", "1")
+    _wheel(kept.parents[1] / "wheels", "metrics")
+    with (env.folder / "requirements.txt").open("a") as requirements:
+        requirements.write("metrics @ http://me:secret@127.0.0.1:1/metrics-1.0-py3-none-any.whl\n")
+    said: list[str] = []
+    python = _made(env, said)
+    missed = "metrics @ http://127.0.0.1:1/metrics-1.0-py3-none-any.whl"
+    assert left_out(python) == (missed,)
+    assert f"env: left out, as its host is not there: {missed}" in said
+    subprocess.run([python, "-c", "import nemo_gym, numerals"], check=True, timeout=60)
+    assert subprocess.run(
+        [python, "-c", "import metrics"], check=False, timeout=60, stderr=subprocess.DEVNULL
+    ).returncode
+    failure = {"type": "ModuleNotFoundError", "bases": [], "message": "No module named 'metrics'", "name": "metrics"}
+    assert reason(failure, env, python) == (
+        "the module metrics: it may come with what was left out; left out of its requirements, as their host is not there: "
+        + missed
+    )
+    (env.folder / "requirements.txt").write_text("--no-index\n--find-links ../wheels\nnemo-gym\nnumerals\n")
+    assert left_out(_made(env)) == ()
+    assert reason(failure, env, _made(env)) == "the module metrics: its requirements.txt names nothing that brings it"
 
 
 def test_one_who_waits_says_so(env: Env, kept: Path) -> None:

@@ -84,6 +84,27 @@ def test_an_env_of_a_clone_needs_what_the_clone_does(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "said", "left", "kept"),
+    [
+        ("a @ git+https://h/o/a.git@v1", "'https://h/o/a.git/': Could not resolve host: h", True, ""),
+        ("git+ssh://git@h/o/a.git@feature/x#egg=a", "git fetch 'ssh://git@h/o/a.git'", True, ""),
+        ("nemo-gym[dev] @ git+https://h/o/Gym.git@main", "fetch 'https://h/o/Gym.git'", True, "nemo-gym[dev]"),
+        ("a @ git+https://h/o/ab.git", "https://h/o/a", False, ""),
+        ("a>=1", "Failed to fetch: https://pypi.org/simple/a/", False, ""),
+    ],
+)
+def test_what_could_not_be_fetched(tmp_path: Path, line: str, said: str, left: bool, kept: str) -> None:
+    """Only what uv names is left out; a release of nemo-gym's stands for a commit of it."""
+    recipe = _recipe(tmp_path, {"requirements.txt": f"six\n{line}\n"})
+    fewer = recipe.without_unfetched(f"error: Git operation failed\n  cause: {said}")
+    assert (bool(fewer.left_out), fewer != recipe) == (left, left)
+    instead = [kept] if left else [line]
+    assert [each for each in fewer.requirements if each not in ("six", "nemo-gym")] == [
+        each for each in instead if each
+    ]
+
+
 def test_an_application_needs_a_server_and_no_nemo_gym(tmp_path: Path) -> None:
     recipe = _recipe(tmp_path, {"requirements.txt": "roman"}, application="drill:app")
     assert recipe.requirements == ("roman", "uvicorn")

@@ -84,7 +84,7 @@ def _phrase(hosts: OtherHosts) -> str:
 
 @check(
     "outside-asked",
-    "The server asks other hosts, or for credentials",
+    "The server asks other hosts, or for credentials, or requires what they have",
     why="a rollout that asks the network is as slow and as unstable as the hosts that it asks, and its rewards are, too.",
     needs=[OUTSIDE],
 )
@@ -92,6 +92,7 @@ async def outside_asked(trial: Trial, _: object) -> None:
     """Tells which hosts the server asked for what while it was judged, and which credentials its config asks for.
 
     Such credentials, and those that it reads from its environment (`$NAME`), were made up, if nobody gave them. Nothing of it left this machine.
+    Of its requirements, those on a host that is not there are told, which `--gym-install` left out.
 
     Our inference.
     """
@@ -99,14 +100,15 @@ async def outside_asked(trial: Trial, _: object) -> None:
     requests = dict(sorted(outside.requests.items())) if outside else {}
     told = [f"{what} ({count} times)" for what, count in list(requests.items())[:_TOLD]]
     more = [f"{len(requests) - _TOLD} more"] if len(requests) > _TOLD else []
-    made_up = trial.launched.made_up
-    if not requests and not made_up:
+    made_up, left_out = trial.launched.made_up, trial.launched.left_out
+    if not requests and not made_up and not left_out:
         return
     asked = [f"asked for {', '.join([*told, *more])}"] if told else []
     keys = [f"{', '.join(made_up)} made up"] if made_up else []
+    missed = [f"{', '.join(left_out)} left out of what it requires, as the host is not there"] if left_out else []
     raise Violation(
         "no other host, and no credential",
-        "; ".join([*asked, *keys]),
+        "; ".join([*asked, *keys, *missed]),
         f"While the server is judged, other hosts {_phrase(outside.settled) if outside else 'are down'}, except for "
         "outside-answers; --gym-network lets it reach them, and --gym-env-set, or the variable, gives a real credential.",
     )

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
+from shutil import which
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -338,10 +339,22 @@ def _environment(python: str) -> dict[str, str]:
         if not name.startswith(("PYTEST_", "NEMO_GYM_CONFIG", "COV_CORE"))
     }
     folder = Path(python).parent
-    own["PATH"] = os.pathsep.join(filter(None, (str(folder), own.get("PATH"))))
+    own["PATH"] = os.pathsep.join(filter(None, (str(folder), own.get("PATH"), _uv_folder(own.get("PATH")))))
     if (folder.parent / "pyvenv.cfg").is_file():
         own["VIRTUAL_ENV"] = str(folder.parent)
     return own | {"PYTHONUNBUFFERED": "1"}
+
+
+def _uv_folder(path: str | None) -> str:
+    """The folder of our own uv; '' where there is one anyway. An env may make environments itself: `gym env start` needs uv."""
+    if which("uv", path=path):
+        return ""
+    try:
+        from uv import find_uv_bin  # noqa: PLC0415 - an extra
+
+        return str(Path(find_uv_bin()).parent)
+    except (ImportError, FileNotFoundError):
+        return ""
 
 
 def _is_below(pid: int, ancestor: int) -> bool:

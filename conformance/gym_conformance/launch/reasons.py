@@ -6,6 +6,7 @@ from shlex import quote
 from typing import Any
 
 from gym_conformance.launch.env import CREDENTIAL, REQUIRING, Env
+from gym_conformance.launch.venv_recipe import left_out
 
 _KEYS = re.compile(r"^\s*-\s+(\S+)\s*$", re.MULTILINE)
 _INTERPOLATION = re.compile(r"Interpolation key '([^']+)'|\$\{([A-Za-z_][\w.]*)\}")
@@ -16,7 +17,7 @@ _NO_TEXT = re.compile(
 #: What is said of a network that is not there.
 NETWORK = re.compile(
     r"Connection refused|Max retries exceeded|Name or service not known|Temporary failure in name resolution"
-    r"|Network is unreachable|NameResolutionError|Could not connect|couldn't connect|ConnectError|Tunnel connection failed"
+    r"|Could not resolve host|dns error|Failed to connect to|Network is unreachable|NameResolutionError|Could not connect|couldn't connect|ConnectError|Tunnel connection failed"
     r"|offline mode|LocalEntryNotFoundError|NLTK Downloader",
     re.IGNORECASE,
 )
@@ -43,8 +44,15 @@ _CUT = 300
 _QUOTES = "'\""
 
 
-def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: PLR0911 - one for each kind
+def reason(failure: Mapping[str, Any], env: Env, python: str) -> str:
     """What is needed, to stand after "needs ". `failure` is what the child announced."""
+    needs, missed = _reason(failure, env, python), left_out(python)
+    return (
+        f"{needs}; left out of its requirements, as their host is not there: {', '.join(missed)}" if missed else needs
+    )
+
+
+def _reason(failure: Mapping[str, Any], env: Env, python: str) -> str:  # noqa: PLR0911 - one for each kind
     kind, bases, message = str(failure["type"]), set(failure["bases"]), str(failure["message"])
     first = next((line for raw in message.splitlines() if re.search(r"\w", line := raw.strip())), kind)[:_CUT]
     match kind:
@@ -130,6 +138,14 @@ def _module(module: str, env: Env, python: str) -> str:
     install = f"{quote(python)} -m pip install"
     listed = next((name for name in REQUIRING if (env.project / name).is_file()), "")
     or_so = ", or --gym-install" if listed else ""
+    missed = left_out(python)
+    if missed is not None and top not in _GYM:
+        named = (
+            f"its {listed} names nothing that brings it"
+            if listed
+            else "it has no requirements.txt that names what brings it"
+        )
+        return f"the module {module}: {'it may come with what was left out' if missed else named}"
     if top in _GYM:
         return f"nemo-gym where the server runs: {install} nemo-gym{or_so}, or --gym-python PATH of an interpreter that has it"
     if listed == "pyproject.toml":  # which may take it from elsewhere than the index, or by another name

@@ -20,7 +20,17 @@ from gym_conformance.launch.ending_with_us import ending_with_us
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES
 from gym_conformance.launch.not_launched import NotLaunched
-from gym_conformance.launch.venv_recipe import COPIES, PINS, UNBUILT, BadRequirements, VenvRecipe, copied, read_recipe
+from gym_conformance.launch.reasons import NETWORK
+from gym_conformance.launch.venv_recipe import (
+    COPIES,
+    LEFT_OUT,
+    PINS,
+    UNBUILT,
+    BadRequirements,
+    VenvRecipe,
+    copied,
+    read_recipe,
+)
 from gym_conformance.printable import printable
 from gym_conformance.redaction import NO_SECRETS, Secrets
 
@@ -56,6 +66,24 @@ def interpreter(env: Env, python: str, nemo: str, say: Callable[[str], None]) ->
         recipe = read_recipe(env, python, nemo)
     except BadRequirements as bad:
         raise NotLaunched(f"requirements that can be installed: {bad}") from None
+    while True:
+        try:
+            return _interpreter(recipe, env, say)
+        except _Unfetched as unfetched:
+            fewer = recipe.without_unfetched(unfetched.said)
+            if fewer == recipe:
+                raise
+            recipe = fewer
+            say(NO_SECRETS.show(f"{env.name}: left out, as its host is not there: {recipe.left_out[-1]}", _LONGEST))
+
+
+class _Unfetched(NotLaunched):
+    """A host is not there, as `said` says in uv's words."""
+
+    said = ""
+
+
+def _interpreter(recipe: VenvRecipe, env: Env, say: Callable[[str], None]) -> str:
     folder = cache_folder() / recipe.key
     if not _is_whole(folder):
         try:
@@ -142,6 +170,7 @@ def _make(recipe: VenvRecipe, folder: Path, env: Env, lock: IO[bytes]) -> None:
             lines=[line.replace(COPIES, str(copies)) for line in recipe.requirements],
         )
         shutil.rmtree(copies, ignore_errors=True)
+        (half / LEFT_OUT).write_text("".join(f"{line}\n" for line in recipe.left_out))
         half.replace(folder)
     finally:
         shutil.rmtree(half, ignore_errors=True)
@@ -223,9 +252,13 @@ class _Uv:
         secrets = Secrets.of_named(os.environ.items())
         text = secrets.told(said.read().decode(errors="replace"))
         printed = [line.strip() for line in text.splitlines() if line.strip()]
-        return NotLaunched(
+        kind = _Unfetched if NETWORK.search(text) else NotLaunched
+        refusal = kind(
             f"{needs}: {_why(printed) or 'uv does not say why'}", tuple(map(printable, printed[-LOG_LINES:])), secrets
         )
+        if isinstance(refusal, _Unfetched):
+            refusal.said = text
+        return refusal
 
 
 def _why(printed: Sequence[str]) -> str:

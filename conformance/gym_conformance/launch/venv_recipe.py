@@ -10,7 +10,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -41,11 +41,16 @@ UNBUILT: Final = (".git", ".venv", ".tox", "node_modules", "__pycache__")
 #: Stands for where folders are copied to, in requirements.
 COPIES: Final = "$GYM_CONFORMANCE_COPIES"
 
+#: The file of an environment that was made here, with the requirements that were left out of it, one a line.
+LEFT_OUT: Final = "gym-conformance-left-out.txt"
+
 _NEMO: Final = "nemo-gym"
 _GYM_ROOT: Final = re.compile(r"\.\./\.\./?\s*(?:\[|;|$)")
 _EXTRAS: Final = re.compile(r"nemo-gym\s*\[([^\]]*)\]")
 _OPTION: Final = re.compile(r"(--?[A-Za-z-]+)(?:\s*=\s*|\s+|)(.*)")
 _FOREIGN: Final = re.compile(r"(?:[a-z+]+)://(?!$)|git\+", re.IGNORECASE)
+_URL: Final = re.compile(r"[a-z]+://[^\s'`;#)\]]+")
+_USER: Final = re.compile(r"(?<=://)[^/@\s]*@")
 _PLACE: Final = re.compile(r"\.|\S*/|file:|\S+\.(?:whl|zip|tar\.\w+)", re.IGNORECASE)
 
 #: What may follow a requirement on its line, such as the hashes that `uv export` and pip-tools write.
@@ -75,6 +80,7 @@ class VenvRecipe:
             seen from the env, and a hash of what they hold; such a requirement is written `COPIES/copied(FOLDER)`, for it
             is built in a copy.
         ignores_patch: whether a nemo-gym is asked for that declares a later 3.13 than it needs: 0.5.0 on.
+        left_out: requirements that lie on a host that is not there.
     """
 
     python: str
@@ -84,11 +90,36 @@ class VenvRecipe:
     settings: tuple[tuple[str, str], ...] = ()
     folders: tuple[tuple[str, str], ...] = ()
     ignores_patch: bool = False
+    left_out: tuple[str, ...] = ()
+
+    def without_unfetched(self, said: str) -> "VenvRecipe":
+        """The same without the requirements that lie at a URL which `said`, uv's own words, names; the newest NeMo Gym stands for another.
+
+        Their packages are never looked for in an index, where others may have taken their names.
+        """
+        named = tuple(_USER.sub("", url).rstrip("/") for url in _URL.findall(said))
+        missed = {
+            line for line in self.requirements if (url := _place(line)) and any(_is_at(url, each) for each in named)
+        }
+        kept = (_of_index(line) if line in missed else line for line in self.requirements)
+        return replace(
+            self,
+            requirements=tuple(line for line in kept if line),
+            left_out=(*self.left_out, *(_USER.sub("", line) for line in self.requirements if line in missed)),
+        )
 
     @property
     def key(self) -> str:
         """A name for it, which changes with whatever goes in."""
         return sha256(repr((1, self)).encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
+def left_out(python: str) -> tuple[str, ...] | None:
+    """The requirements that were left out of the environment of an interpreter; None of one that was not made here."""
+    try:
+        return tuple((Path(python).parents[1] / LEFT_OUT).read_text().splitlines())
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -282,6 +313,23 @@ def _python(nemo: "SpecifierSet | None", admitted: "SpecifierSet") -> tuple[str,
         if admitted.contains(f"{minor}.99") and any(nemo.contains(release) for release in releases):
             return _interpreter(minor), minor != "3.12"
     return str(admitted) or next(iter(_RELEASES)), True
+
+
+def _place(line: str) -> str:
+    """The URL of a requirement that no index has; '' of any other line."""
+    found = None if line.startswith("-") else _URL.search(line)
+    return _USER.sub("", found[0]) if found else ""
+
+
+def _is_at(url: str, place: str) -> bool:
+    """Whether a URL is that of a place, or of a revision or a file there."""
+    return url == place or (url.startswith(place) and url[len(place)] in "@/?" and not place.endswith(":"))
+
+
+def _of_index(line: str) -> str:
+    """What stands for a requirement that is left out: of NeMo Gym a release, of others nothing."""
+    named = re.match(r"nemo[-_.]gym\s*(\[[^\]]*\])?\s*@", line, re.IGNORECASE)
+    return f"{_NEMO}{named[1] or ''}" if named else ""
 
 
 def _is_local(requirement: "Requirement | None", wanted: str) -> bool:

@@ -13,6 +13,7 @@ from gym_conformance.launch.env import BadConfig
 from gym_conformance.launch.launched_server import LaunchedServer
 from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.specification import Launch, PeerAddresses
+from gym_conformance.launch.venv_recipe import left_out
 from gym_conformance.options import LOCAL, Options
 from gym_conformance.plugin.target import Interpreter, RunningServer, Target
 from gym_conformance.plugin.target_run import Unreachable, ensure_reachable
@@ -81,6 +82,7 @@ class launched:  # noqa: N801 - a context manager
             relaunch=Relaunching(self.server, self.options),
             outside=None if launch.network or launch.real else self.mocks,
             made_up=self.server.made_up,
+            left_out=left_out(self.server.launch.interpreter) or (),
             sandboxes=None if launch.local_sandbox or launch.real else self.mocks,
         )
         return RunningServer(self.server.url, dataset, self.server.pid, known, self.server.secrets)

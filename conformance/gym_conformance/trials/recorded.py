@@ -75,6 +75,8 @@ async def _differs(trial: Trial, row: Row, rollout: Rollout) -> None:
     recorded = _recorded(rollout)
     if trial.gym.kind is ServerKind.SINGLE_TURN and len(recorded.steps) > 1:
         raise NotApplicable("its calls were made to tools that are not served here")
+    if left_out := trial.launched.left_out:
+        raise NotApplicable(f"what it answers may need what was left out of its requirements: {', '.join(left_out)}")
     now, again = await _run(trial, row, rollout), await _run(trial, row, rollout)
     if not is_success(now.steps[-1].status):
         raise NotApplicable(f"/verify answers {now.steps[-1].status} to it; an older version recorded it")
