@@ -293,6 +293,64 @@ def test_a_prompt_that_is_echoed_is_scored_with_it(client: httpx.Client, most: i
         assert [max(each.values()) for each in scored["top_logprobs"][1:]] == others
 
 
+def test_a_prompt_is_scored_token_by_token_where_it_is_echoed(client: httpx.Client) -> None:
+    """As PipelineRL's `TrainableLLM.get_logprobs` asks vLLM, of token ids and of a chat: with the text of each token."""
+    asked = {"prompt": [IDS, IDS], "max_tokens": 0, "logprobs": 0, "echo": True}
+    for choice in client.post("/v1/completions", json=asked).json()["choices"]:
+        assert choice["prompt_logprobs"][0] is None
+        read = [(int(token), one) for each in choice["prompt_logprobs"][1:] for token, one in each.items()]
+        assert [token for token, _ in read] == IDS[1:]
+        assert "".join(one["decoded_token"] for _, one in read) == PROMPT[1:]
+        assert [one["logprob"] for _, one in read] == choice["logprobs"]["token_logprobs"][1:]
+    body: Json = {"messages": [{"role": "user", "content": "Weather?"}], "logprobs": 1, "echo": True}
+    chat = client.post("/v1/chat/completions", json=body).json()["prompt_logprobs"]
+    assert "".join(one["decoded_token"] for each in chat[1:] for one in each.values()) == PROMPT[1:]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", ["/v1/completions", "/inference/v1/generate", "/generate"])
+def test_a_turn_that_a_pause_breaks_off_goes_on_from_there(
+    client: httpx.Client, policy: FakePolicy, path: str, stream: bool
+) -> None:
+    """As rLLM's asynchronous `RolloutClient`, AReaL and SkyRL ask again, with the tokens that they got, while weights change."""
+    policy.fail(PolicyFault("abort", times=2))
+    said: list[int] = []
+    reasons: list[str] = []
+    texts: list[str] = []
+    while reasons[-1:] != ["stop"]:
+        ids = [*IDS, *said]
+        body = {"prompt": ids, "token_ids": ids, "input_ids": ids, "return_token_ids": True, "stream": stream}
+        reply = client.post(path, json=body)
+        whole = [json.loads(line[6:]) for line in reply.text.split("\n\n")[:-2]] if stream else [reply.json()]
+        if path == "/generate":
+            (*_, last) = whole
+            said += last["output_ids"]
+            reasons.append(last["meta_info"]["finish_reason"]["type"])
+            texts.append(last["text"])
+        else:
+            choices = [each["choices"][0] for each in whole]
+            said += [token for choice in choices for token in choice.get("token_ids", [])]
+            reasons.append(choices[-1]["finish_reason"])
+            texts.append("".join(choice.get("text", "") for choice in choices))
+    assert reasons == ["abort", "abort", "stop"]
+    assert Bytes().decode(said) == f"{CALLED}<|im_end|>"
+    assert "".join(texts) in {CALLED, ""}  # vLLM's `/inference/v1/generate` has none
+
+
+def test_a_conversation_that_a_pause_breaks_off_says_so(client: httpx.Client, policy: FakePolicy) -> None:
+    policy.fail(PolicyFault("abort"))
+    chat = client.post("/v1/chat/completions", json={"messages": [], "return_meta_info": True}).json()["choices"][0]
+    assert (chat["finish_reason"], chat["meta_info"]["finish_reason"]["type"]) == ("abort", "abort")
+    assert client.post("/v1/responses", json={"input": "hi"}).json()["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("given", ["<think>\n", "<think>\nHm", "Other"])
+def test_what_a_template_begins_is_not_said_again(client: httpx.Client, given: str) -> None:
+    """Thinking models' templates end in `<think>`; what the policy would not say itself changes nothing."""
+    rest = CALLED.removeprefix(given)
+    assert client.post("/v1/completions", json={"prompt": PROMPT + given}).json()["choices"][0]["text"] == rest
+
+
 LIMITED: dict[str, Callable[[int], Json]] = {
     "/v1/completions": lambda most: {"prompt": IDS, "max_tokens": most, "return_token_ids": True},
     "/inference/v1/generate": lambda most: {"token_ids": IDS, "sampling_params": {"max_tokens": most}},

@@ -2,9 +2,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from time import time
-from typing import Any
+from typing import Any, Literal
 
-from gym_mocks.policy.conversation import MARK, PolicyRequest, sent_back
+from gym_mocks.policy.conversation import MARK, PolicyRequest, RawPrompt, sent_back
 from gym_mocks.policy.items import Turn, written
 from gym_mocks.policy.tokens import TokenFields, Tokenizer, TurnTokens, tokens_of
 
@@ -20,10 +20,12 @@ class PolicyAnswer:
         tokenizer: made them.
         made: how the trainer's fields are made.
         token_fields: whether the reply carries them.
-        cut: whether it stopped for want of tokens (`incomplete_details`, finish reason `length`).
+        cut: why it did not come to its end: for want of tokens (`incomplete_details`, finish reason `length`), or because
+            the engine was paused (`abort`).
         created: seconds since the epoch.
         key: tells this answer's ids from those of other turns.
         text: what it says as one text, where that is not the turn's own: cut short, or with the prompt before it (`echo`).
+        begun: how many of the turn's tokens the prompt ends with.
     """
 
     request: PolicyRequest
@@ -32,10 +34,11 @@ class PolicyAnswer:
     tokenizer: Tokenizer
     made: TokenFields
     token_fields: bool
-    cut: bool
+    cut: Literal["length", "abort"] | None
     created: int
     key: str
     text: str | None = None
+    begun: int = 0
 
     @classmethod
     def of(
@@ -49,28 +52,45 @@ class PolicyAnswer:
         kinds: frozenset[str] = frozenset(),
     ) -> "PolicyAnswer":
         """The answer that says a turn; `kinds` are the faults' that befall it."""
-        cut = "cut" in kinds
+        cut: Literal["length", "abort"] | None = "abort" if "abort" in kinds else "length" if "cut" in kinds else None
         tokens = tokens_of(request, sent_back(request.api, turn), tokenizer, ended=not cut)
         if "no_tokens" in kinds:
             tokens = TurnTokens(tokens.prompt, [], 0)
         digest = blake2b(repr((request.route, tokens.prompt, turn)).encode(errors="surrogatepass"), digest_size=8)
         shown = token_fields and "no_token_fields" not in kinds
         answer = cls(request, turn, tokens, tokenizer, made, shown, cut, int(time()), digest.hexdigest())
-        return answer._continuing(request.raw.text) if request.raw else answer
+        return answer._continuing(request.raw) if request.raw else answer
 
-    def _continuing(self, prompt: str) -> "PolicyAnswer":
-        """The same as an engine continues a prompt: never longer than asked for, which trainers assert and take off what they score."""
-        said = self.tokens.generation
-        kept = said if self.limit is None else said[: self.limit]
-        whole = "".join(part for item in self.turn for part in written(item))
-        text = (prompt if self.echoes else "") + (whole if kept == said else self._beginning(whole, kept))
-        shorter = TurnTokens(self.tokens.prompt, kept, min(self.tokens.reasoning, len(kept)))
-        return replace(self, tokens=shorter, cut=self.cut or kept != said, text=text)
+    def _continuing(self, raw: RawPrompt) -> "PolicyAnswer":
+        """The same as an engine continues a prompt: from where a turn stands that is open at its end, and never longer than asked for.
+
+        Trainers assert the latter, and take off what they score; an engine that is paused leaves them half a turn.
+        """
+        every, begun = self.tokens.generation, list(raw.begun)
+        start = len(begun) if every[: len(begun)] == begun else 0
+        left = every[start:]
+        most = len(left) // 2 if self.cut == "abort" else len(left)
+        kept = left[: most if self.limit is None else min(most, self.limit)]
+        end, whole = start + len(kept), "".join(part for item in self.turn for part in written(item))
+        said = whole if end == len(every) else self._beginning(whole, every[:end])
+        before = self._beginning(whole, every[:start])
+        rest = said[len(before) :] if said.startswith(before) else self.tokenizer.decoded(kept)
+        text = (raw.text if self.echoes else "") + rest
+        shorter = TurnTokens(self.tokens.prompt, kept, max(0, min(self.tokens.reasoning, end) - start))
+        cut = self.cut or ("length" if kept != left else None)
+        return replace(self, tokens=shorter, cut=cut, text=text, begun=start)
 
     def _beginning(self, whole: str, tokens: list[int]) -> str:
         """What the first tokens of a turn say: of ids that stand for none, what they are named by where that is it."""
         named = "".join(self.token_names[: len(tokens)])
         return named if whole.startswith(named) else self.tokenizer.decoded(tokens)
+
+    @property
+    def prompt_is_scored(self) -> bool:
+        """Whether the prompt's log probabilities are asked for: by name, or by `echo` with those of what is said, as vLLM takes it."""
+        name, default = ("top_logprobs", 0) if self.request.api == "chat" else ("logprobs", None)
+        echoed = self.echoes and self.request.body.get(name, default) is not None
+        return echoed or self.sampling.get("prompt_logprobs") is not None
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -131,17 +151,22 @@ class PolicyAnswer:
         if self._named_by_ids:
             return [f"token_id:{token}" for token in self.tokens.generation]
         said = [text for item in sent_back(self.request.api, self.turn) for text in self.tokenizer.spelled(item)]
-        return [*said, self.tokenizer.decoded([self.tokenizer.end])][: len(self.tokens.generation)]
+        named = [*said, self.tokenizer.decoded([self.tokenizer.end])]
+        return named[self.begun : self.begun + len(self.tokens.generation)]
 
     @property
     def prompt_names(self) -> list[str]:
         """The same of the prompt's tokens, where that is no conversation."""
-        if self._named_by_ids or self.request.raw is None:
-            return [f"token_id:{token}" for token in self.tokens.prompt]
+        by_ids = self._named_by_ids or self.request.raw is None
+        return [f"token_id:{token}" for token in self.tokens.prompt] if by_ids else self.prompt_texts
+
+    @property
+    def prompt_texts(self) -> list[str]:
+        """What each of the prompt's tokens stands for."""
         raw = self.request.raw
-        return (
-            [self.tokenizer.decoded([each]) for each in raw.tokens] if raw.as_ids else self.tokenizer.spelled(raw.text)
-        )
+        if raw and not raw.as_ids:
+            return self.tokenizer.spelled(raw.text)
+        return [self.tokenizer.decoded([each]) for each in self.tokens.prompt]
 
     @property
     def _named_by_ids(self) -> bool:

@@ -63,7 +63,11 @@ def _reasoning(text: str) -> dict[str, str]:
 
 def _closing(answer: PolicyAnswer) -> dict[str, Any]:
     """What a choice says when it is at its end."""
-    closing: dict[str, Any] = {"finish_reason": _reason(answer), "logprobs": _log_probs(answer)}
+    closing: dict[str, Any] = {
+        "finish_reason": _reason(answer),
+        "stop_reason": None,  # vLLM's: the stop text or token that was asked for
+        "logprobs": _log_probs(answer),
+    }
     if _wants_ids(answer):
         closing["token_ids"] = answer.tokens.generation
     if _wants_meta_info(answer):
@@ -107,7 +111,7 @@ def _calls(answer: PolicyAnswer) -> list[dict[str, Any]]:
 
 def _reason(answer: PolicyAnswer) -> str:
     if answer.cut:
-        return "length"
+        return answer.cut
     return "tool_calls" if _calls(answer) else "stop"
 
 

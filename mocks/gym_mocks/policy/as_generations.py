@@ -67,9 +67,8 @@ def _vllm_part(answer: PolicyAnswer, start: int, end: int) -> dict[str, Any]:
         {"token": f"token_id:{token}", "logprob": probability, "bytes": None, "top_logprobs": []}
         for token, probability in answer.log_probs[start:end]
     ]
-    ended = "length" if answer.cut else "stop"
     return {
-        "finish_reason": ended if end == len(answer.tokens.generation) else None,
+        "finish_reason": (answer.cut or "stop") if end == len(answer.tokens.generation) else None,
         "token_ids": answer.tokens.generation[start:end],
         "logprobs": None if answer.sampling.get("logprobs") is None else {"content": content},
     }
@@ -101,11 +100,11 @@ def _place(value: Any) -> int:
 
 def prompt_log_probs(answer: PolicyAnswer) -> dict[str, Any]:
     """The prompt's log probabilities as vLLM writes them, where they are asked for, as by those who distil a teacher."""
-    if answer.sampling.get("prompt_logprobs") is None:
+    if not answer.prompt_is_scored:
         return {}
     read = [
-        None if probability is None else {str(token): {"logprob": probability, "rank": 1, "decoded_token": None}}
-        for token, probability in answer.prompt_log_probs
+        None if probability is None else {str(token): {"logprob": probability, "rank": 1, "decoded_token": text}}
+        for (token, probability), text in zip(answer.prompt_log_probs, answer.prompt_texts, strict=True)
     ]
     return {"prompt_logprobs": read}
 
@@ -136,14 +135,14 @@ def sglang_meta_info(answer: PolicyAnswer, length: int) -> dict[str, Any]:
     """What SGLang says of a reply beside its text when so many tokens were said."""
     every, asked = answer.tokens.generation, answer.request.body
     said = every[:length]
-    ended = (
-        {"type": "length", "length": len(said)}
-        if answer.cut
-        else {"type": "stop", "matched": said[-1] if said else None}
-    )
+    ended: dict[str | None, dict[str, Any]] = {
+        None: {"type": "stop", "matched": said[-1] if said else None},
+        "length": {"type": "length", "length": len(said)},
+        "abort": {"type": "abort", "message": "Aborted", "status_code": None, "err_type": None},
+    }
     meta: dict[str, Any] = {
         "id": answer.id("gen"),
-        "finish_reason": ended if length == len(every) else None,
+        "finish_reason": ended[answer.cut] if length == len(every) else None,
         "prompt_tokens": len(answer.tokens.prompt),
         "completion_tokens": len(said),
         "cached_tokens": 0,
@@ -196,7 +195,8 @@ def _closing(answer: PolicyAnswer) -> dict[str, Any]:
     asked = answer.request.body
     ids = {"token_ids": answer.tokens.generation, "prompt_token_ids": answer.tokens.prompt}
     return {
-        "finish_reason": "length" if answer.cut else "stop",
+        "finish_reason": answer.cut or "stop",
+        "stop_reason": None,  # vLLM's: the stop text or token that was asked for
         "logprobs": None if asked.get("logprobs") is None else _log_probs(answer),
         **prompt_log_probs(answer),
     } | (ids if asked.get("return_token_ids") else {})

@@ -8,6 +8,9 @@ from gym_mocks.policy.items import Refuse, Say, Think, ToolCall, TurnItem
 
 Event = dict[str, Any]
 
+#: The status, by why an answer did not come to its end.
+ENDED = {None: "completed", "length": "incomplete", "abort": "cancelled"}
+
 
 def response(answer: PolicyAnswer) -> dict[str, Any]:
     """The reply as one object."""
@@ -15,8 +18,8 @@ def response(answer: PolicyAnswer) -> dict[str, Any]:
     if output:
         output[-1] |= answer.fields
     return _envelope(answer) | {
-        "status": "incomplete" if answer.cut else "completed",
-        "incomplete_details": {"reason": "max_output_tokens"} if answer.cut else None,
+        "status": ENDED[answer.cut],
+        "incomplete_details": {"reason": "max_output_tokens"} if answer.cut == "length" else None,
         "output": output,
         "usage": _usage(answer),
     }
@@ -43,7 +46,7 @@ def _events(answer: PolicyAnswer) -> Iterator[Event]:
         yield {"type": "response.output_item.added", "output_index": index, "item": shape | _empty(item)}
         yield from _parts(item, shape, place)
         yield {"type": "response.output_item.done", "output_index": index, "item": shape}
-    yield {"type": "response.incomplete" if answer.cut else "response.completed", "response": whole}
+    yield {"type": "response.incomplete" if answer.cut == "length" else "response.completed", "response": whole}
 
 
 def _parts(item: TurnItem, shape: dict[str, Any], place: dict[str, Any]) -> Iterator[Event]:

@@ -51,12 +51,14 @@ class RawPrompt:
         text: as it was given, or what the policy's tokenizer makes of the ids.
         tokens: as they were given, or those of the text.
         turns: how many turns of the policy it holds.
+        begun: what there is of a turn that is open at its end.
         as_ids: whether it was given as token ids.
     """
 
     text: str
     tokens: Sequence[int]
     turns: int
+    begun: Sequence[int] = ()
     as_ids: bool = False
 
 

@@ -14,6 +14,7 @@ FaultKind = Literal[
     "truncate",
     "invalid_json",
     "cut",
+    "abort",
     "malformed_arguments",
     "unknown_tool",
     "no_final_message",
@@ -29,7 +30,8 @@ class PolicyFault:
     Attributes:
         kind: what goes wrong: `latency` waits first; `status` refuses; `drop` breaks the connection inside
             the reply; `truncate` ends a stream early (a whole reply breaks off);
-            `invalid_json` ends the body early; `cut` says the tokens ran out;
+            `invalid_json` ends the body early; `cut` says the tokens ran out; `abort` says that the engine was paused (finish
+            reason `abort`): a text or token ids are then continued half the way, and on from there when they come back;
             `no_tokens` says what it says in no generated token, and `no_token_fields` leaves the trainer's fields
             out; the others change what the policy says.
         turn: only at this turn of a conversation, counted from 0.

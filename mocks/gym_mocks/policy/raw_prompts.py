@@ -30,13 +30,14 @@ def raw_prompt(api: PolicyApi, body: Mapping[str, Any], tokenizer: Tokenizer) ->
         raise HttpRefusal(400, f"{' or '.join(PROMPT_FIELDS[api])} is expected")
     if isinstance(prompt, str):
         tokens = list(tokenizer.text(prompt))
-        return RawPrompt(prompt, tokens, turns_begun(tokens, tokenizer))
-    return RawPrompt(tokenizer.decoded(prompt), prompt, turns_begun(prompt, tokenizer), as_ids=True)
+        return RawPrompt(prompt, tokens, *turns_held(tokens, tokenizer))
+    return RawPrompt(tokenizer.decoded(prompt), prompt, *turns_held(prompt, tokenizer), as_ids=True)
 
 
-def turns_begun(tokens: Sequence[int], tokenizer: Tokenizer) -> int:
-    """How many turns of the policy a prompt holds, without one that is still open at its end."""
+def turns_held(tokens: Sequence[int], tokenizer: Tokenizer) -> tuple[int, list[int]]:
+    """How many turns of the policy a prompt holds, without one that is still open at its end, and what there is of that one."""
     opening = list(tokenizer.opening)
     starts = [i for i in range(len(tokens)) if tokens[i] == opening[0] and [*tokens[i : i + len(opening)]] == opening]
-    is_open = bool(starts) and tokenizer.end not in tokens[starts[-1] + len(opening) :]
-    return len(starts) - is_open
+    last = [*tokens[starts[-1] + len(opening) :]] if starts else []
+    is_open = bool(starts) and tokenizer.end not in last
+    return len(starts) - is_open, last if is_open else []
