@@ -39,8 +39,7 @@ def judge(app_or_url: ASGIApp | str, check: Check | str, rows: Rows = (), *, tim
     """
     with ExitStack() as started:
         url = app_or_url if isinstance(app_or_url, str) else started.enter_context(serve(app_or_url))
-        run = Run(url, Options(url=url, timeout=timeout), _dataset(rows))
-        started.callback(run.close)
+        run = started.enter_context(Run(url, Options(url=url, timeout=timeout), _dataset(rows)))
         return run.judge(_named(check) if isinstance(check, str) else check)
 
 

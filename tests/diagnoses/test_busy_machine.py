@@ -7,9 +7,7 @@ from typing import Any
 from gym_conformance.findings import Verdict
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
-from gym_mocks.serving import serve
-from tests.twins.judging import judge
-from tests.twins.twin import dataset
+from tests.twins.judging import found_by
 
 
 def test_a_hang_that_does_not_come_again_is_the_machine_s() -> None:
@@ -22,8 +20,7 @@ def test_a_hang_that_does_not_come_again_is_the_machine_s() -> None:
                 await asyncio.sleep(60)
             return await super().score(session_id, row, response)
 
-    with serve(Busy()) as url:
-        found = judge(url, dataset(), timeout=3.0, checks=["verify-scores-rows"])["verify-scores-rows"]
+    found = found_by("verify-scores-rows", Busy(), timeout=3.0)
     assert {one.verdict for one in found} == {Verdict.PASS}
 
 
@@ -38,8 +35,7 @@ def test_a_hang_aside_from_the_trial_s_record_is_sent_again_too() -> None:
                 time.sleep(2.5)  # noqa: ASYNC251 - it computes on the event loop
             return await super().score(session_id, row, response)
 
-    with serve(Blocks()) as url:
-        found = judge(url, dataset(), timeout=1.0, checks=["resources-loop-free"])["resources-loop-free"]
+    found = found_by("resources-loop-free", Blocks(), timeout=1.0)
     assert [one.verdict for one in found] == [Verdict.FAIL]
     assert "no complete answer came in time" in found[0].actual
     assert any("GET" in command or "curl" in command for command in found[0].reproduce)

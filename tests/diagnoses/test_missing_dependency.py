@@ -27,7 +27,7 @@ from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
 from gym_mocks.wire.bodies import HttpRefusal
-from tests.twins.judging import judge
+from tests.twins.judging import found_by, judge
 from tests.twins.twin import dataset
 
 
@@ -59,8 +59,7 @@ def test_it_is_named(error: Exception, needs: str) -> None:
         async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:  # noqa: ARG002 - it fails
             raise error
 
-    with serve(Lacks()) as url:
-        found = judge(url, dataset(), checks=["verify-scores-rows"])["verify-scores-rows"]
+    found = found_by("verify-scores-rows", Lacks())
     assert {finding.verdict for finding in found} == {Verdict.UNTESTABLE}
     assert all(finding.reason.startswith(needs) for finding in found)
 
@@ -102,8 +101,7 @@ def test_what_ray_is_asked_for_once_is_missing_for_good() -> None:
             await super().score(session_id, row, response)
             return Score(2.0 if response["output"] else 3.0)
 
-    with serve(StartsOnce()) as url:
-        found = judge(url, dataset(), checks=["seed-accepts-rollout-keys", "repeat-recorded"])
+    found = judge(StartsOnce(), checks=["seed-accepts-rollout-keys", "repeat-recorded"])
     red = [finding for findings in found.values() for finding in findings if finding.red]
     assert {finding.verdict for finding in red} == {Verdict.UNTESTABLE}
     assert {finding.reason for finding in red} == {"Ray, which is started only with --gym-launch real"}
@@ -249,8 +247,7 @@ def test_a_policy_s_words_in_a_crash_stay_a_violation() -> None:
                 raise ValueError(json.dumps(response["output"]))
             return await super().score(session_id, row, response)
 
-    with serve(Quotes()) as url:
-        found = judge(url, dataset(), checks=["verify-degenerate"])["verify-degenerate"]
+    found = found_by("verify-degenerate", Quotes())
     ended = {finding.subject: finding.verdict for finding in found}
     assert ended["refusal"] is Verdict.FAIL
     assert ended["empty output"] is Verdict.UNTESTABLE  # the server's own exception, in the framework's form

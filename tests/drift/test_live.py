@@ -20,7 +20,7 @@ from gym_mocks.wire import HttpReply, HttpRequest
 from tests.drift.pairs import INTEGER, STRING, of
 from tests.twins.drift import in_enum
 from tests.twins.innocent import WithoutDocument
-from tests.twins.judging import judge
+from tests.twins.judging import found_by, judge
 from tests.twins.twin import dataset
 
 CHECKS = ("drift-argument-refused", "drift-argument-ignored", "drift-result")
@@ -208,8 +208,7 @@ class ShopClosed(ReferenceServer):
 
 
 def test_what_only_the_schemas_know_is_a_caution() -> None:
-    with serve(ShopClosed()) as url:
-        found = judge(url, in_enum("food", "fruit"), checks=["drift-argument-refused"])["drift-argument-refused"]
+    found = found_by("drift-argument-refused", ShopClosed(), in_enum("food", "fruit"))
     assert {finding.verdict for finding in found} == {Verdict.PASS}
     [finding] = [finding for finding in found if finding.caution]
     assert "accepts no call of add_stock that was tried" in finding.caution
@@ -266,8 +265,7 @@ def test_a_known_call_shows_what_one_that_is_made_up_does_not(
     server: ReferenceServer, data: Dataset, told: bool
 ) -> None:
     """The made-up ones are refused for an item that nobody knows, and so is an item of which only the length is strange."""
-    with serve(server) as url:
-        found = judge(url, data, checks=["drift-argument-refused"])["drift-argument-refused"]
+    found = found_by("drift-argument-refused", server, data)
     about = [finding for finding in found if finding.drift and finding.drift[0]["tool"] == "count_stock"]
     assert about
     assert any(finding.verdict is Verdict.FAIL for finding in found) == told, [finding.actual for finding in found]
@@ -320,8 +318,7 @@ class ListsAPlace(ReferenceServer):
 @pytest.mark.parametrize("texts", [True, False])
 def test_an_empty_text_is_no_wrong_type(texts: bool) -> None:
     """It is refused like one, which shows no drift where other texts are only not found."""
-    with serve(ListsAPlace(texts=texts)) as url:
-        found = judge(url, _optional_place(), checks=["drift-argument-refused"])["drift-argument-refused"]
+    found = found_by("drift-argument-refused", ListsAPlace(texts=texts), _optional_place())
     told = [finding.expected for finding in found if finding.verdict is Verdict.FAIL]
     assert told == ([] if texts else ["place of list_stock as the definition allows it"])
 
@@ -329,8 +326,7 @@ def test_an_empty_text_is_no_wrong_type(texts: bool) -> None:
 @pytest.mark.parametrize("asked", [("category", "place"), ("place", "category"), ("category",)])
 def test_a_recorded_call_shows_what_must_not_be_left_out(asked: tuple[str, ...]) -> None:
     """It is refused for an argument that is optional in the rows, as it is without one that is not."""
-    with serve(AsksForMore(*asked)) as url:
-        found = judge(url, _optional_place(), checks=["drift-argument-refused"])["drift-argument-refused"]
+    found = found_by("drift-argument-refused", AsksForMore(*asked), _optional_place())
     told = [finding for finding in found if finding.verdict is Verdict.FAIL]
     assert [finding.expected for finding in told] == [
         "place of list_stock as the definition allows it" for _ in asked[1:]
@@ -356,8 +352,7 @@ class Keeps(ReferenceServer):
 
 
 def test_a_key_within_an_argument_that_is_called_otherwise_is_told() -> None:
-    with serve(Keeps("item", "pieces")) as url:
-        found = judge(url, dataset(), checks=["drift-argument-refused"])["drift-argument-refused"]
+    found = found_by("drift-argument-refused", Keeps("item", "pieces"))
     told = [finding.expected for finding in found if finding.verdict is Verdict.FAIL]
     assert told == ["quantity of move_stock as the definition allows it"]
 
@@ -384,8 +379,7 @@ def _bare() -> Dataset:
 
 def test_a_call_without_arguments_is_not_refused_for_them() -> None:
     """What was recorded of it holds no longer, and nothing about it is surely wrong."""
-    with serve(Keeps()) as url:
-        found = judge(url, _bare(), checks=["drift-argument-refused"])["drift-argument-refused"]
+    found = found_by("drift-argument-refused", Keeps(), _bare())
     assert {finding.verdict for finding in found} == {Verdict.PASS}, found
 
 
@@ -402,6 +396,5 @@ class SoldOut(WithoutDocument):
 
 def test_a_word_of_a_refusal_is_no_name_of_an_argument() -> None:
     """Though another refusal names an argument where that word would stand."""
-    with serve(SoldOut()) as url:
-        found = judge(url, dataset(), checks=CHECKS[:1])[CHECKS[0]]
+    found = judge(SoldOut(), checks=CHECKS[:1])[CHECKS[0]]
     assert {finding.verdict for finding in found} == {Verdict.PASS}, found

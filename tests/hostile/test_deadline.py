@@ -8,11 +8,9 @@ from typing import Any
 from gym_conformance.checks.registry import all_checks
 from gym_conformance.dataset import load
 from gym_conformance.findings import Verdict
-from gym_conformance.options import Options
-from gym_conformance.plugin.target_run import Run
-from gym_mocks.serving import serve
 from tests.drift.pairs import INTEGER, STRING, of
 from tests.drift.test_large import document
+from tests.twins.judging import running
 
 #: Each takes seconds to compare, and all of them minutes.
 NAMES = [f"tool{number}" for number in range(20)]
@@ -35,18 +33,14 @@ def test_comparing_definitions_ends_with_the_run(tmp_path: Any) -> None:
     (rows := tmp_path / "rows.jsonl").write_text(
         json.dumps({"responses_create_params": {"input": [{"role": "user", "content": "Go."}], "tools": tools}})
     )
-    with serve(application) as url:
-        run = Run(url, Options(url=url, max_time=3), load([rows]))
-        try:
-            started = time.process_time()
-            for check in all_checks():
-                if check.id in {"drift-argument-refused", "drift-argument-ignored", "tool-served-declared"}:
-                    (finding,) = run.judge(check)
-                    assert finding.verdict is Verdict.UNTESTABLE
-                    assert finding.reason == "more time: after 3 s the run ends (--gym-max-time)"
-            assert time.process_time() - started < 8
-        finally:
-            run.close()
+    with running(application, load([rows]), max_time=3) as run:
+        started = time.process_time()
+        for check in all_checks():
+            if check.id in {"drift-argument-refused", "drift-argument-ignored", "tool-served-declared"}:
+                (finding,) = run.judge(check)
+                assert finding.verdict is Verdict.UNTESTABLE
+                assert finding.reason == "more time: after 3 s the run ends (--gym-max-time)"
+        assert time.process_time() - started < 8
 
 
 async def silent(scope: Any, receive: Any, send: Any) -> None:
@@ -61,14 +55,10 @@ def test_a_request_that_is_under_way_ends_with_the_run(tmp_path: Any) -> None:
     (rows := tmp_path / "rows.jsonl").write_text(
         json.dumps({"responses_create_params": {"input": [{"role": "user", "content": "Go."}]}})
     )
-    with serve(silent) as url:
-        run = Run(url, Options(url=url, max_time=2, timeout=30), load([rows]))
-        try:
-            started = time.monotonic()
-            [check] = (each for each in all_checks() if each.id == "verify-scores-rows")
-            findings = run.judge(check)
-            assert [finding.reason for finding in findings if finding.verdict is Verdict.UNTESTABLE]
-            assert all(finding.verdict is not Verdict.FAIL for finding in findings)
-            assert time.monotonic() - started < 10
-        finally:
-            run.close()
+    with running(silent, load([rows]), max_time=2, timeout=30) as run:
+        started = time.monotonic()
+        [check] = (each for each in all_checks() if each.id == "verify-scores-rows")
+        findings = run.judge(check)
+        assert [finding.reason for finding in findings if finding.verdict is Verdict.UNTESTABLE]
+        assert all(finding.verdict is not Verdict.FAIL for finding in findings)
+        assert time.monotonic() - started < 10

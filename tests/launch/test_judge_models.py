@@ -10,16 +10,12 @@ import pytest
 
 from gym_conformance.checks.registry import CHECKS, JUDGE_MODELS
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.trials.launched import JudgeModels, Launched
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
-from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
-from tests.twins.judging import ended, telling
-from tests.twins.twin import dataset
+from tests.twins.judging import ended, running, telling
 
 #: Made once: each takes longer than a request.
 _TLS = httpx.create_ssl_context()
@@ -86,12 +82,8 @@ class _Waits(_Judged):
 
 
 def _judge(server: ReferenceServer, judge_models: JudgeModels | None) -> dict[str, Any]:
-    with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=6.0), dataset(), launched=Launched(judge_models=judge_models))
-        try:
-            return {check.id: run.judge(check) for check in OF_JUDGE_MODELS}
-        finally:
-            run.close()
+    with running(server, launched=Launched(judge_models=judge_models), timeout=6.0) as run:
+        return {check.id: run.judge(check) for check in OF_JUDGE_MODELS}
 
 
 @pytest.mark.parametrize(
@@ -153,17 +145,8 @@ def test_without_a_judge_it_does_not_apply(mocks: MockPeers) -> None:
 
 
 def _found(server: ReferenceServer, mocks: MockPeers, check: str) -> list[Finding]:
-    with serve(server) as url:
-        run = Run(
-            url,
-            Options(url=url, timeout=6.0),
-            dataset(),
-            launched=Launched(judge_models=JudgeModels(("judge",), mocks)),
-        )
-        try:
-            return run.judge(next(one for one in (*CHECKS, *OF_JUDGE_MODELS) if one.id == check))
-        finally:
-            run.close()
+    with running(server, launched=Launched(judge_models=JudgeModels(("judge",), mocks)), timeout=6.0) as run:
+        return run.judge(next(one for one in (*CHECKS, *OF_JUDGE_MODELS) if one.id == check))
 
 
 def test_a_judge_of_its_own_is_named_as_missing(mocks: MockPeers) -> None:

@@ -13,14 +13,11 @@ import pytest
 from gym_conformance.calibration.prompt_places import VerdictWords, parts_of, verdicts
 from gym_conformance.checks.registry import JUDGE_MODELS
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.trials.launched import JudgeModels, Launched
 from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
-from gym_mocks.serving import serve
 from tests.twins.calibration import quizzed
-from tests.twins.judging import telling
+from tests.twins.judging import running, telling
 
 OF_PROMPTS = [check for check in JUDGE_MODELS if check.id.startswith(("judge-prompt-", "judge-verdict-"))]
 
@@ -96,12 +93,10 @@ def mocks() -> Iterator[MockPeers]:
 
 
 def judge(mocks: MockPeers, asks: Asks, reads: Reads) -> dict[str, list[Finding]]:
-    with serve(Judged(mocks, asks, reads)) as url:
-        run = Run(url, Options(url=url), quizzed(), launched=Launched(judge_models=JudgeModels(("judge",), mocks)))
-        try:
-            return {check.id: run.judge(check) for check in OF_PROMPTS}
-        finally:
-            run.close()
+    with running(
+        Judged(mocks, asks, reads), quizzed(), launched=Launched(judge_models=JudgeModels(("judge",), mocks))
+    ) as run:
+        return {check.id: run.judge(check) for check in OF_PROMPTS}
 
 
 @pytest.mark.parametrize(

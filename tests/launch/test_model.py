@@ -12,15 +12,12 @@ import pytest
 from gym_conformance.checks.registry import JUDGE_MODELS
 from gym_conformance.checks.run import run_isolation
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.trials.launched import JudgeModels, Launched
 from gym_mocks.agent.loop import body_of
-from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import LocalClient
-from tests.twins.judging import ended, telling
+from tests.twins.judging import ended, running, telling
 from tests.twins.run import EpisodeRequest, Playing, Relaying
 from tests.twins.twin import Json, unrecorded
 
@@ -110,12 +107,8 @@ class _Nulls(_Relaying):
 
 
 def _judge(server: Playing, judge_models: JudgeModels | None) -> dict[str, list[Finding]]:
-    with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=1.0), unrecorded(), launched=Launched(judge_models=judge_models))
-        try:
-            return {check.id: run.judge(check) for check in OF_MODELS}
-        finally:
-            run.close()
+    with running(server, unrecorded(), launched=Launched(judge_models=judge_models), timeout=1.0) as run:
+        return {check.id: run.judge(check) for check in OF_MODELS}
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,15 @@ import pytest
 
 from gym_conformance.checks.registry import CHECKS, OUTSIDE
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.trials.launched import Launched, OtherHosts
 from gym_mocks.outside import Outage, Outside
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
-from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.launch.drills import NOBODY, application
 from tests.twins.innocent import CatchAll
-from tests.twins.judging import ended, telling
-from tests.twins.twin import dataset
+from tests.twins.judging import ended, running, telling
 
 #: Answers what came of a request that it makes itself, by several clients.
 ASKING = """
@@ -148,12 +144,8 @@ class _AsksNobody(ReferenceServer):
 
 def _judged(app: ReferenceServer, mocks: MockPeers, *checks: str) -> dict[str, list[Finding]]:
     """What these checks find of a server whose other hosts are the mocks."""
-    with serve(app) as url:
-        run = Run(url, Options(url=url, timeout=30.0), dataset(), launched=Launched(outside=mocks))
-        try:
-            return {check.id: run.judge(check) for check in (*CHECKS, *OUTSIDE) if check.id in checks}
-        finally:
-            run.close()
+    with running(app, launched=Launched(outside=mocks), timeout=30.0) as run:
+        return {check.id: run.judge(check) for check in (*CHECKS, *OUTSIDE) if check.id in checks}
 
 
 @pytest.mark.parametrize(
@@ -198,12 +190,8 @@ class _FindsNothing(_Searches):
 
 def test_a_server_that_needs_other_hosts_is_judged_with_ones_that_answer_an_empty_object(mocks: MockPeers) -> None:
     checks = [check for check in CHECKS if check.id in ("verify-scores-rows", "repeat-recorded")] + [OUTSIDE[-1]]
-    with serve(_FindsNothing(mocks)) as url:
-        run = Run(url, Options(url=url, timeout=30.0), dataset(), launched=Launched(outside=mocks))
-        try:
-            found = {check.id: run.judge(check) for check in checks}
-        finally:
-            run.close()
+    with running(_FindsNothing(mocks), launched=Launched(outside=mocks), timeout=30.0) as run:
+        found = {check.id: run.judge(check) for check in checks}
     assert {one.verdict for one in found["verify-scores-rows"]} == {Verdict.PASS}
     assert {one.verdict for one in found["repeat-recorded"]} == {Verdict.NOT_APPLICABLE}
     assert "other hosts answer 200 with an empty object, except for" in found["outside-asked"][0].hint
@@ -252,16 +240,8 @@ def test_a_host_that_is_not_there_is_no_refusal_of_arguments(mocks: MockPeers) -
 
 
 def test_what_is_made_up_is_said(mocks: MockPeers) -> None:
-    with serve(_AsksNobody(mocks)) as url:
-        run = Run(
-            url,
-            Options(url=url, timeout=30.0),
-            dataset(),
-            launched=Launched(outside=mocks, made_up=("search_api_key",)),
-        )
-        try:
-            [found] = run.judge(OUTSIDE[-1])
-        finally:
-            run.close()
+    launched = Launched(outside=mocks, made_up=("search_api_key",))
+    with running(_AsksNobody(mocks), launched=launched, timeout=30.0) as run:
+        [found] = run.judge(OUTSIDE[-1])
     assert found.verdict is Verdict.NOTE
     assert found.actual == "search_api_key made up"

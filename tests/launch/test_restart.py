@@ -180,11 +180,8 @@ def _launched(folder: Path, source: str, profile: Profile) -> Iterator[Run]:
     (folder / "drill.py").write_text(_IMPORTS + source)
     with LaunchedServer(Launch(Env("drill", folder, "drill:app"), NOBODY, deadline=60.0)) as server:
         options = Options(url=server.url, profile=profile)
-        run = Run(server.url, options, dataset(), launched=Launched(relaunch=Relaunching(server, options)))
-        try:
+        with Run(server.url, options, dataset(), launched=Launched(relaunch=Relaunching(server, options))) as run:
             yield run
-        finally:
-            run.close()
 
 
 def _judge(folder: Path, source: str, profile: Profile = _CI) -> Finding:

@@ -14,17 +14,13 @@ import pytest
 
 from gym_conformance.checks.registry import LAUNCHED
 from gym_conformance.findings import Verdict
-from gym_conformance.options import Options
 from gym_conformance.plugin.mocks import MockPeers
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.trials.launched import Launched
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.sandbox_provider import ScriptedProvider
 from gym_mocks.sandboxes import CommandResult, Sandboxes, SandboxFault
-from gym_mocks.serving import serve
-from tests.twins.judging import ended, telling
-from tests.twins.twin import dataset
+from tests.twins.judging import ended, running, telling
 
 OF_SANDBOXES = [check for check in LAUNCHED if check.section == "sandbox"]
 
@@ -183,12 +179,8 @@ class _AsksNone(ReferenceServer):
 def test_a_twin_fails_exactly_its_own(
     server: Callable[[MockPeers], ReferenceServer], fails: set[str], passes: set[str], mocks: MockPeers
 ) -> None:
-    with serve(server(mocks)) as url:
-        run = Run(url, Options(url=url, timeout=60.0), dataset(), launched=Launched(sandboxes=mocks))
-        try:
-            found = {check.id: run.judge(check) for check in OF_SANDBOXES}
-        finally:
-            run.close()
+    with running(server(mocks), launched=Launched(sandboxes=mocks), timeout=60.0) as run:
+        found = {check.id: run.judge(check) for check in OF_SANDBOXES}
     assert telling(found) == fails, [(one.subject, one.reason, one.actual) for each in found.values() for one in each]
     assert ended(found, Verdict.PASS) == passes
     if server is _Leaks:

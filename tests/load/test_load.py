@@ -15,17 +15,15 @@ import pytest
 from gym_conformance.checks.load import load_abandoned, load_answers, load_episode, load_pathological
 from gym_conformance.checks.registry import CHECKS, LAUNCHED, LOAD
 from gym_conformance.findings import EndpointLoad, Finding, LoadLevel, Verdict
-from gym_conformance.options import Options
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.reports.load_curve import held, knee, sentence, text_lines
 from gym_conformance.trajectories.in_flight import Driver
 from gym_conformance.trajectories.profiles import PROFILES
 from gym_conformance.trials.check import Check
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
-from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal
-from tests.twins.twin import Json, dataset
+from tests.twins.judging import running
+from tests.twins.twin import Json
 
 pytest_plugins = ["pytester"]
 
@@ -150,12 +148,8 @@ class Blocks(ReferenceServer):
 
 
 def _judge(server: ReferenceServer, timeout: float = 20.0, most: int = 16) -> dict[str, Finding]:
-    with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=timeout, profile=PROFILES["smoke"], load=(1, most)), dataset())
-        try:
-            return {check.id: run.judge(check)[0] for check in (load_episode, load_answers)}
-        finally:
-            run.close()
+    with running(server, timeout=timeout, profile=PROFILES["smoke"], load=(1, most)) as run:
+        return {check.id: run.judge(check)[0] for check in (load_episode, load_answers)}
 
 
 @pytest.mark.parametrize(
@@ -214,13 +208,8 @@ class LocksWhenLeft(ReferenceServer):
 
 
 def _one(server: ReferenceServer, check: Check) -> list[Finding]:
-    with serve(server) as url:
-        options = Options(url=url, timeout=20.0, profile=PROFILES["smoke"], load=(1, 32))
-        run = Run(url, options, dataset())
-        try:
-            return run.judge(check)
-        finally:
-            run.close()
+    with running(server, timeout=20.0, profile=PROFILES["smoke"], load=(1, 32)) as run:
+        return run.judge(check)
 
 
 def test_places_that_abandoned_sessions_keep_are_told() -> None:

@@ -76,11 +76,8 @@ def _judge(server: ReferenceServer, cluster: Any, monkeypatch: pytest.MonkeyPatc
         options = Options(url=url, timeout=20.0, profile=PROFILES["smoke"], load=load, ray="auto")
         drivers = LoadOnRay(config, options)
         drivers._nodes = cluster.nodes()  # noqa: SLF001 - they are not asked whether they reach a loopback address
-        run = Run(url, options, dataset(), drivers=drivers)
-        try:
+        with Run(url, options, dataset(), drivers=drivers) as run:
             return {check.id: run.judge(check)[0] for check in (load_episode, load_answers)}
-        finally:
-            run.close()
 
 
 def test_what_nodes_drive_together_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,15 +7,13 @@ import pytest
 
 from gym_conformance.checks.wire import wire_disturbed, wire_hang_up
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import Options
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import PROFILES
 from gym_conformance.trials.check import Check
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import ResourcesServer, Score, TaskRow
-from gym_mocks.serving import serve
 from gym_mocks.wire.app import read_request, write_reply
-from tests.twins.twin import Json, dataset
+from tests.twins.judging import running
+from tests.twins.twin import Json
 
 
 class Cancels(ReferenceServer):
@@ -181,12 +179,8 @@ class RemembersErrors(ReferenceServer):
 
 
 def _judge(server: ResourcesServer, check: Check = wire_hang_up) -> list[Finding]:
-    with serve(server) as url:
-        run = Run(url, Options(url=url, timeout=3.0, profile=PROFILES["smoke"]), dataset())
-        try:
-            return list(run.judge(check))
-        finally:
-            run.close()
+    with running(server, timeout=3.0, profile=PROFILES["smoke"]) as run:
+        return list(run.judge(check))
 
 
 @pytest.mark.parametrize(

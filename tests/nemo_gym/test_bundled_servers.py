@@ -48,12 +48,9 @@ def listed(name: str, kind: str) -> set[tuple[str, str]]:
 def test_findings_are_those_that_were_read(name: str, real_server: Callable[[str], RealServer]) -> None:
     assert version("nemo-gym") == "0.4.0", "the table is for this version"
     server = real_server(name)
-    run = Run(server.url, Options(timeout=20, profile=SOME), load([server.rows]))
-    try:
+    with Run(server.url, Options(timeout=20, profile=SOME), load([server.rows])) as run:
         findings = [finding for check in CHECKS for finding in run.judge(check)]
         kind = run.target()["kind"]
-    finally:
-        run.close()
     found = {(f.check, f.verdict.value) for f in findings if f.told}
     assert kind == KINDS[name]
     assert found <= listed(name, kind)

@@ -51,8 +51,8 @@ def test_what_is_found(
         launch = Launch(env, mocks.addresses, gym_python, limit)
         server = started.enter_context(LaunchedServer(launch))
         options = Options(url=server.url, timeout=_CLIENT)
-        run = Run(server.url, options, Dataset(), launched=Launched(judge_models=JudgeModels(launch.models, mocks)))
-        started.callback(run.close)
+        launched = Launched(judge_models=JudgeModels(launch.models, mocks))
+        run = started.enter_context(Run(server.url, options, Dataset(), launched=launched))
         findings = {check.id: run.judge(check) for check in judged}
     assert run.target()["kind"] == "environment server"
     assert {(finding.check, finding.subject) for finding in failures(findings)} == found

@@ -35,12 +35,9 @@ def test_verdicts_are_those_that_were_read(real_server: Callable[[str], RealServ
     )
     column = head.index(version("nemo-gym"))
     server = real_server("example_mcp_weather")
-    run = Run(server.url, Options(timeout=20), load([server.rows]))
-    try:
+    with Run(server.url, Options(timeout=20), load([server.rows])) as run:
         found = {check.id: run.judge(check) for check in CHECKS if check.section == "mcp"}
         assert run.target()["evidence"].endswith("; 1 tool over MCP")
-    finally:
-        run.close()
     told = [f"{one.check} {one.actual} {one.reason}" for findings in found.values() for one in findings]
     verdicts = {check: worst(findings).value for check, findings in found.items()}
     assert verdicts == {row[0]: row[column] for row in rows}, told
@@ -66,14 +63,12 @@ def test_rows_that_drift_from_its_list_are_found(real_server: Callable[[str], Re
     """Where no route serves its tool the witness goes over MCP, and FastMCP's own words confirm it."""
     server = real_server("example_mcp_weather")
     tools = {"get_weather": {"type": ["string", "null"]}, "get_forecast": {"type": "string"}}
-    run = Run(server.url, Options(timeout=20), load([_declaring(server.rows, tmp_path / "example.jsonl", **tools)]))
+    rows = load([_declaring(server.rows, tmp_path / "example.jsonl", **tools)])
     checks = {check.id: check for check in CHECKS}
-    try:
+    with Run(server.url, Options(timeout=20), rows) as run:
         refused, missing = (
             next(finding for finding in run.judge(checks[name]) if finding.verdict is Verdict.FAIL) for name in FOUND_BY
         )
-    finally:
-        run.close()
     assert refused.subject == "get_weather/city"
     assert WORDS in refused.actual
     assert missing.subject == "get_forecast"

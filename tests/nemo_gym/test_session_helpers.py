@@ -5,7 +5,6 @@ from nemo_gym.base_resources_server import ResourcesSeedSessionRequest
 from nemo_gym.episode_types import EpisodeId, TaskId
 from nemo_gym.testing.session_conformance import check_resources_session_contract
 
-from gym_mocks.serving import serve
 from tests.twins.judging import judge, telling
 from tests.twins.twin import Twin, dataset, lines
 from tests.twins.typed import TWINS
@@ -40,7 +39,6 @@ def objects(app: object) -> bool:
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name.replace(" ", "-"))
 def test_it_and_we_agree(twin: Twin) -> None:
     checks = sorted(check for check in ("typed-seed", "typed-seed-repeat", "typed-close", "typed-close-final"))
-    with serve(twin.make()) as url:
-        ours = telling(judge(url, twin.data, checks=checks))
+    ours = telling(judge(twin.make(), twin.data, checks=checks))
     assert objects(twin.make()) == (bool(ours) and twin.name not in UNSEEN)
     assert bool(twin.fails) or not ours

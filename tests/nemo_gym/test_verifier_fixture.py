@@ -25,7 +25,6 @@ from gym_conformance.contract.policy_output import (
 )
 from gym_conformance.findings import Verdict
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
 from gym_mocks.wire.client import ASGIApp
 from tests.twins import innocent, repeat, reward, verify
@@ -168,8 +167,7 @@ def test_it_has_nothing_to_say_of_the_reference(path: Path) -> None:
 def test_it_and_we_agree(twin: Twin, path: Path) -> None:
     ours: frozenset[str] = frozenset()
     if twin.fails:
-        with serve(twin.make()) as url:
-            ours = telling(judge(url, twin.data, checks=sorted(twin.fails)))
+        ours = telling(judge(twin.make(), twin.data, checks=sorted(twin.fails)))
     assert ours == twin.fails
     objected = objection(twin.make, path)
     assert bool(objected) == (bool(ours) and twin.name not in set().union(*UNSEEN.values())), objected
@@ -182,6 +180,5 @@ def test_where_we_differ(path: Path) -> None:
     have a wider model on purpose: what it then scores is its author's, and costs no rollout.
     """
     assert "did not raise an error" in objection(TakesAnything, path)
-    with serve(TakesAnything()) as url:
-        found = judge(url, dataset(), checks=["verify-malformed"])
+    found = judge(TakesAnything(), checks=["verify-malformed"])
     assert ended(found, Verdict.PASS) == {"verify-malformed"}

@@ -1,6 +1,8 @@
 """One server judged by every check."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import fastapi  # noqa: F401 - a mock's first OpenAPI document imports it, which a busy machine does in two seconds
 
@@ -10,20 +12,50 @@ from gym_conformance.drift.lock import Lock
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.trials.check import Check
+from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
+from gym_mocks.serving import serve
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.twin import dataset
+
+
+@contextmanager
+def running(
+    server: ASGIApp | str,
+    data: Dataset | None = None,
+    *,
+    lock: Lock | None = None,
+    launched: Launched = NOT_LAUNCHED,
+    first_look: bool = True,
+    upcoming: Sequence[Check] = (),
+    **options: Any,
+) -> Iterator[Run]:
+    """A run against an application, which is served meanwhile, or a URL; by default with the reference's rows."""
+    with ExitStack() as stack:
+        url = server if isinstance(server, str) else stack.enter_context(serve(server))
+        given, rows = Options(url=url, **options), dataset() if data is None else data
+        run = Run(url, given, rows, lock, launched, first_look=first_look, upcoming=upcoming)
+        yield stack.enter_context(run)
 
 
 def judge(
-    url: str, data: Dataset, timeout: float = 5.0, checks: Collection[str] = (), lock: Lock | None = None
+    server: ASGIApp | str,
+    data: Dataset | None = None,
+    timeout: float = 5.0,
+    checks: Collection[str] = (),
+    lock: Lock | None = None,
 ) -> dict[str, list[Finding]]:
     """All findings, by check, of these checks or else of all that are no properties: those have twins of their own.
 
     An exception is a fault of the suite's own.
     """
-    run = Run(url, Options(url=url, timeout=timeout), data, lock)
-    try:
+    with running(server, data, lock=lock, timeout=timeout) as run:
         return {check.id: run.judge(check) for check in CHECKS if (check.id in checks if checks else not check.attempt)}
-    finally:
-        run.close()
+
+
+def found_by(check: str, server: ASGIApp | str, data: Dataset | None = None, timeout: float = 5.0) -> list[Finding]:
+    """What one check finds."""
+    return judge(server, data, timeout, {check})[check]
 
 
 def ended(findings: dict[str, list[Finding]], verdict: Verdict) -> frozenset[str]:

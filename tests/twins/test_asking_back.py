@@ -138,7 +138,6 @@ def test_reads_speak_of_what_was_written_just_after_it_and_in_the_end() -> None:
     ],
 )
 def test_what_is_written_and_never_read_is_told(fault: str, told: str) -> None:
-    with serve(folders(fault)) as url:
-        findings = judge(url, written(), checks={told or "isolation-two-clients", "isolation-earlier"})
+    findings = judge(folders(fault), written(), checks={told or "isolation-two-clients", "isolation-earlier"})
     assert told in {"", *telling(findings)}
     assert bool(telling(findings)) == bool(told)

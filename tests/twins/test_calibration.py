@@ -19,24 +19,20 @@ from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict, worst
-from gym_conformance.options import Options
 from gym_conformance.oracle import Oracle
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.trials.launched import Launched, SandboxTrouble
 from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer
 from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
-from gym_mocks.serving import serve
 from tests.twins.calibration import CAPITALS, Quiz, Worth, fair, quizzed, refuses_two, row_of, said
-from tests.twins.judging import judge, telling
-from tests.twins.twin import Json, dataset, lines
+from tests.twins.judging import found_by, judge, running, telling
+from tests.twins.twin import Json, lines
 from tests.twins.unrecorded import Reading, rows_of
 
 IDS = tuple(check.id for check in CHECKS if check.section == "calibration")
 
 
 def calibrated(worth: Worth, data: Dataset) -> dict[str, list[Finding]]:
-    with serve(Quiz(worth)) as url:
-        return judge(url, data, checks=IDS)
+    return judge(Quiz(worth), data, checks=IDS)
 
 
 def pays_letters(row: Json, words: str) -> float:
@@ -132,12 +128,8 @@ ORACLES = {
 @pytest.mark.parametrize("given", ORACLES)
 @pytest.mark.parametrize(("worth", "found"), [(fair, frozenset()), (refuses_two, {"calibration-gold"})])
 def test_an_oracle_stands_in_for_recorded_rollouts(given: str, worth: Worth, found: frozenset[str]) -> None:
-    with serve(Quiz(worth)) as url:
-        run = Run(url, Options(url=url, oracle=ORACLES[given]), Dataset(quizzed().rows))
-        try:
-            findings = {check.id: run.judge(check) for check in CHECKS if check.section == "calibration"}
-        finally:
-            run.close()
+    with running(Quiz(worth), Dataset(quizzed().rows), oracle=ORACLES[given]) as run:
+        findings = {check.id: run.judge(check) for check in CHECKS if check.section == "calibration"}
     assert telling(findings) == found
     assert "answers as the oracle gives them" in findings["calibration-swap"][0].reason
 
@@ -160,12 +152,8 @@ def test_an_oracle_that_does_not_answer_is_untestable(
     function: Callable[[Row], Any], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gym_conformance.oracle.DEADLINE", 0.1)
-    with serve(Quiz(fair)) as url:
-        run = Run(url, Options(url=url, oracle=Oracle(function)), Dataset(quizzed().rows))
-        try:
-            (found,) = run.judge(calibration_gold)
-        finally:
-            run.close()
+    with running(Quiz(fair), Dataset(quizzed().rows), oracle=Oracle(function)) as run:
+        (found,) = run.judge(calibration_gold)
     assert found.verdict is Verdict.UNTESTABLE
     assert said in found.reason
 
@@ -187,12 +175,8 @@ def test_what_a_sandbox_of_ours_scored_is_unchecked() -> None:
         sandboxes.asked_sandboxes += 1
         return float("Answer" in words)
 
-    with serve(Quiz(runs)) as url:
-        run = Run(url, Options(url=url), quizzed(), launched=Launched(sandboxes=sandboxes))
-        try:
-            found = {check.id: run.judge(check) for check in CHECKS if check.section == "calibration"}
-        finally:
-            run.close()
+    with running(Quiz(runs), quizzed(), launched=Launched(sandboxes=sandboxes)) as run:
+        found = {check.id: run.judge(check) for check in CHECKS if check.section == "calibration"}
     assert telling(found) == frozenset()
     assert "a sandbox, which runs nothing here" in found["calibration-gold"][0].reason
 
@@ -268,8 +252,7 @@ def but_one(name: str, arguments: str) -> str:
 def test_calls_are_made_twice_turned_and_changed_in_one_argument(
     seen: Compared, gathered: Callable[[list[str]], object], told: str, probe: str
 ) -> None:
-    with serve(Booking(seen, gathered)) as url:
-        found = judge(url, bookings(), checks=IDS)
+    found = judge(Booking(seen, gathered), bookings(), checks=IDS)
     assert telling(found) == {told} - {""}
     (finding,) = found[told or "calibration-deeds"]
     assert probe in finding.actual + finding.reason
@@ -400,8 +383,7 @@ class PaysWords(ReferenceServer):
 def test_what_recorded_rollouts_say_of_the_answer_shows_that_it_is_the_task(server: type[ReferenceServer]) -> None:
     """No mould is learned where calls are made; yet each rollout says in the end what its row calls the answer."""
     asked = {"calibration-floor", "calibration-swap"}
-    with serve(server()) as url:
-        found = judge(url, dataset(), checks=asked)
+    found = judge(server(), checks=asked)
     assert telling(found) == (asked if server is PaysWords else set()), found
 
 
@@ -425,8 +407,7 @@ def test_words_that_are_no_answer_take_none_back() -> None:
         tuple(Rollout(rollout, Source(ROLLOUTS, at)) for at, rollout in enumerate(rollouts, 1)),
         len(rollouts),
     )
-    with serve(ReadsTheLast()) as url:
-        [pressed] = judge(url, data, checks={"calibration-pressed"})["calibration-pressed"]
+    [pressed] = found_by("calibration-pressed", ReadsTheLast(), data)
     assert pressed.verdict is Verdict.PASS, pressed.actual
 
 
@@ -456,8 +437,7 @@ def test_what_is_said_of_other_things_takes_nothing_back() -> None:
         tuple(Rollout(rollout, Source(ROLLOUTS, at)) for at, rollout in enumerate(rollouts, 1)),
         len(rows),
     )
-    with serve(ReadsItsOwnName()) as url:
-        [pressed] = judge(url, data, checks={"calibration-pressed"})["calibration-pressed"]
+    [pressed] = found_by("calibration-pressed", ReadsItsOwnName(), data)
     assert pressed.verdict is not Verdict.FAIL, pressed.actual
 
 
@@ -487,8 +467,7 @@ def test_the_same_moves_in_another_number_are_no_wrong_answer(slips: bool) -> No
         items = [item for pair in zip(calls, outputs, strict=True) for item in pair]
         said = message(f"I went {row.data['far']} steps.")
         rollouts.append(Rollout({**row.data, "response": response([*items, said]), "reward": 1.0}, row.source))
-    with serve(Walks(slips=slips)) as url:
-        found = judge(url, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
+    found = judge(Walks(slips=slips), Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
     assert worst(found["calibration-swap"]) is not Verdict.FAIL, found
 
 
@@ -562,6 +541,5 @@ def test_nothing_is_the_right_answer_of_rows_that_are_answered_by_doing_less_tha
         ]
         rollouts.append(Rollout({**row.data, "response": response(items), "reward": 1.0}, row.source))
     asked = ("calibration-floor", "calibration-swap")
-    with serve(server) as url:
-        found = judge(url, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks=asked)
+    found = judge(server, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks=asked)
     assert telling(found) == (frozenset(asked[:1]) if careless else frozenset()), found

@@ -30,7 +30,7 @@ from gym_mocks.resources.function_tool import FunctionTool
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.innocent import WithoutDocument
-from tests.twins.judging import judge
+from tests.twins.judging import found_by
 from tests.twins.twin import dataset
 
 Json = dict[str, Any]
@@ -84,8 +84,7 @@ class CountsPieces(TicksForEachCall):
     ids=["calls", "nine", "pieces"],
 )
 def test_what_each_call_moves_on_is_no_trace_of_a_refused_one(server: type[TicksForEachCall], verdict: Verdict) -> None:
-    with serve(server()) as url:
-        [finding] = judge(url, dataset(), checks={"calls-refused-harmless"})["calls-refused-harmless"]
+    [finding] = found_by("calls-refused-harmless", server())
     assert finding.verdict is verdict, finding.actual
 
 
@@ -188,8 +187,7 @@ class TakesAndCountsSteps(CountsSteps):
 def test_refused_calls_may_be_steps_of_a_game_of_which_some_are_none(
     server: type[CountsSteps], verdict: Verdict
 ) -> None:
-    with serve(server()) as url:
-        [finding] = judge(url, dataset(), checks={"tool-refused-call"})["tool-refused-call"]
+    [finding] = found_by("tool-refused-call", server())
     assert finding.verdict is verdict, finding.actual
 
 
@@ -225,8 +223,7 @@ class MustBeSeen(WithoutDocument):
 @pytest.mark.parametrize("tells", [True, False])
 def test_a_record_holds_that_rests_on_what_was_seen_after_a_pause(tells: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "PAUSES", (0.3,))
-    with serve(MustBeSeen(tells=tells)) as url:
-        found = judge(url, dataset(), checks=["repeat-recorded"])["repeat-recorded"]
+    found = found_by("repeat-recorded", MustBeSeen(tells=tells))
     assert worst(found) is Verdict.PASS, found
 
 
@@ -261,8 +258,7 @@ def recorded_elsewhere(by: int | str = 17) -> Dataset:
 
 @pytest.mark.parametrize(("currency", "verdict"), [("EUR", Verdict.PASS), ("USD", Verdict.FAIL)])
 def test_what_names_the_process_is_no_part_of_a_record(currency: str, verdict: Verdict) -> None:
-    with serve(NamesItself(currency)) as url:
-        found = judge(url, recorded_elsewhere(), checks=["repeat-recorded"])["repeat-recorded"]
+    found = found_by("repeat-recorded", NamesItself(currency), recorded_elsewhere())
     assert worst(found) is verdict, found
 
 
@@ -280,6 +276,5 @@ def test_what_names_the_process_is_no_part_of_a_record(currency: str, verdict: V
 def test_what_is_the_same_in_all_replies_belongs_to_the_record_unless_it_looks_like_a_process(
     was: str, now: str, verdict: Verdict
 ) -> None:
-    with serve(NamesItself("EUR", by=now)) as url:
-        found = judge(url, recorded_elsewhere(was), checks=["repeat-recorded"])["repeat-recorded"]
+    found = found_by("repeat-recorded", NamesItself("EUR", by=now), recorded_elsewhere(was))
     assert worst(found) is verdict, found

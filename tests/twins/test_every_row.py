@@ -15,9 +15,8 @@ from gym_conformance.findings import Finding, RewardSpread, Verdict
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import Options, read_options
 from gym_conformance.oracle import Oracle
-from gym_conformance.plugin.target_run import Run
-from gym_mocks.serving import serve
 from tests.twins.calibration import Quiz, Worth, fair, quizzed, row_of
+from tests.twins.judging import running
 from tests.twins.twin import Json
 
 #: Rows, of which each tenth asks for what the quiz refuses.
@@ -42,13 +41,9 @@ def rows(tmp_path: Path) -> Path:
 
 def asked(worth: Worth, file: Path, **more: Any) -> tuple[Finding, int]:
     """The finding, and how many requests it took."""
-    with serve(Quiz(worth)) as url:
-        run = Run(url, Options(url=url, **{"rows": 0, **more}), load([file]))
-        try:
-            (finding,) = run.judge(calibration_every_row)
-            return finding, run.effort().requests
-        finally:
-            run.close()
+    with running(Quiz(worth), load([file]), **{"rows": 0, **more}) as run:
+        (finding,) = run.judge(calibration_every_row)
+        return finding, run.effort().requests
 
 
 def test_its_id_and_level_are_fixed() -> None:

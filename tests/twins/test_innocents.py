@@ -21,14 +21,11 @@ from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Rollout, Row
 from gym_conformance.contract.policy_output import function_call, function_call_output, response
 from gym_conformance.findings import Verdict, worst
-from gym_conformance.options import Options
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.profiles import Profile
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 from gym_mocks.resources.function_tool import FunctionTool
-from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.cookies import StateInCookie
@@ -41,7 +38,7 @@ from tests.twins.innocent import (
     SaysHowManyMoves,
     WrongMovesCount,
 )
-from tests.twins.judging import judge
+from tests.twins.judging import found_by, judge, running
 from tests.twins.properties import CountsForAll, TwoCopies, WritesLater
 from tests.twins.tools import TakesBeforeItReads
 from tests.twins.twin import Timed, dataset
@@ -298,42 +295,34 @@ LIVELY: dict[str, Callable[[], ASGIApp]] = {
 
 @pytest.mark.parametrize("noise", NOISY)
 def test_noise_is_no_violation(noise: str) -> None:
-    with serve(NOISY[noise]()) as url:
-        run = Run(url, Options(url=url, timeout=5.0, profile=Profile("tests", 6, 0.1)), dataset())
-        try:
-            findings = [finding for check in CHECKS if check.section in SECTIONS for finding in run.judge(check)]
-        finally:
-            run.close()
+    with running(NOISY[noise](), timeout=5.0, profile=Profile("tests", 6, 0.1)) as run:
+        findings = [finding for check in CHECKS if check.section in SECTIONS for finding in run.judge(check)]
     failed = {finding.check: finding.actual for finding in findings if finding.verdict is Verdict.FAIL}
     assert {check: actual for check, actual in failed.items() if check not in TOLD} == {}
 
 
 @pytest.mark.parametrize("world", RESTLESS)
 def test_a_world_that_is_not_at_rest_keeps_what_was_written(world: str) -> None:
-    with serve(RESTLESS[world]()) as url:
-        [finding] = judge(url, dataset(), checks={"isolation-two-clients"})["isolation-two-clients"]
+    [finding] = found_by("isolation-two-clients", RESTLESS[world]())
     assert finding.verdict is Verdict.PASS, finding.actual
 
 
 @pytest.mark.parametrize("world", LIVELY)
 def test_a_world_that_goes_on_is_complete(world: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "PAUSES", (0.3, 0.4, 0.6, 0.8))
-    with serve(LIVELY[world]()) as url:
-        findings = judge(url, dataset(), checks={"seed-complete", "calls-complete"})
+    findings = judge(LIVELY[world](), checks={"seed-complete", "calls-complete"})
     assert [finding.verdict for several in findings.values() for finding in several] == [Verdict.PASS] * 2
 
 
 @pytest.mark.parametrize("offered", [False, True])
 def test_an_empty_name_counts_where_the_definition_speaks_of_it(offered: bool) -> None:
     rows = of_any_length(minLength=0) if offered else of_any_length()
-    with serve(ReferenceServer()) as url:
-        [finding] = judge(url, rows, checks={"calls-valid"})["calls-valid"]
+    [finding] = found_by("calls-valid", ReferenceServer(), rows)
     assert finding.verdict is (Verdict.FAIL if offered else Verdict.PASS), finding.actual
 
 
 def test_what_comes_while_a_crowd_passes_comes_alone_too() -> None:
-    with serve(WritesLater()) as url:
-        [finding] = judge(url, dataset(), checks={"isolation-crowded"})["isolation-crowded"]
+    [finding] = found_by("isolation-crowded", WritesLater())
     assert finding.verdict is Verdict.PASS, finding.actual
 
 
@@ -342,8 +331,7 @@ class TakesAndCounts(TakesBeforeItReads, SaysHowManyMoves):
 
 
 def test_calls_that_are_counted_hide_no_write() -> None:
-    with serve(TakesAndCounts()) as url:
-        [finding] = judge(url, dataset(), checks={"tool-refused-call"})["tool-refused-call"]
+    [finding] = found_by("tool-refused-call", TakesAndCounts())
     assert finding.verdict is Verdict.FAIL
 
 
@@ -356,8 +344,7 @@ class RefusesBeforeTheSession(ReferenceServer):
 
 
 def test_a_refusal_without_a_cookie_is_no_write() -> None:
-    with serve(RefusesBeforeTheSession()) as url:
-        [finding] = judge(url, dataset(), checks={"calls-refused-harmless"})["calls-refused-harmless"]
+    [finding] = found_by("calls-refused-harmless", RefusesBeforeTheSession())
     assert finding.expected == "a Set-Cookie header on the refusal"
 
 
@@ -375,8 +362,7 @@ class Busier(FallsWithTheTime):
 
 @pytest.mark.parametrize("busy", [range(2 * RUNS), range(2 * RUNS, 4 * RUNS)], ids=["at first", "later"])
 def test_a_machine_that_becomes_busy_or_idle_changes_no_reward(busy: range) -> None:
-    with serve(Busier(busy)) as url:
-        [finding] = judge(url, dataset(), checks={"isolation-earlier"})["isolation-earlier"]
+    [finding] = found_by("isolation-earlier", Busier(busy))
     assert finding.verdict is Verdict.PASS, finding.actual
 
 
@@ -386,8 +372,7 @@ def test_what_a_slow_server_leaves_no_time_for_is_said(
 ) -> None:
     monkeypatch.setattr(earlier, "_SECONDS", 0.0)
     monkeypatch.setattr(earlier, "_PATIENCE", 0)
-    with serve(server()) as url:
-        [finding] = judge(url, dataset(), checks={"isolation-earlier"})["isolation-earlier"]
+    [finding] = found_by("isolation-earlier", server())
     if server is ReferenceServer:
         assert re.match(r"only \d+ of \d+ pairs of sessions were tried: .* --gym-profile ci", finding.caution)
     else:
@@ -418,8 +403,7 @@ class StateInOpaqueCookie(StateInCookie):
 
 
 def test_who_keeps_the_seeds_cookie_shows_nothing_where_the_state_is_in_the_cookie() -> None:
-    with serve(StateInOpaqueCookie()) as url:
-        found = judge(url, dataset(), checks={"cookie-replacing-client", "cookie-keeping-client"})
+    found = judge(StateInOpaqueCookie(), checks={"cookie-replacing-client", "cookie-keeping-client"})
     assert {name: worst(several) for name, several in found.items()} == {
         "cookie-replacing-client": Verdict.PASS,
         "cookie-keeping-client": Verdict.FAIL,
@@ -450,8 +434,7 @@ class Board(ResourcesServer):
 
 @pytest.mark.parametrize(("cards", "verdict"), [(6, Verdict.PASS), (0, Verdict.FAIL)], ids=["six", "none"])
 def test_a_number_may_be_larger_than_there_are_things(cards: int, verdict: Verdict) -> None:
-    with serve(Board(cards)) as url:
-        [finding] = judge(url, rows_of(Board(cards)), checks={"calls-valid"})["calls-valid"]
+    [finding] = found_by("calls-valid", Board(cards), rows_of(Board(cards)))
     assert finding.verdict is verdict, finding.actual
 
 
@@ -474,8 +457,7 @@ def _category(tool: Json, schema: Json) -> None:
 
 @pytest.mark.parametrize("how", VAGUE)
 def test_what_a_definition_says_vaguely_allows_nothing(how: str) -> None:
-    with serve(ReferenceServer()) as url:
-        [finding] = judge(url, in_each("list_stock", VAGUE[how]), checks={"calls-valid"})["calls-valid"]
+    [finding] = found_by("calls-valid", ReferenceServer(), in_each("list_stock", VAGUE[how]))
     assert finding.verdict is not Verdict.FAIL, finding.actual
 
 
@@ -489,8 +471,7 @@ class HasBudget(ReferenceServer):
 
 
 def test_calls_beyond_a_budget_may_cost_a_part_of_the_reward() -> None:
-    with serve(HasBudget()) as url:
-        found = judge(url, dataset(), checks={"reward-extra-read"})["reward-extra-read"]
+    found = found_by("reward-extra-read", HasBudget())
     assert Verdict.FAIL not in {each.verdict for each in found}, found
 
 
@@ -502,8 +483,7 @@ class Moody(ReferenceServer):
 
 
 def test_no_read_acts_twice_because_replies_are_noisy() -> None:
-    with serve(Moody()) as url:
-        [finding] = judge(url, dataset(), checks={"repeat-tool-calls"})["repeat-tool-calls"]
+    [finding] = found_by("repeat-tool-calls", Moody())
     assert not re.search("count_stock|list_stock", finding.actual), finding.actual
 
 
@@ -528,8 +508,7 @@ class SetsCookiesForItsPages(StateInOpaqueCookie):
     ("swapped", "verdict"), [(False, Verdict.PASS), (True, Verdict.FAIL)], ids=["other", "its own"]
 )
 def test_only_the_sessions_cookie_must_be_sent_to_every_endpoint(swapped: bool, verdict: Verdict) -> None:
-    with serve(SetsCookiesForItsPages(swapped=swapped)) as url:
-        [finding] = judge(url, dataset(), checks={"seed-cookie-usable"})["seed-cookie-usable"]
+    [finding] = found_by("seed-cookie-usable", SetsCookiesForItsPages(swapped=swapped))
     assert finding.verdict is verdict, finding.actual
 
 
@@ -546,8 +525,7 @@ def _tries_what_is_not_allowed(rollout: Rollout) -> Rollout:
 def test_a_recorded_call_that_its_definition_forbids_may_be_refused() -> None:
     data = dataset()
     data = replace(data, rollouts=tuple(map(_tries_what_is_not_allowed, data.rollouts)))
-    with serve(ReferenceServer()) as url:
-        [finding] = judge(url, data, checks={"calls-valid"})["calls-valid"]
+    [finding] = found_by("calls-valid", ReferenceServer(), data)
     assert finding.verdict is not Verdict.FAIL, finding.actual
 
 
@@ -614,12 +592,8 @@ def test_refusals_may_count_tries_if_they_say_so() -> None:
     data = rows_of(ThreeTries())
     data = replace(data, rollouts=tuple(map(_unlocked_at_the_third_try, data.rows)))
     [check] = [each for each in CHECKS if each.id == "calls-refused-harmless"]
-    with serve(ThreeTries()) as url:
-        run = Run(url, Options(url=url, timeout=5.0, profile=Profile("tests", 6, 0.1)), data)
-        try:
-            [finding] = run.judge(check)
-        finally:
-            run.close()
+    with running(ThreeTries(), data, timeout=5.0, profile=Profile("tests", 6, 0.1)) as run:
+        [finding] = run.judge(check)
     assert finding.verdict is not Verdict.FAIL, finding.actual
 
 
@@ -634,8 +608,7 @@ class CountsAndLosesTheCookie(EachMoveCosts):
 
 def test_a_lost_cookie_does_not_hide_that_refused_calls_are_counted() -> None:
     asked = {"cookie-sent-again", "tool-refused-call"}
-    with serve(CountsAndLosesTheCookie()) as url:
-        found = judge(url, dataset(), checks=asked)
+    found = judge(CountsAndLosesTheCookie(), checks=asked)
     assert {name for name in asked if worst(found[name]) is Verdict.FAIL} == {"cookie-sent-again"}, found
 
 
@@ -648,8 +621,7 @@ class CostsSoMuchAtMost(RefusedMovesCost):
 
 
 def test_what_refused_calls_cost_may_have_a_bound() -> None:
-    with serve(CostsSoMuchAtMost()) as url:
-        [finding] = judge(url, dataset(), checks={"tool-refused-call"})["tool-refused-call"]
+    [finding] = found_by("tool-refused-call", CostsSoMuchAtMost())
     assert finding.verdict is Verdict.NOT_APPLICABLE, finding.actual
 
 
@@ -718,8 +690,7 @@ def _greets_nobody(row: Row) -> Rollout:
 def test_some_calls_may_be_refused(server: Callable[[], ResourcesServer], played: Callable[[Row], Rollout]) -> None:
     data = rows_of(server())
     data = replace(data, rollouts=tuple(map(played, data.rows)))
-    with serve(server()) as url:
-        found = judge(url, data, checks={"drift-argument-refused"})["drift-argument-refused"]
+    found = found_by("drift-argument-refused", server(), data)
     assert worst(found) is not Verdict.FAIL, [each.actual for each in found]
 
 
@@ -746,8 +717,7 @@ def test_a_text_may_be_refused_that_is_longer_than_any_policy_needs(most: int, v
 
 
 def test_rewards_may_be_kept_by_the_ids_of_responses() -> None:
-    with serve(KeepsRewards()) as url:
-        [found] = judge(url, dataset(), checks=("repeat-recorded",)).values()
+    [found] = judge(KeepsRewards(), checks=("repeat-recorded",)).values()
     assert {one.verdict for one in found} == {Verdict.PASS}, found
 
 
@@ -760,6 +730,5 @@ class PaysForForm(ReferenceServer):
 
 
 def test_the_form_of_a_claim_may_be_paid() -> None:
-    with serve(PaysForForm()) as url:
-        [found] = judge(url, dataset(), checks=("reward-claim",)).values()
+    [found] = judge(PaysForForm(), checks=("reward-claim",)).values()
     assert {one.verdict for one in found} == {Verdict.PASS}, found

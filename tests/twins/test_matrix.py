@@ -9,7 +9,6 @@ from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import Dataset, load
 from gym_conformance.findings import Verdict
 from gym_mocks.reference import DATA, reference_app
-from gym_mocks.serving import serve
 from tests.twins.all import TWINS
 from tests.twins.drift import REFERENCE_LOCK
 from tests.twins.judging import ended, failures, judge, telling
@@ -49,10 +48,9 @@ def test_a_twin_fails_exactly_what_it_says(twin: Twin, by: str, monkeypatch: pyt
     """Judged by the sections in which it is said to fail, or by all checks, which takes four times as long."""
     if not twin.fails & LATE:  # all others are as ready at once
         monkeypatch.setattr(readiness, "PAUSES", (0.02, *readiness.PAUSES[1:]))
-    with serve(twin.make()) as url:
-        findings = judge(
-            url, twin.data, twin.timeout, _in_its_sections(twin) if by == "its sections" else (), twin.lock
-        )
+    findings = judge(
+        twin.make(), twin.data, twin.timeout, _in_its_sections(twin) if by == "its sections" else (), twin.lock
+    )
     failed, untestable = telling(findings), ended(findings, Verdict.UNTESTABLE)
     told = [f"{finding.check} [{finding.subject}] {finding.actual}" for finding in failures(findings)]
     assert (sorted(failed), sorted(untestable)) == (sorted(twin.fails), sorted(twin.untestable)), told
@@ -71,8 +69,7 @@ def _in_its_sections(twin: Twin) -> frozenset[str]:
 
 
 def test_the_reference_passes_every_check() -> None:
-    with serve(reference_app()) as url:
-        findings = judge(url, load([DATA]), lock=REFERENCE_LOCK)
+    findings = judge(reference_app(), load([DATA]), lock=REFERENCE_LOCK)
     not_said = {"resources-kept", "repeat-declares-stateless", "calibration-gold"}
     assert ended(findings, Verdict.PASS) == FIXED - OTHERS - not_said
     assert "--gym-pid" in findings["resources-kept"][0].reason
@@ -82,8 +79,7 @@ def test_the_reference_passes_every_check() -> None:
 
 def test_without_rows_what_needs_them_says_so() -> None:
     """The reference's rows have required fields: it rightly refuses to score a row that we made up."""
-    with serve(reference_app()) as url:
-        findings = judge(url, Dataset())
+    findings = judge(reference_app(), Dataset())
     assert not telling(findings)
     needing = ended(findings, Verdict.UNTESTABLE)
     assert needing == {"verify-scores-rows", *AFTER_VERIFY.split()} - {

@@ -6,11 +6,8 @@ import pytest
 
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Verdict
-from gym_conformance.options import Options
-from gym_conformance.plugin.target_run import Run
 from gym_mocks.reference import reference_app
-from gym_mocks.serving import serve
-from tests.twins.judging import ended, failures, judge, telling
+from tests.twins.judging import ended, failures, judge, running, telling
 from tests.twins.over_mcp import TWINS, OnlyOverMCP, OverMCP
 from tests.twins.twin import Twin, dataset
 
@@ -19,8 +16,7 @@ OVER_MCP = {check.id for check in CHECKS if check.section == "mcp"}
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name.replace(" ", "-"))
 def test_a_twin_fails_exactly_what_it_says(twin: Twin) -> None:
-    with serve(twin.make()) as url:
-        findings = judge(url, twin.data, twin.timeout, OVER_MCP)
+    findings = judge(twin.make(), twin.data, twin.timeout, OVER_MCP)
     failed, untestable = telling(findings), ended(findings, Verdict.UNTESTABLE)
     told = [f"{finding.check} [{finding.subject}] {finding.actual} {finding.reason}" for finding in failures(findings)]
     assert (sorted(failed), sorted(untestable)) == (sorted(twin.fails), sorted(twin.untestable)), told
@@ -37,8 +33,7 @@ def test_no_check_lacks_a_twin() -> None:
 
 @pytest.mark.parametrize("server", [OverMCP, OnlyOverMCP])
 def test_no_other_check_minds_tools_over_mcp(server: type[OverMCP]) -> None:
-    with serve(server()) as url:
-        findings = judge(url, dataset(), 10.0)
+    findings = judge(server(), dataset(), 10.0)
     assert [f for found in findings.values() for f in found if f.told] == []
 
 
@@ -46,15 +41,11 @@ def test_a_server_without_it_costs_one_seed_and_no_import() -> None:
     imported = [name for name in sys.modules if name.partition(".")[0] == "mcp"]
     for name in imported:
         del sys.modules[name]
-    with serve(reference_app()) as url:
-        run = Run(url, Options(url=url), dataset())
-        try:
-            run.judge(next(check for check in CHECKS if check.id == "isolation-earlier"))  # takes the first look
-            before = run.effort().requests
-            findings = {check.id: run.judge(check) for check in CHECKS if check.id in OVER_MCP}
-            requests = run.effort().requests - before
-        finally:
-            run.close()
+    with running(reference_app()) as run:
+        run.judge(next(check for check in CHECKS if check.id == "isolation-earlier"))  # takes the first look
+        before = run.effort().requests
+        findings = {check.id: run.judge(check) for check in CHECKS if check.id in OVER_MCP}
+        requests = run.effort().requests - before
     assert requests == 1, "one seed"
     assert ended(findings, Verdict.NOT_APPLICABLE) == OVER_MCP
     assert "no mcp block" in findings["mcp-block"][0].reason
@@ -64,16 +55,16 @@ def test_a_server_without_it_costs_one_seed_and_no_import() -> None:
 def test_without_the_client_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     monkeypatch.delitem(sys.modules, "mcp.client.streamable_http", raising=False)
-    with serve(OverMCP()) as url:
-        findings = judge(url, dataset(), 5.0, OVER_MCP)
+    findings = judge(OverMCP(), dataset(), 5.0, OVER_MCP)
     assert ended(findings, Verdict.PASS) == {"mcp-block"}
     assert ended(findings, Verdict.UNTESTABLE) == OVER_MCP - {"mcp-block"}
     assert "pip install 'gym-conformance[mcp]'" in findings["mcp-lists-tools"][0].reason
 
 
 def test_no_token_is_shown() -> None:
-    with serve(next(twin for twin in TWINS if "unknown tool" in twin.name).make()) as url:
-        (finding,) = judge(url, dataset(), 5.0, {"mcp-unknown-tool"})["mcp-unknown-tool"]
+    (finding,) = judge(
+        next(twin for twin in TWINS if "unknown tool" in twin.name).make(), dataset(), 5.0, {"mcp-unknown-tool"}
+    )["mcp-unknown-tool"]
     assert "X-NeMo-Gym-Session-Token" in "\n".join(finding.reproduce)
     assert "eyJ" not in "\n".join(finding.reproduce).partition("/mcp")[2]
 
@@ -89,8 +80,7 @@ def test_no_token_is_shown() -> None:
 def test_drift_over_mcp_stands_in_the_drift_report(name: str, check: str, kind: str) -> None:
     """With its witness, and what the live server said to it."""
     twin = next(twin for twin in TWINS if twin.name == name)
-    with serve(twin.make()) as url:
-        findings = judge(url, twin.data, twin.timeout, {check})[check]
+    findings = judge(twin.make(), twin.data, twin.timeout, {check})[check]
     (row,) = [row for finding in findings for row in finding.drift]
     assert (row["kind"], row["weight"], row["live"]) == (kind, "breaking", "confirmed")
     assert "witness" in row
@@ -98,6 +88,5 @@ def test_drift_over_mcp_stands_in_the_drift_report(name: str, check: str, kind: 
 
 def test_a_tool_that_needs_no_session_is_named() -> None:
     twin = next(twin for twin in TWINS if "needs no session" in twin.name)
-    with serve(twin.make()) as url:
-        (finding,) = judge(url, twin.data, twin.timeout, {"mcp-token-missing"})["mcp-token-missing"]
+    (finding,) = judge(twin.make(), twin.data, twin.timeout, {"mcp-token-missing"})["mcp-token-missing"]
     assert "double accepts a call without the token" in finding.reason

@@ -8,13 +8,12 @@ import pytest
 from gym_conformance.checks import read_backs, readiness
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import Options
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.trajectories.profiles import QUICK, Profile
 from gym_mocks.reference import ReferenceServer, reference_app
-from gym_mocks.serving import serve
+from gym_mocks.wire.client import ASGIApp
+from tests.twins.judging import running
 from tests.twins.properties import TWINS, PropertyTwin
-from tests.twins.twin import Json, dataset
+from tests.twins.twin import Json
 from tests.twins.typed import TypedReference
 
 PROPERTIES = [check for check in CHECKS if check.attempt]
@@ -26,12 +25,9 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_backs, "COPIED", 0.1)
 
 
-def judge(url: str, seed: int, profile: Profile, checks: frozenset[str]) -> dict[str, list[Finding]]:
-    run = Run(url, Options(url=url, timeout=5.0, profile=profile, seed=seed), dataset())
-    try:
+def search(server: ASGIApp, seed: int, profile: Profile, checks: frozenset[str]) -> dict[str, list[Finding]]:
+    with running(server, timeout=5.0, profile=profile, seed=seed) as run:
         return {check.id: run.judge(check) for check in PROPERTIES if not checks or check.id in checks}
-    finally:
-        run.close()
 
 
 #: Seeds that are tried until one tells: what only few drawn examples reach is a matter of luck in one short search.
@@ -41,8 +37,8 @@ SEEDS = range(1, 6)
 def found_by_one(twin: PropertyTwin, check: str) -> Finding:
     """What a search tells of the twin, or the last one where none does."""
     for seed in SEEDS:
-        with serve(twin.make()) as url:
-            (finding,) = judge(url, seed, Profile("tests", 1000, 8.0, quiet=QUICK.quiet), frozenset({check}))[check]
+        profile = Profile("tests", 1000, 8.0, quiet=QUICK.quiet)
+        (finding,) = search(twin.make(), seed, profile, frozenset({check}))[check]
         if finding.verdict in (Verdict.FAIL, Verdict.NOTE):
             break
     return finding
@@ -65,18 +61,15 @@ def test_a_fault_is_found_and_its_example_is_short(twin: PropertyTwin) -> None:
 def test_what_goes_wrong_only_at_once_is_laid_to_what_is_done_at_once() -> None:
     [twin] = (each for each in TWINS if each.name == "the current session across an await")
     checks = frozenset({"isolation-interleaved", "isolation-concurrent"})
-    with serve(twin.make()) as url:
-        found = judge(url, 1, Profile("tests", 50, 4.0), checks)
+    found = search(twin.make(), 1, Profile("tests", 50, 4.0), checks)
     assert found["isolation-interleaved"][0].verdict is Verdict.PASS
     assert "across an await" in found["isolation-concurrent"][0].hint
 
 
 def test_a_search_ends_where_nothing_new_comes() -> None:
     """Long before its time is over, and later where faults lie deep."""
-    with serve(reference_app()) as url:
-        findings = judge(
-            url, 1, Profile("tests", 60, 60.0, quiet=6), frozenset({"repeat-verify", "isolation-interleaved"})
-        )
+    checks = frozenset({"repeat-verify", "isolation-interleaved"})
+    findings = search(reference_app(), 1, Profile("tests", 60, 60.0, quiet=6), checks)
     quiet = {check: re.search(r"the last (\d+) with nothing new", found.reason) for check, (found,) in findings.items()}
     assert all(quiet.values()), findings
     assert {check: int(match[1]) >= 12 for check, match in quiet.items() if match}["isolation-interleaved"]
@@ -95,24 +88,20 @@ class SeedsNoMore(ReferenceServer):
 
 
 def test_a_search_without_sessions_is_no_pass() -> None:
-    with serve(SeedsNoMore()) as url:
-        run = Run(url, Options(url=url, profile=Profile("tests", 8, 0.2), seed=1), dataset())
+    with running(SeedsNoMore(), profile=Profile("tests", 8, 0.2), seed=1) as run:
         checks = {check.id: check for check in CHECKS}
         run.judge(checks["seed-replies-object"])
         for _again in range(2):
             (finding,) = run.judge(checks["isolation-interleaved"])
-        run.close()
     assert finding.verdict is Verdict.UNTESTABLE
     assert "/seed_session refused every one" in finding.reason
 
 
 def test_typed_sessions_are_judged_by_the_same_properties() -> None:
     """A server of typed sessions alone: the cookie's own checks do not apply, and all others do."""
-    with serve(TypedReference()) as url:
-        run = Run(url, Options(url=url, contract="typed", profile=Profile("tests", 8, 0.2), seed=1), dataset())
+    with running(TypedReference(), contract="typed", profile=Profile("tests", 8, 0.2), seed=1) as run:
         findings = [finding for check in CHECKS for finding in run.judge(check)]
         assert run.target()["contract"] == "typed"
-        run.close()
     assert [f for f in findings if f.told] == []
     passed = {f.check for f in findings if f.verdict is Verdict.PASS}
     assert {"typed-isolation", "isolation-interleaved", "repeat-verify", "calls-valid", "verify-scores-rows"} <= passed
@@ -125,6 +114,5 @@ def test_every_property_has_a_twin() -> None:
 
 @pytest.mark.parametrize("seed", range(7))
 def test_the_reference_has_no_fault_whatever_the_seed(seed: int) -> None:
-    with serve(reference_app()) as url:
-        findings = judge(url, seed, Profile("tests", 48, 0.45, quiet=QUICK.quiet), frozenset())
+    findings = search(reference_app(), seed, Profile("tests", 48, 0.45, quiet=QUICK.quiet), frozenset())
     assert [f for found in findings.values() for f in found if f.told] == []

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,13 @@ import pytest
 from gym_conformance.checks import wearing_out
 from gym_conformance.checks.resources import resources_closed, resources_kept, resources_loop_free
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.options import Options
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.trials.launched import Launched
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
 from tests.twins.judging import judge as judged
+from tests.twins.judging import running
 from tests.twins.keeps import KEPT
 from tests.twins.twin import dataset
 
@@ -43,12 +42,8 @@ def keeping(what: str, when: str = "seed") -> Iterator[tuple[str, int]]:
 
 
 def judge(what: str, when: str = "seed") -> Finding:
-    with keeping(what, when) as (url, pid):
-        run = Run(url, Options(url=url, pid=pid), dataset())
-        try:
-            (finding,) = run.judge({"seed": resources_kept, "close": resources_closed}[when])
-        finally:
-            run.close()
+    with keeping(what, when) as (url, pid), running(url, pid=pid) as run:
+        (finding,) = run.judge({"seed": resources_kept, "close": resources_closed}[when])
     return finding
 
 
@@ -72,12 +67,8 @@ def test_a_server_that_keeps_nothing_passes() -> None:
 
 
 def test_a_process_that_is_not_there_is_untestable() -> None:
-    with keeping("nothing") as (url, _):
-        run = Run(url, Options(url=url, pid=2**22 - 1), dataset())
-        try:
-            (finding,) = run.judge(resources_kept)
-        finally:
-            run.close()
+    with keeping("nothing") as (url, _), running(url, pid=2**22 - 1) as run:
+        (finding,) = run.judge(resources_kept)
     assert finding.verdict is Verdict.UNTESTABLE
     assert "--gym-pid" in finding.reason
 
@@ -150,10 +141,7 @@ def _latency(monkeypatch: pytest.MonkeyPatch, launched: Launched | None = None, 
     """What is told of a server that becomes slow once it was looked at."""
     monkeypatch.setattr(wearing_out, "_REST", 0.0)
     monkeypatch.setattr(wearing_out, "_slowdown", lambda: slowdown)
-    with (
-        serve(server := SlowerFromNowOn()) as url,
-        closing(Run(url, Options(url=url), dataset(), launched=launched or Launched())) as run,
-    ):
+    with running(server := SlowerFromNowOn(), launched=launched or Launched()) as run:
         run.judge(resources_loop_free)
         server.slow = True
         (finding,) = run.judge(wearing_out.resources_latency)

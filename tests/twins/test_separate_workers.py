@@ -9,9 +9,8 @@ import pytest
 from gym_conformance.findings import Cause, Verdict
 from gym_mocks.reference import FunctionTool, ReferenceServer
 from gym_mocks.resources import Score
-from gym_mocks.serving import serve
-from tests.twins.judging import judge
-from tests.twins.twin import Json, dataset
+from tests.twins.judging import found_by, judge
+from tests.twins.twin import Json
 
 _worker = ContextVar("worker", default="")
 
@@ -55,15 +54,13 @@ class LastSession(ReferenceServer):
     ("server", "cause"), [(ManyWorkers, Cause.SEPARATE_PROCESSES), (LastSession, Cause.SHARED_STATE)]
 )
 def test_its_cause_is_named(server: type[ReferenceServer], cause: Cause) -> None:
-    with serve(server()) as url:
-        [finding] = judge(url, dataset(), checks=["isolation-concurrent"])["isolation-concurrent"]
+    [finding] = found_by("isolation-concurrent", server())
     assert finding.verdict is Verdict.FAIL, finding
     assert finding.cause is cause, finding
 
 
 def test_no_crowd_is_made_where_sessions_are_known_to_share_state() -> None:
-    with serve(LastSession()) as url:
-        found = judge(url, dataset(), checks=["isolation-interleaved", "isolation-crowded"])
+    found = judge(LastSession(), checks=["isolation-interleaved", "isolation-crowded"])
     [shared], [crowded] = found.values()
     assert shared.cause is Cause.SHARED_STATE, shared
     assert crowded.verdict is Verdict.NOT_APPLICABLE, crowded

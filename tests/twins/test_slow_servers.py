@@ -20,9 +20,7 @@ from gym_conformance.contract.policy_output import function_call, function_call_
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import BARE_ROW, Gym, recognise
-from gym_conformance.options import Options
 from gym_conformance.plugin.summary import _what_to_mend
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.evidence import chance_so_far
@@ -41,7 +39,7 @@ from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import ResourcesServer
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
-from tests.twins.judging import judge
+from tests.twins.judging import found_by, running
 from tests.twins.properties import CurrentSession, PendingRow, VerifyConsumes
 from tests.twins.twin import dataset
 from tests.twins.unrecorded import Reading, rows_of
@@ -104,12 +102,8 @@ _GENTLE = [
 def test_gentle_checks_find_the_same_beside_each_other(server: type[ReferenceServer]) -> None:
     def judged(upcoming: Sequence[Check]) -> tuple[dict[tuple[str, str], Verdict], float]:
         began = time.monotonic()
-        with serve(server()) as url:
-            run = Run(url, Options(url=url, timeout=5.0), dataset(), first_look=False, upcoming=upcoming)
-            try:
-                found = [finding for check in _GENTLE for finding in run.judge(check)]
-            finally:
-                run.close()
+        with running(server(), first_look=False, upcoming=upcoming, timeout=5.0) as run:
+            found = [finding for check in _GENTLE for finding in run.judge(check)]
         return {(each.check, each.subject): each.verdict for each in found}, time.monotonic() - began
 
     alone, beside = judged(()), judged(_GENTLE)
@@ -129,11 +123,9 @@ def test_the_subjects_of_a_check_share_its_patience() -> None:
         known.append(trial.patient_until)
         trial.patient_until = min(trial.patient_until, 100.0 + len(known))
 
-    with serve(ReferenceServer()) as url:
-        run = Run(url, Options(url=url), dataset(), first_look=False)
+    with running(ReferenceServer(), first_look=False) as run:
         for _ in range(2):
             run.judge(spending)
-        run.close()
     assert known == [math.inf, 101.0, 101.0, math.inf, 104.0, 104.0]
 
 
@@ -166,8 +158,7 @@ def test_what_takes_long_is_run_alone_once_for_several_trials(monkeypatch: pytes
 def test_a_fault_is_found_all_the_same(server: type[ASGIApp], check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solo, "_LONG", 0.0)
     monkeypatch.setattr(chance, "_PATIENCE", 0)
-    with serve(cast("Any", server)()) as url:
-        [finding] = judge(url, dataset(), checks={check})[check]
+    [finding] = found_by(check, cast("Any", server)())
     assert finding.verdict is Verdict.FAIL
 
 
@@ -264,7 +255,6 @@ def test_of_a_long_rollout_few_calls_are_made_twice() -> None:
     ]
     recorded = {**row.data, "response": response([item for pair in pairs for item in pair]), "reward": 1.0}
     data = Dataset((row,), (Rollout(recorded, row.source),), 1)
-    with serve(server) as url:
-        [finding] = judge(url, data, checks={"repeat-tool-calls"})["repeat-tool-calls"]
+    [finding] = found_by("repeat-tool-calls", server, data)
     assert (finding.verdict, "step" in finding.actual) == (Verdict.NOTE, True)
     assert len(server.sessions) < 40

@@ -10,7 +10,6 @@ from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
 from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer, TaskRow
-from gym_mocks.serving import serve
 from tests.twins.judging import judge, telling
 
 
@@ -62,6 +61,5 @@ def _data() -> Dataset:
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_what_is_found_under_words_in_any_case_is_not_kept_for_other_rows(cached: bool) -> None:
-    with serve(catalogue(cached=cached)) as url:
-        findings = judge(url, _data(), checks={"isolation-earlier"})
+    findings = judge(catalogue(cached=cached), _data(), checks={"isolation-earlier"})
     assert telling(findings) == ({"isolation-earlier"} if cached else set())

@@ -9,10 +9,8 @@ from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import ResourcesServer
-from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
-from tests.twins.judging import judge, telling
-from tests.twins.twin import dataset
+from tests.twins.judging import found_by, judge, telling
 from tests.twins.unrecorded import (
     ForgetsJobs,
     appointments,
@@ -49,8 +47,7 @@ from tests.twins.unrecorded import (
     "fault", [{}, *({each: True} for each in ("cached", "counted", "by_task", "by_beginning", "novel"))], ids=str
 )
 def test_a_score_that_hangs_on_earlier_answers_is_told(fault: dict[str, bool]) -> None:
-    with serve(grader(**fault)) as url:
-        findings = judge(url, sums(), checks={"isolation-earlier"})
+    findings = judge(grader(**fault), sums(), checks={"isolation-earlier"})
     assert telling(findings) == ({"isolation-earlier"} if fault else set())
     [finding] = findings["isolation-earlier"]
     assert ("as the first 6 times" in finding.expected) == ("counted" in fault)
@@ -83,15 +80,13 @@ FAULTS: dict[str, tuple[Callable[[bool], ResourcesServer], Callable[[], Dataset]
 def test_a_fault_is_told_and_nothing_without_it(
     make: Callable[[bool], ResourcesServer], data: Callable[[], Dataset], check: str, faulty: bool
 ) -> None:
-    with serve(make(faulty)) as url:
-        findings = judge(url, data(), checks={check})
+    findings = judge(make(faulty), data(), checks={check})
     assert telling(findings) == ({check} if faulty else set())
 
 
 def test_nothing_is_wrong_with_a_call_that_says_nothing() -> None:
     """What its tool says of it is not said of wrong arguments: it takes none."""
-    with serve(server := chests()) as url:
-        [finding] = judge(url, rows_of(server), checks={"calls-valid"})["calls-valid"]
+    [finding] = found_by("calls-valid", server := chests(), rows_of(server))
     assert finding.verdict is Verdict.PASS, finding.actual
     assert "no call of open_chest" in finding.caution
 
@@ -99,8 +94,7 @@ def test_nothing_is_wrong_with_a_call_that_says_nothing() -> None:
 @pytest.mark.parametrize("hurried", [False, True])
 def test_a_score_that_finds_no_place_is_told(hurried: bool) -> None:
     """Rows of one kind alone are scored by what there is little of, and they are the last."""
-    with serve(errands(hurried=hurried)) as url:
-        findings = judge(url, words_and_programs(), checks={"isolation-concurrent"})
+    findings = judge(errands(hurried=hurried), words_and_programs(), checks={"isolation-concurrent"})
     assert telling(findings) == ({"isolation-concurrent"} if hurried else set())
     [finding] = findings["isolation-concurrent"]
     assert ("a place in a pool" in finding.hint) == hurried
@@ -108,8 +102,7 @@ def test_a_score_that_finds_no_place_is_told(hurried: bool) -> None:
 
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_program_that_stops_in_its_midst_is_no_right_one(lenient: bool) -> None:
-    with serve(compiler(lenient=lenient)) as url:
-        findings = judge(url, programs(), checks={"calibration-swap", "calibration-pressed"})
+    findings = judge(compiler(lenient=lenient), programs(), checks={"calibration-swap", "calibration-pressed"})
     assert telling(findings) == ({"calibration-pressed"} if lenient else set())
     [finding] = findings["calibration-pressed"]
     assert ("the right answer, cut off in its midst: 5 of 5" in finding.actual) == lenient
@@ -117,8 +110,7 @@ def test_a_program_that_stops_in_its_midst_is_no_right_one(lenient: bool) -> Non
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_what_is_kept_under_a_part_of_the_arguments_is_told(cached: bool) -> None:
-    with serve(searching(cached=cached)) as url:
-        findings = judge(url, found_notes(), checks={"isolation-earlier"})
+    findings = judge(searching(cached=cached), found_notes(), checks={"isolation-earlier"})
     assert telling(findings) == ({"isolation-earlier"} if cached else set())
     [finding] = findings["isolation-earlier"]
     assert ("a part of the arguments" in finding.hint) == cached
@@ -126,8 +118,7 @@ def test_what_is_kept_under_a_part_of_the_arguments_is_told(cached: bool) -> Non
 
 def test_a_word_was_told_by_whom_it_was_said_first() -> None:
     """What earlier sessions left on the board, a session only says again: a schedule of that alone shows nothing anew."""
-    with serve(pinboard()) as url:
-        [finding] = judge(url, pinned(), checks={"isolation-told"})["isolation-told"]
+    [finding] = found_by("isolation-told", pinboard(), pinned())
     word = finding.expected.split("'")[1]
     assert any("add_note" in line and word in line for line in finding.trajectory), finding.trajectory
     assert any(word in command for command in finding.reproduce)
@@ -135,8 +126,7 @@ def test_a_word_was_told_by_whom_it_was_said_first() -> None:
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_what_another_session_may_use_up_is_told(shared: bool) -> None:
-    with serve(drafting(shared=shared)) as url:
-        findings = judge(url, drafts(), checks={"isolation-interleaved"})
+    findings = judge(drafting(shared=shared), drafts(), checks={"isolation-interleaved"})
     assert telling(findings) == ({"isolation-interleaved"} if shared else set())
     [finding] = findings["isolation-interleaved"]
     assert ("found by its id or cursor alone" in finding.hint) == shared
@@ -148,23 +138,20 @@ def test_what_another_session_may_use_up_is_told(shared: bool) -> None:
     ids=["scoped", "not", "read by all"],
 )
 def test_what_another_session_has_made_is_not_found_by_its_number(server: ResourcesServer, told: bool) -> None:
-    with serve(server) as url:
-        [finding] = judge(url, rows_of(server), checks={"isolation-told"})["isolation-told"]
+    [finding] = found_by("isolation-told", server, rows_of(server))
     assert (finding.verdict is Verdict.FAIL) == told, finding.actual
     assert ("found by its id" in finding.hint) == told
 
 
 @pytest.mark.parametrize("kind", [ResourcesServer, ForgetsJobs])
 def test_a_replay_asks_for_what_it_was_given_itself(kind: type[ResourcesServer]) -> None:
-    with serve(counting(kind=kind)) as url:
-        [finding] = judge(url, recorded_jobs(), checks={"tool-refused-call"})["tool-refused-call"]
+    [finding] = found_by("tool-refused-call", counting(kind=kind), recorded_jobs())
     assert finding.verdict is (Verdict.FAIL if kind is ForgetsJobs else Verdict.PASS), finding.actual
 
 
 def test_another_rows_calls_may_come_to_this_rows_answer() -> None:
     server, data = quay()
-    with serve(server) as url:
-        [finding] = judge(url, data, checks={"calibration-swap"})["calibration-swap"]
+    [finding] = found_by("calibration-swap", server, data)
     assert finding.verdict is Verdict.PASS, finding.actual
 
 
@@ -183,8 +170,7 @@ class NeedsAPassword(ReferenceServer):
 
 @pytest.mark.parametrize("status", [200, 403])
 def test_a_tool_that_was_never_called_with_success_is_named(status: int) -> None:
-    with serve(NeedsAPassword(status)) as url:
-        [finding] = judge(url, dataset(), checks={"calls-valid"})["calls-valid"]
+    [finding] = found_by("calls-valid", NeedsAPassword(status))
     assert finding.verdict is Verdict.PASS, finding.actual
     assert finding.caution.startswith("no call of count_stock was answered without an error")
 
@@ -200,6 +186,5 @@ class Boots(ReferenceServer):
 
 
 def test_a_server_that_is_not_there_yet_is_waited_for() -> None:
-    with serve(Boots()) as url:
-        findings = judge(url, dataset(), checks={"live-root", "seed-accepts-rows", "tool-served-declared"})
+    findings = judge(Boots(), checks={"live-root", "seed-accepts-rows", "tool-served-declared"})
     assert {finding.verdict for several in findings.values() for finding in several} == {Verdict.PASS}

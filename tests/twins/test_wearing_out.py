@@ -16,12 +16,9 @@ import pytest
 from gym_conformance.checks import pauses, read_backs
 from gym_conformance.checks.pauses import resources_reward_kept, resources_session_kept
 from gym_conformance.checks.registry import CHECKS
-from gym_conformance.checks.wearing_out import resources_seeds
 from gym_conformance.contract.dataset_rows import Rollout
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict, worst
-from gym_conformance.options import Options
-from gym_conformance.plugin.target_run import Run
 from gym_conformance.session import seeds
 from gym_conformance.session.channel import NoRoom, NotSent
 from gym_conformance.session.held import Held
@@ -32,10 +29,9 @@ from gym_conformance.trials.check import Check
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
 from gym_mocks.resources.function_tool import FunctionTool
-from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal
-from tests.twins import judging
 from tests.twins.cookies import NewIdForEachReply
+from tests.twins.judging import ended, found_by, judge, running
 from tests.twins.repeat import StateForEachCall, StateOfTheLastSeed
 from tests.twins.twin import Json, Timed, dataset
 
@@ -52,27 +48,18 @@ class HasPlaces(ReferenceServer):
         return await super().seed(session_id, row)
 
 
-def judge(places: int) -> Finding:
-    with serve(HasPlaces(places)) as url:
-        run = Run(url, Options(url=url), dataset())
-        try:
-            (finding,) = run.judge(resources_seeds)
-        finally:
-            run.close()
+def with_places(places: int) -> Finding:
+    [finding] = found_by("resources-seeds", HasPlaces(places))
     return finding
 
 
 def test_what_is_refused_slowly_again_and_again_is_not_asked_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each check would wait for seconds to hear what the one before has heard; one tells it, with what came before."""
     monkeypatch.setattr(seeds, "_SLOW", 0.0)
-    with serve(server := HasPlaces(60)) as url:
-        run = Run(url, Options(url=url), dataset())
-        try:
-            found = [finding for check in CHECKS[:30] for finding in run.judge(check)]
-            asked = server.places
-            found += [finding for check in CHECKS[30:] if not check.attempt for finding in run.judge(check)]
-        finally:
-            run.close()
+    with running(server := HasPlaces(60)) as run:
+        found = [finding for check in CHECKS[:30] for finding in run.judge(check)]
+        asked = server.places
+        found += [finding for check in CHECKS[30:] if not check.attempt for finding in run.judge(check)]
     assert asked - server.places < 10
     [told] = [finding for finding in found if finding.verdict is Verdict.FAIL and finding.check == "resources-seeds"]
     assert "the first 60 seeds" in told.expected
@@ -96,8 +83,7 @@ class KeepsTheLock(ReferenceServer):
 
 def test_a_lock_that_a_refused_call_leaves_held_is_told() -> None:
     check = "calls-refused-harmless"
-    with serve(KeepsTheLock()) as url:
-        [finding] = judging.judge(url, dataset(), timeout=1.0, checks=[check])[check]
+    [finding] = found_by(check, KeepsTheLock(), timeout=1.0)
     assert finding.verdict is Verdict.FAIL, finding
     assert "as in other sessions" in finding.expected
     assert "lock" in finding.hint
@@ -114,8 +100,7 @@ class KeepsAPlace(KeepsTheLock):
 
 def test_a_call_that_hangs_in_all_sessions_is_told_whoever_meets_it() -> None:
     """Where it hangs for each check, as each expects of others what it does, one of them says so."""
-    with serve(KeepsAPlace()) as url:
-        found = judging.judge(url, dataset(), timeout=1.0, checks=["calls-refused-harmless", "isolation-interleaved"])
+    found = judge(KeepsAPlace(), timeout=1.0, checks=["calls-refused-harmless", "isolation-interleaved"])
     told = [each for findings in found.values() for each in findings if each.verdict is Verdict.FAIL]
     assert any("no complete answer came in time" in each.actual and "place in a pool" in each.hint for each in told), (
         found
@@ -133,21 +118,20 @@ class NeverCounts(ReferenceServer):
 
 def test_a_tool_that_hangs_is_a_must_though_a_should_met_it_first() -> None:
     checks = ("seed-complete", "isolation-interleaved")
-    with serve(NeverCounts()) as url:
-        found = judging.judge(url, dataset(), timeout=0.5, checks=checks)
-    assert judging.ended(found, Verdict.FAIL) == set(checks), found
+    found = judge(NeverCounts(), timeout=0.5, checks=checks)
+    assert ended(found, Verdict.FAIL) == set(checks), found
 
 
 @pytest.mark.parametrize("places", [50, 100])
 def test_a_fixed_number_of_places_is_told_with_the_number(places: int) -> None:
-    finding = judge(places)
+    finding = with_places(places)
     assert finding.verdict is Verdict.FAIL
     assert f"the first {places} seeds" in finding.expected
     assert "no place is left" in finding.actual
 
 
 def test_a_server_with_places_enough_passes() -> None:
-    assert judge(10_000).verdict is Verdict.PASS
+    assert with_places(10_000).verdict is Verdict.PASS
 
 
 class ForgetsSoon(ReferenceServer):
@@ -180,15 +164,13 @@ def judge_after(
     """What is found once sessions were left alone for so long; they count as left alone for long enough to try one pause."""
     monkeypatch.setattr(pauses, "_PAUSES", (pause, 60.0))
     monkeypatch.setattr(Waiting, "age", pause + 0.5)
-    with serve(server) as url:
-        run = Run(url, Options(url=url), dataset())
+    with running(server) as run:
         run.judge(next(check for check in CHECKS if check.id == "repeat-replies"))
         for number in range(strangers):
             row = {**dataset().rows[0].data, "first": not number}
-            httpx.post(f"{url}/seed_session", json=row).raise_for_status()
+            httpx.post(f"{run.url}/seed_session", json=row).raise_for_status()
         time.sleep(seconds)
         (finding,) = run.judge(check)
-        run.close()
     return finding
 
 
@@ -261,8 +243,7 @@ def test_a_session_that_others_push_out_is_told(
 
 
 def test_state_that_is_shared_is_not_left_alone_for_minutes() -> None:
-    with serve(StateOfTheLastSeed()) as url:
-        found = judging.judge(url, dataset(), checks=["isolation-interleaved", "resources-session-kept"])
+    found = judge(StateOfTheLastSeed(), checks=["isolation-interleaved", "resources-session-kept"])
     [kept] = found["resources-session-kept"]
     assert kept.verdict is Verdict.NOT_APPLICABLE, kept
     assert "shares its state" in kept.reason
@@ -352,15 +333,13 @@ class MovesOnce(ReferenceServer):
 
 
 def test_a_record_that_held_on_the_untouched_server_alone_is_not_called_stale() -> None:
-    with serve(MovesOnce()) as url:
-        found = judging.judge(url, dataset(), checks=["repeat-recorded"])["repeat-recorded"]
+    found = found_by("repeat-recorded", MovesOnce())
     (told,) = [finding for finding in found if finding.verdict is Verdict.FAIL]
     assert "The record is not stale, but earlier sessions have left something behind" in told.hint
 
 
 def test_a_record_that_earns_less_now_says_so_beside_what_differs_first() -> None:
-    with serve(StateForEachCall()) as url:
-        found = judging.judge(url, dataset(), checks=["repeat-recorded"])["repeat-recorded"]
+    found = found_by("repeat-recorded", StateForEachCall())
     told = [finding for finding in found if finding.verdict is Verdict.FAIL]
     assert {finding.actual for finding in told} == {"[], and the rollout earns 0.0 where it earned 1.0"}
 
@@ -383,8 +362,7 @@ def test_a_record_of_what_is_ready_after_a_while_holds(
     monkeypatch: pytest.MonkeyPatch, seconds: float, verdict: Verdict
 ) -> None:
     monkeypatch.setattr(recorded, "PAUSES", (0.25,))
-    with serve(Counts(seconds)) as url:
-        found = judging.judge(url, dataset(), checks=["repeat-recorded"])["repeat-recorded"]
+    found = found_by("repeat-recorded", Counts(seconds))
     assert worst(found) is verdict, found
 
 
@@ -425,8 +403,7 @@ def delivered() -> Dataset:
     ids=["that day", "days later", "one is wrong", "before the record"],
 )
 def test_a_calendar_that_begins_today_is_no_stale_record(later: tuple[int, ...], verdict: Verdict) -> None:
-    with serve(Delivers(*later)) as url:
-        found = judging.judge(url, delivered(), checks=["repeat-recorded"])["repeat-recorded"]
+    found = found_by("repeat-recorded", Delivers(*later), delivered())
     assert worst(found) is verdict, found
 
 
@@ -435,8 +412,7 @@ def test_a_first_look_that_cannot_be_held_leaves_the_rest_to_be_judged(monkeypat
         raise NotSent("smaller rows and replies")
 
     monkeypatch.setattr(needs, "look", too_much)
-    with serve(ReferenceServer()) as url:
-        found = judging.judge(url, dataset(), checks=["verify-degenerate", "repeat-recorded"])
+    found = judge(ReferenceServer(), checks=["verify-degenerate", "repeat-recorded"])
     assert worst(found["verify-degenerate"]) is Verdict.PASS
     assert {each.reason for each in found["repeat-recorded"]} == {"smaller rows and replies"}
 
@@ -446,8 +422,7 @@ def test_what_finds_no_room_beside_the_rest_is_left_out_and_told(monkeypatch: py
     asked = itertools.count(1)
     monkeypatch.setattr(Held, "over", lambda _: "too much" if next(asked) % each == 0 else "")
     checks = ["isolation-earlier", "isolation-two-clients", "repeat-deterministic", "repeat-verify-pure"]
-    with serve(ReferenceServer()) as url:
-        found = judging.judge(url, dataset(), checks=checks)
+    found = judge(ReferenceServer(), checks=checks)
     assert {check: worst(found[check]) for check in checks} == dict.fromkeys(checks, Verdict.PASS), found
     assert any("smaller rows and replies: too much" in one.caution for check in checks for one in found[check])
 
@@ -465,8 +440,7 @@ def test_what_is_read_back_beside_a_search_is_read_alone_where_it_found_no_room(
         await before(*known)
 
     monkeypatch.setattr(read_backs, "expect_read_back", read_back)
-    with serve(ReferenceServer()) as url:
-        [finding] = judging.judge(url, dataset(), checks=["isolation-two-clients"])["isolation-two-clients"]
+    [finding] = found_by("isolation-two-clients", ReferenceServer())
     assert finding.verdict is Verdict.PASS, finding
     assert ("was not compared, which needs smaller rows" in finding.caution) is caution
     assert next(asked) == 2
@@ -477,13 +451,11 @@ def test_reads_that_find_no_room_are_not_asked_for(monkeypatch: pytest.MonkeyPat
         raise NoRoom("smaller rows and replies")
 
     monkeypatch.setattr(asking_back, "_asked", too_much)
-    with serve(ReferenceServer()) as url:
-        [finding] = judging.judge(url, dataset(), checks=["repeat-deterministic"])["repeat-deterministic"]
+    [finding] = found_by("repeat-deterministic", ReferenceServer())
     assert finding.verdict is Verdict.PASS, finding
 
 
 def test_where_nothing_finds_room_nothing_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Held, "over", lambda _: "too much")
-    with serve(ReferenceServer()) as url:
-        found = judging.judge(url, dataset(), checks=["isolation-earlier", "repeat-deterministic"])
+    found = judge(ReferenceServer(), checks=["isolation-earlier", "repeat-deterministic"])
     assert {worst(each) for each in found.values()} == {Verdict.UNTESTABLE}

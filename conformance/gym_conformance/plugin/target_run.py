@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 
@@ -54,7 +54,7 @@ class Effort:
 
 @dataclass
 class Run:
-    """Judges one target with one event loop, from the first check to `close`."""
+    """Judges one target with one event loop, from the first check to `close`, or in a `with` block."""
 
     url: str
     options: Options
@@ -104,6 +104,12 @@ class Run:
         endpoint = self._judge.gym.endpoint
         taken, endpoint.latencies = endpoint.latencies, Latencies()
         return taken.as_json()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close all connections and the event loop."""

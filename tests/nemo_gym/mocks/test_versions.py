@@ -63,11 +63,8 @@ def test_bundled_servers_are_found_to_be_as_is_known(name: str, request: pytest.
 
 
 def _failed(server: RealServer, checks: Sequence[Check]) -> set[str]:
-    run = Run(server.url, Options(timeout=20), load([server.rows]))
-    try:
+    with Run(server.url, Options(timeout=20), load([server.rows])) as run:
         return {f.check for check in checks for f in run.judge(check) if f.verdict in (Verdict.FAIL, Verdict.NOTE)}
-    finally:
-        run.close()
 
 
 def _told(reply: dict[str, Any]) -> str:
