@@ -1,7 +1,7 @@
-"""From an option's text to its value: each reader takes the option's name and what was given.
+"""Readers convert the text of an option to its value; each takes the option's name and the text.
 
-All of them raise `BadOption` with one line: what was given, where, and how to fix it. Every pytest run loads this
-module, so what is heavy is imported where it is needed.
+All of them raise `BadOption` with one line: the option, the text, what is wrong and how to fix it. Every pytest run
+loads this module, so heavy imports are deferred to where they are needed.
 """
 
 import importlib.util
@@ -21,24 +21,24 @@ if TYPE_CHECKING:  # PyYAML is heavy
 
 T = TypeVar("T")
 
-#: Headers that each request sets for itself: given by the user, they would replace what is tested.
+#: Headers that each request sets itself: a value from the user would replace what is tested.
 _OWN_HEADERS = frozenset({"cookie", "content-length", "transfer-encoding", "connection"})
 
-#: Of a number: enough for any seed, and few enough for any machine.
+#: The most digits of a number: enough for any seed, and few enough for any machine.
 _DIGITS = 18
 
-#: Connections of one client to one address: it has some 28,000 ports for them.
+#: The most connections at once; a client has some 28,000 ports for those to one address.
 _AT_ONCE = 16_384
 
 #: A release, such as 0.7.0 or 0.8.0rc1.
 _RELEASE = re.compile(r"\d+(\.\d+)+((a|b|rc|\.?dev|\.?post)\d+)?")
 
-#: Characters of a URL.
+#: The most characters of a URL.
 _URL = 2_000
 
 
 class BadOption(Refusal):
-    """An option's value cannot be used; the message says what, where and how to fix it."""
+    """An option's value cannot be used; the message names the option, what is wrong and how to fix it."""
 
 
 def read_text(option: str, given: str) -> str:
@@ -48,14 +48,14 @@ def read_text(option: str, given: str) -> str:
 
 
 def read_path(option: str, given: str) -> Path:
-    """A path, whatever is there."""
+    """A path, which need not exist."""
     if not given:
         raise BadOption(f"{option} '': give a path")
     return Path(given)
 
 
 def read_choice(option: str, given: str, among: Mapping[str, T]) -> T:
-    """What one of several names stands for."""
+    """The value of one of several names."""
     if given not in among:
         raise BadOption(f"{option} {given!r}: unknown; give one of {', '.join(among)}")
     return among[given]
@@ -77,12 +77,12 @@ def read_counts(option: str, given: str) -> tuple[int, ...]:
     """Whole numbers between commas, each once, in ascending order."""
     counts = sorted({read_count(option, each.strip(), 1) for each in given.split(",")})
     if counts[-1] > _AT_ONCE:
-        raise BadOption(f"{option} {given!r}: more than {_AT_ONCE:,}; a machine has not the ports for it")
+        raise BadOption(f"{option} {given!r}: more than {_AT_ONCE:,}; a machine does not have the ports for it")
     return tuple(counts)
 
 
 def read_seconds(option: str, given: str, most: float = 3600) -> float:
-    """A time, of at most an hour unless more is said."""
+    """A number of seconds, at most `most`."""
     try:
         seconds = float(given)
     except ValueError:
@@ -93,8 +93,8 @@ def read_seconds(option: str, given: str, most: float = 3600) -> float:
 
 
 def read_url(option: str, given: str) -> str:
-    """A server's URL, without the slash at its end."""
-    # What stands before an @ may be a password, and a query may have a key.
+    """A server's URL, without a trailing slash."""
+    # The part before an @ may be a password, and a query may contain a key.
     named = option if {*"@?#"} & {*given} else f"{option} {given!r}"
     if len(given) > _URL:
         raise BadOption(f"{named}: it has more than {_URL:,} characters; give a URL such as http://127.0.0.1:8000")
@@ -121,12 +121,12 @@ def read_url(option: str, given: str) -> str:
 
 
 def _is_plain(url: str) -> bool:
-    """Whether it can stand in a request and in a shell command as it is."""
+    """Whether it can be put into a request and a shell command unchanged."""
     return url.isprintable() and not any(character.isspace() or character in '"<>\\^`{|}' for character in url)
 
 
 def _is_host(name: str) -> bool:
-    """Whether what sends the requests takes it for a host's name: not all Unicode has a spelling in ASCII."""
+    """Whether httpx accepts it as a host name: not every Unicode name can be written in ASCII."""
     import httpx  # noqa: PLC0415 - only this option needs it
 
     try:
@@ -136,13 +136,13 @@ def _is_host(name: str) -> bool:
 
 
 def read_header(option: str, given: str) -> tuple[str, str]:
-    """A header's name and value; no message shows what was given, which may be a secret."""
+    """A header's name and value; no message shows the text, which may be a secret."""
     name, colon, value = given.partition(":")
     name, value = name.strip(), value.strip()
     legal = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
     if not colon or not legal or not value.isascii() or not value.isprintable():
         raise BadOption(
-            f"{option}: not of the form 'Name: value', in printable ASCII; give one such as "
+            f"{option}: not of the form 'Name: value' in printable ASCII; give one such as "
             "'Authorization: Bearer ...' (what was given is not shown here)"
         )
     if name.lower() in _OWN_HEADERS:
@@ -151,7 +151,7 @@ def read_header(option: str, given: str) -> tuple[str, str]:
 
 
 def read_setting(option: str, given: str) -> str:
-    """`key=value`; no message shows what was given, which may be a secret."""
+    """`key=value`; no message shows the text, which may be a secret."""
     key, equals, _ = given.partition("=")
     if not equals or not key.strip("+ "):
         raise BadOption(f"{option}: not of the form key=value; give one such as search_api_key=...")
@@ -167,7 +167,7 @@ def read_program(option: str, given: str) -> str:
 
 
 def read_oracle(option: str, given: str) -> "Oracle":
-    """What gives the right answers of rows."""
+    """The oracle, which gives the right answers of rows."""
     from gym_conformance.oracle import BadOracle, load_oracle  # noqa: PLC0415 - only this option needs it
 
     try:
@@ -177,14 +177,14 @@ def read_oracle(option: str, given: str) -> "Oracle":
 
 
 def read_release(option: str, given: str) -> str:
-    """The number of a release."""
+    """A release number."""
     if not _RELEASE.fullmatch(given):
         raise BadOption(f"{option} {given!r}: not the number of a release; give one such as 0.7.0")
     return given
 
 
 def read_report(option: str, given: str, suffixes: Collection[str]) -> Path:
-    """A file to write, whose suffix decides its form."""
+    """A file to write, whose suffix names its format."""
     path = Path(given)
     if path.suffix not in suffixes:
         raise BadOption(f"{option} {given!r}: unknown suffix {path.suffix!r}; give one of {', '.join(suffixes)}")
@@ -193,10 +193,10 @@ def read_report(option: str, given: str, suffixes: Collection[str]) -> Path:
 
 
 def read_new_file(option: str, given: str) -> Path:
-    """A file to write that is not there yet."""
+    """A file to write that must not exist yet."""
     path = Path(given)
     if path.exists():
-        raise BadOption(f"{option} {given!r}: it exists and may hold reasons; remove it, or give another file")
+        raise BadOption(f"{option} {given!r}: it exists, and may contain reasons; remove it, or give another file")
     if not path.absolute().parent.is_dir():
         raise BadOption(f"{option} {given!r}: its folder does not exist; make it first")
     return path
@@ -213,13 +213,13 @@ def find_envs(given: Iterable[str]) -> "tuple[Env, ...]":
 
 
 def ensure_installer() -> None:
-    """See to it that what `--gym-install` needs is there."""
+    """Ensure that what `--gym-install` needs is installed."""
     if not all(importlib.util.find_spec(module) for module in ("packaging", "platformdirs", "uv")):
         raise BadOption("--gym-install: uv is not installed here; python -m pip install 'gym-conformance[install]'")
 
 
 def ensure_writable(option: str, path: Path) -> None:
-    """See to it that a file can be written, before the run that would be lost otherwise."""
+    """Ensure, before the run, that a file can be written at its end."""
     folder = path.absolute().parent
     if not folder.is_dir():
         raise BadOption(f"{option} {str(path)!r}: its folder does not exist; make it first")

@@ -50,7 +50,10 @@ def test_workers_of_xdist_install_once_and_say_so(pytester: pytest.Pytester) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--gym-demo", "--gym-install"], "--gym-install: there is no folder to install from; give --gym-env DIR too"),
+        (
+            ["--gym-demo", "--gym-install"],
+            "--gym-install: it applies only to a server that is launched; give --gym-env DIR too",
+        ),
         (["--gym-env=one:app", "--gym-nemo", "0.4.0"], "--gym-nemo: nothing is installed; give --gym-install too"),
         (
             ["--gym-env=one:app", "--gym-install", "--gym-nemo", "newest"],

@@ -274,7 +274,7 @@ def test_ids_are_the_committed_ones() -> None:
         (["--gym-demo", "--gym-load-anyway"], "--gym-load-anyway: there is no load; *"),
         (
             ["--gym-env=fine:app", "--gym-load", "--gym-ray=auto"],
-            "--gym-load, --gym-ray and --gym-env: no other node reaches an env that is launched; start it, and *",
+            "--gym-load, --gym-ray and --gym-env: other nodes cannot reach an env that is launched; start it, and *",
         ),
     ],
 )

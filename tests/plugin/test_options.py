@@ -105,9 +105,9 @@ BAD = {
         ["--gym-demo", "--gym-report", "a.json", "--gym-report", "--gym-strict"],
         "--gym-report: its value is missing; give --gym-report FILE",
     ),
-    "no rows to ask": (
+    "no rows to check": (
         ["--gym-url", _NOBODY, "--gym-rows", "all"],
-        "--gym-rows: there are no rows to ask; give --gym-data PATH too",
+        "--gym-rows: there are no rows to check; give --gym-data PATH too",
     ),
     "no rows to answer": (
         ["--gym-url", _NOBODY, "--gym-oracle", "json:loads"],
