@@ -97,11 +97,11 @@ def reproduce(trial: Trial, hit: Hit) -> None:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_gold(trial: Trial, _: object) -> None:
-    """Scores each row's own answer, written as recorded rollouts that earned the most write theirs.
+    """Scores each row's own answer, written as in the recorded rollouts that earned the most.
 
-    A finding where it earns less in two rows or more, each time that it is tried again, and the share of such rows is surely above 2 %.
-    Not for rows whose answer has another form than those that were tried out, nor where most rows earn less: then it is
-    not known how they are answered.
+    It is a violation if this earns less than the top in two rows or more, each time it is tried again, and the share of
+    such rows is certainly above 2 %. Rows whose answer has a form that was not tried out are left out, and nothing can
+    be said if most rows earn less, because then it is not known how they are answered.
 
     Our inference.
     """
@@ -118,10 +118,10 @@ async def calibration_gold(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_floor(trial: Trial, _: object) -> None:
-    """Scores an empty output, a refusal and the user's own prompt in each row whose own answer earns the top.
+    """Scores an empty output, a refusal and the user's own prompt in each row whose own answer earns the top reward.
 
-    A finding where one of them earns as much in two rows or more, each time that it is tried again, and in more rows than whoever
-    always gives the commonest answer would be paid in. Less than the top may be paid by design, such as for abstention.
+    It is a violation if one of them earns as much in two rows or more, each time it is tried again, and in more rows
+    than the commonest answer would be right in. Less than the top may be rewarded by design, such as for abstention.
 
     Our inference.
     """
@@ -135,14 +135,14 @@ async def calibration_floor(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_swap(trial: Trial, _: object) -> None:
-    """Scores, in each row whose own answer earns the top, the answers of two other rows.
+    """Scores the answers of two other rows in each row whose own answer earns the top reward.
 
-    Only answers that are surely wrong are tried: not those that are equal but for form, part of the row's own or a close
-    number, nor those that stand in a field that is called an answer; nor do the same calls in another number count, nor
-    recorded ones that name nothing of their row: what wins one game may win another. A finding
-    where one earns as much in two rows or more, each time that it is tried again, and the share of such rows is surely above
-    2 %. Where most rows pay it, only if the field is called an answer: else the task may be another, such as to write in a
-    form.
+    Only answers that are certainly wrong are tried: none that is equal but for its form, part of the row's own, or a
+    close number; none that stands in a field that is called an answer; no calls that differ only in their number; and
+    no recorded calls that name nothing of their row, since what wins one game may win another. It is a violation if
+    one earns as much in two rows or more, each time it is tried again, and the share of such rows is certainly above
+    2 %. If most rows reward it, it counts only if the field is called an answer, because otherwise the task may be
+    another one, such as to write in a certain form.
 
     Our inference.
     """
@@ -153,19 +153,21 @@ async def calibration_swap(trial: Trial, _: object) -> None:
 
 @check(
     "calibration-pressed",
-    "What no reader would accept as the right answer SHOULD NOT earn the top reward",
+    "An output that no reader would accept as the right answer SHOULD NOT earn the top reward",
     why="a policy under pressure finds such outputs: all candidates at once, an answer taken back, one in its reasoning.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_pressed(trial: Trial, _: object) -> None:
-    """Scores, in rows whose own answer earns the top, outputs that are made of it and of other rows' answers.
+    """Scores outputs made of a row's own answer and of other rows' answers, in rows whose own answer earns the top reward.
 
-    A list of up to fifty candidates with the right one among them, several answers with the right one in the middle, the
-    right one taken back, in the same message or in the next one, a denial, the right one in the reasoning alone, and the
-    right one cut off in the middle of a word; of a number `NaN`, the same digits without the sign, and with the point
-    elsewhere; of calls the right ones with every argument changed, and with what other rows say last before and after the
-    right words, where that alone earns less. To take the first or the last of several answers may be the rule, so the
-    right one is neither. A finding where one of them is paid in two rows or more, each time that it is tried again.
+    They are a list of up to fifty candidates with the right one among them; several answers with the right one in the
+    middle; the right one taken back, in the same message or in the next; a denial; the right one in the reasoning
+    alone; and the right one cut off in the middle of a word. For a number, they are also `NaN`, the same digits without
+    the sign, and with the decimal point elsewhere. For calls, they are the right ones with every argument changed, and
+    with what other rows say at the end before and after the right words, if that alone earns less.
+
+    The right answer is neither the first nor the last of several, since taking one of these may be the rule. It is a
+    violation if one of the outputs earns the top in two rows or more, each time it is tried again.
 
     Our inference.
     """
@@ -193,10 +195,10 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_strict(trial: Trial, _: object) -> None:
-    """Scores rows' own answers with white space around them, in another case, and with numbers written otherwise.
+    """Scores rows' own answers with white space around them, in another case, and with numbers written differently.
 
-    Of calls, their arguments in another order. What look-alike letters of other alphabets earn is only told: a fair
-    verifier may fold them or not.
+    For calls, their arguments are put in another order. What look-alike letters of other alphabets earn is only
+    reported, since a fair verifier may accept them or not.
 
     Our inference. To be strict about form may be the task.
     """
@@ -213,16 +215,16 @@ async def calibration_strict(trial: Trial, _: object) -> None:
 @check(
     "calibration-deeds",
     "Words without the right calls, or extra or different calls, earn the top reward",
-    why="saying is easier than doing, and doing everything easier than choosing, so the policy learns that.",
+    why="saying is easier than doing, and doing everything is easier than choosing, so the policy learns that.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_deeds(trial: Trial, _: object) -> None:
     """Scores the last message of rows' own answers without their calls, and their calls among those of other rows.
 
-    Where a field of the row lists the calls, also these made twice, and with one argument changed. What recorded calls
-    earn then, and calls in the opposite order, is only told: it is a matter of the task.
+    If a field of the row lists the calls, they are also made twice, and with one argument changed. What recorded calls
+    earn then, and calls in the opposite order, is only reported, since that depends on the task.
 
-    Our inference. Where calls only find out what to say, words are enough; more calls may do no harm, and an argument may
+    Our inference. If calls only find out what to say, words are enough; extra calls may do no harm, and an argument may
     be free text.
     """
     found, probed = await _probed(trial)
@@ -294,7 +296,7 @@ async def calibration_odd(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_separates(trial: Trial, _: object) -> None:
-    """Looks at all rewards of recorded rollouts and of what calibration tried: rows' own answers, none, and others'.
+    """Looks at all rewards of recorded rollouts and of what calibration tried: rows' own answers, none, and those of other rows.
 
     Our inference: they should tell good from bad.
     """

@@ -74,16 +74,16 @@ def _never_taken(trial: Trial) -> str:
 async def calls_valid(trial: Trial, schedule: Schedule) -> None:
     """Runs trajectories of calls whose arguments the rows' JSON Schemas allow; none may be answered with a 5xx or a 422.
 
-    Nor may the verify after them fail, or give a reward that is not a finite number, if it scores a session of the row in
-    which nothing was done. Its `reward_components`, if any, must sum to the reward.
+    If verify scores a session of the row in which nothing was done, it must not fail after these calls, or give a
+    reward that is not a finite number; its `reward_components`, if any, must sum to the reward.
 
-    Some refusals do not count: a 4xx that the tool itself means (nothing found, not allowed now); a 422 that neither lists
-    places in the body, as FastAPI does, nor says what arguments that are surely wrong are told; a 422 that the same call
-    does not get after calls that are known to mean something; and the refusal of an empty text, an empty list or a large
-    number where the definition says nothing about these; and any refusal where the definition cannot be read as it stands
-    (`drift-definition-unsound` tells that).
+    Some refusals do not count: a 4xx that the tool itself means (nothing found, not allowed now); a 422 that neither
+    lists places in the body, as FastAPI does, nor has the wording with which arguments that are surely wrong are
+    refused; a 422 that the same call does not get after calls that are known to mean something; the refusal of an empty
+    text, an empty list or a large number if the definition says nothing about these; and any refusal if the definition
+    cannot be read as it stands (`drift-definition-unsound` reports that).
 
-    A tool that answers nothing but errors is named in a caution: few checks can say anything of it.
+    A tool that answers nothing but errors is named in a caution, because few checks can say anything about it.
 
     Source: the definitions in the rows; FastAPI answers 422 where the server's model disagrees with them, which
     simple_agent/app.py (0.4.0) feeds to the policy.
@@ -194,10 +194,10 @@ def _with_small_numbers(row: Row, call: Call) -> Call:
     deep=True,
 )
 async def calls_invalid(trial: Trial, schedule: Schedule) -> None:
-    """Puts a call with one thing wrong, such as a number far out of its bounds, or with hostile values, into a trajectory; it must not cause a 5xx.
+    """Puts a call with one fault, such as a number far out of its bounds, or with hostile values, into a trajectory; it must not cause a 5xx.
 
-    Any other answer is fine, since tools may be lenient. A 5xx that a lone surrogate alone gives does not count: many
-    frameworks cannot encode it in an echo. The same call with U+FFFD in its place must give a 5xx, too.
+    Any other answer is fine, since tools may be lenient. A 5xx that is due to a lone surrogate alone does not count,
+    because many frameworks cannot encode it in an echo: the same call with U+FFFD in its place must cause a 5xx too.
 
     Source: simple_agent/app.py (0.4.0) feeds any answer to the policy and continues; a crash sends no cookie.
     """
@@ -235,14 +235,15 @@ async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
 async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory with and without refused calls in the middle; everything else must be the same.
 
-    The refused calls lack arguments or have wrong ones, speak of something that is not there, or cannot be parsed: a text
-    that is cut off, or has a bracket too many. They are put after a known call, or in its place. If there are several in a
-    session, only those that are refused count.
+    The refused calls lack arguments or have wrong ones, refer to something that does not exist, or cannot be parsed
+    because the text is cut off or has an extra bracket. They come after a known call, or in its place. If there are
+    several in a session, only those that are refused count.
 
-    A 4xx is a refusal. So is a 2xx that reports an error; but such a call may be a move like any other, so it counts only
-    if later replies are as though the calls before it had never been made. An environment may count refused calls: each
-    may cost a part of the reward, or one of a limited number of turns. Whatever differs between two runs without the
-    refused calls is not compared. Nor may what follows hang, if it is answered in another session without the refused call.
+    A 4xx is a refusal. So is a 2xx that reports an error, but such a call may be a move like any other; it therefore
+    counts only if later replies are as though the calls before it had never been made. An environment may count refused
+    calls: each may cost part of the reward, or one of a limited number of turns. Values that differ between two runs
+    without the refused calls are not compared. It is also a violation if a later request hangs that is answered in
+    another session without the refused call.
 
     Source: simple_agent/app.py (0.4.0) continues after any reply.
     """

@@ -57,12 +57,13 @@ class _TakesCompressed(Channel):
     gentle=True,
 )
 async def repeat_compressed(trial: Trial, _: object) -> None:
-    """Runs trajectories that mean something, two of them with refused calls, and takes replies in gzip or deflate.
+    """Runs meaningful trajectories, two of them with refused calls, and accepts replies in gzip or deflate.
 
-    All other checks ask for replies as they are. Statuses, replies and the reward must be the same, chance excluded, and
-    each body coded as its Content-Encoding says.
+    All other checks ask for uncompressed replies. Statuses, replies and the reward must be the same as theirs, chance
+    excluded, and each body must be encoded as its Content-Encoding says.
 
-    Source: nemo_gym/server_utils.py sends its requests with aiohttp (every version), which asks for both, as httpx does.
+    Source: nemo_gym/server_utils.py sends its requests with aiohttp (every version), which asks for both, as httpx
+    does.
     """
     knowledge = await knowledge_of(trial)
     refused = [schedule.trajectories[0] for schedule in known_disturbed(knowledge)[:_RUN]]

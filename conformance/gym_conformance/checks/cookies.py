@@ -65,10 +65,14 @@ def _good_call(gym: Gym) -> Call | None:
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def cookie_sent_again(trial: Trial, _: object) -> None:
-    """Sends, with the seed's cookie, a tool call, an unknown tool, a malformed call and a verify.
+    """Sends a tool call, an unknown tool, a malformed call and a verify, all with the seed's cookie.
 
-    Where rows declare no tool, nothing comes between the seed and the verify, and no reply need set it. Every reply below 500, errors included, sets the cookie again. A seed that is refused need not: the rollout ends there. A 5xx need not: nemo-gym's exception middleware sits outside the session middleware.
-    Source: `setup_session_middleware` in nemo_gym/server_utils.py (from 0.2.1), and `SimpleAgent.responses` in simple_agent/app.py.
+    Every reply below 500, errors included, must set the cookie again. If no row declares a tool, nothing comes between
+    the seed and the verify, and no reply need set it. A refused seed need not either, since the rollout ends there, nor
+    a 5xx, since nemo-gym's exception middleware sits outside its session middleware.
+
+    Source: `setup_session_middleware` in nemo_gym/server_utils.py (from 0.2.1), and `SimpleAgent.responses` in
+    simple_agent/app.py.
     """
     if trial.gym.rows and not trial.gym.tools and not trial.gym.recorded_calls:
         raise NotApplicable("no row declares a tool: nothing comes between the seed and the verify")
@@ -94,12 +98,13 @@ async def cookie_sent_again(trial: Trial, _: object) -> None:
     gentle=True,
 )
 async def cookie_replacing_client(trial: Trial, _: object) -> None:
-    """Runs a recorded rollout's calls and verify as the default agent would, and again keeping every cookie.
+    """Runs a recorded rollout's calls and verify as the default agent would, and again as a client that keeps every cookie.
 
-    If the session id is stable for a client that keeps each cookie until it is replaced, as browsers do, it must be
-    stable here; replies and reward must match too. Whatever differs between two identical runs is not compared. Of more
-    recorded rollouts no call may be refused that is not where the seed's cookie is kept, chance excluded: some reply
-    on the way may set another cookie.
+    If the session's id is stable for a client that keeps each cookie until it is replaced, as browsers do, it must be
+    stable here too, and replies and reward must match. Values that differ between two identical runs are not compared.
+    In further recorded rollouts, no call may be refused that is accepted with the seed's cookie, chance excluded,
+    because some reply on the way may set another cookie.
+
     Source: `SimpleAgent.responses` in responses_api_agents/simple_agent/app.py (0.4.0).
     """
     await _same_for_both_clients(trial, CookieHabit.REPLACING)
@@ -116,9 +121,10 @@ async def cookie_replacing_client(trial: Trial, _: object) -> None:
     gentle=True,
 )
 async def cookie_keeping_client(trial: Trial, _: object) -> None:
-    """Runs a recorded rollout's calls and verify with the cookie of the seed, and again keeping all cookies.
+    """Runs a recorded rollout's calls and verify with the seed's cookie only, and again as a client that keeps every cookie.
 
-    State must not travel in the cookie, nor may the id change along the way.
+    State must not travel in the cookie, and the id must not change along the way.
+
     Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) takes the cookie once, at the seed.
     """
     await _same_for_both_clients(trial, CookieHabit.KEEPING)
@@ -210,9 +216,10 @@ _FORGERIES: dict[str, Callable[[str], str]] = {
     beside=True,
 )
 async def cookie_tampered(trial: Trial, forgery: str) -> None:
-    """Sends another session's cookie, its value altered, to seed_session, a tool and verify.
+    """Sends an altered copy of another session's cookie to seed_session, a tool and verify.
 
-    No reply is a 5xx, and the cookie that comes back does not name the other session.
+    No reply may be a 5xx, and the cookie that comes back must not name the other session.
+
     Source: starlette/middleware/sessions.py: on itsdangerous's BadSignature it starts an empty session.
     """
     victim = await _opened(trial)
@@ -251,10 +258,12 @@ def _refuse_crash(reply: Reply) -> None:
     needs=[RESOURCES_SERVER, COOKIES, SERVED_TOOLS],
 )
 async def cookie_unsigned_id(trial: Trial, _: object) -> None:
-    """Seeds with a cookie naming a session of our choice, bare and in Starlette's format with a wrong signature.
+    """Seeds with a cookie that names a session of our choice, both bare and in Starlette's format with a wrong signature.
 
-    The cookie that comes back does not name it. Not on a server without tools, which keeps no state to share.
-    Our inference: starlette/middleware/sessions.py verifies the signature and drops whatever it did not sign; but no
+    The cookie that comes back must not name that session. Servers without tools are exempt, since they keep no state to
+    share.
+
+    Our inference: starlette/middleware/sessions.py verifies the signature and drops whatever it did not sign, but no
     client makes up names.
     """
     cookies = await _opened(trial)
@@ -305,10 +314,11 @@ async def cookie_signing_key(trial: Trial, _: object) -> None:
     gentle=True,
 )
 async def cookie_foreign(trial: Trial, _: object) -> None:
-    """Seeds with another server's cookie only, and runs a recorded rollout's calls and verify with both cookies.
+    """Seeds with only another server's cookie, then runs a recorded rollout's calls and verify with both cookies.
 
-    The session stays the same, and the answers are those without the other cookie. Whatever differs between two
-    identical runs is not compared.
+    The session must stay the same, and the answers must be those without the other cookie. Values that differ between
+    two identical runs are not compared.
+
     Source: RFC 6265, section 8.5: cookies are not isolated by port.
     """
     await _opened(trial)

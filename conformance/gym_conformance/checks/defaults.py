@@ -101,19 +101,20 @@ def _is_large(value: Any) -> bool:
 
 @check(
     "drift-default",
-    "A default SHOULD be the one in the definition, and apply only where the argument is left out",
-    why="the policy counts on the default, or says zero and means it; the tool does something else, in every rollout.",
+    "A default SHOULD be the one in the definition, and apply only if the argument is left out",
+    why="the policy relies on the default, or passes zero on purpose, and in every rollout the tool does something else.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     gentle=True,
 )
 async def drift_default(trial: Trial, _: object) -> None:
-    """Makes calls that mean something without an argument that has a default, and with the default said.
+    """Takes calls that are known to mean something, and makes them without an argument that has a default, and with the default spelled out.
 
-    Replies, later reads and the reward must be the same, chance excluded. Where a call is refused in one of the two
-    forms, or a reply only repeats what was given, nothing is said.
+    Replies, later reads and the reward must be the same, chance excluded. Nothing can be said if one of the two forms
+    is refused, or if a reply merely repeats what it was given.
 
-    Where zero is allowed, it may not be taken for the default either: a reply that repeats two other numbers may not
-    repeat, for zero, what it says where the argument is left out. One, to which zero may be raised, does not count.
+    Where zero is allowed, the tool must not replace it by the default either: if a reply repeats two other numbers, its
+    answer to zero must not repeat the value that it gives when the argument is left out. A value of one does not count,
+    since zero may be raised to it.
 
     Our inference: `default` is what JSON Schema has for "what is meant where this is left out"; no client fills it in.
     """

@@ -104,17 +104,19 @@ def _is_told(gym: Gym, definition: Definition) -> bool:
 async def drift_argument_refused(trial: Trial, subject: Any) -> None:
     """Compares each definition with the server's schema of the tool, and sends a call that only the definition allows.
 
-    It is a violation if the server refuses it (4xx) in a session of a row that declares the tool, while it accepts a call
-    that both allow, or one that is known to be taken and differs in that argument alone. Types, bounds, enums, patterns,
-    formats, required and nested arguments count; where the schemas cannot decide, the live server does.
+    It is a violation if the server refuses that call (4xx) in a session of a row that declares the tool, but accepts a
+    call that both sides allow, or one that is known to be accepted and differs in that argument alone. Types, bounds,
+    enums, patterns, formats, required and nested arguments are compared; where the schemas cannot decide, the live
+    server does.
 
-    A server without a schema of the tool is asked about each argument and its values. An answer in the words that it uses
-    for an invented argument or a wrong value, apart from the name or the value itself, is a refusal, whatever its status,
-    if another call is taken. A recorded call that is refused in its own row, after the calls before it, counts, too. That
-    an empty text or list is refused, or one of more than 1,000 characters or 100 items, does not count where the definition
-    says nothing about it.
+    If the server has no schema of the tool, it is asked about each argument and its values. An answer counts as a
+    refusal, whatever its status, if its wording is that of the answer to an invented argument or a wrong value, apart
+    from the name or the value itself, and another call is accepted. A recorded call that is refused in its own row,
+    after the calls before it, counts too. The refusal of an empty text or list, or of one of more than 1,000 characters
+    or 100 items, does not count if the definition says nothing about it.
 
-    Source: FastAPI validates the body of a tool's route and answers 422; simple_agent/app.py (0.4.0) feeds that to the model.
+    Source: FastAPI validates the body of a tool's route and answers 422; simple_agent/app.py (0.4.0) feeds that to the
+    model.
     """
     if isinstance(subject, Definition):
         await _known_arguments(trial, subject)
@@ -184,7 +186,7 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
 @check(
     "drift-argument-ignored",
     "An argument that the definition offers MUST NOT be ignored",
-    why="the policy sets it to no effect, and learns from noise.",
+    why="the policy sets the argument to no effect, and learns from noise.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_each(DriftKind.ARGUMENT_IGNORED),
     beside=True,
@@ -192,9 +194,10 @@ async def _known_arguments(trial: Trial, definition: Definition) -> None:
 async def drift_argument_ignored(trial: Trial, subject: Any) -> None:
     """Looks for arguments that the definition offers and the server's schema does not name.
 
-    Such an argument is ignored if two calls that differ only in it get the same reply, the same later reads and the same
-    reward, as two runs of one call do. A tool without a declared body counts only if it also answers a body that is
-    not JSON, which shows that it reads none.
+    Such an argument is ignored if two calls that differ only in it lead to the same reply, the same later reads and the
+    same reward, as two runs of the same call do. A tool without a declared body counts only if it also answers a body
+    that is not JSON, which shows that it reads none.
+
     Source: https://docs.pydantic.dev/latest/api/config/#pydantic.config.ConfigDict.extra: by default a model silently
     drops fields that it does not name.
     """
@@ -213,7 +216,7 @@ def _declared_results(trial: Trial) -> Iterable[Any]:
 
 @check(
     "drift-result",
-    "A tool's reply SHOULD be what the server's own schema declares",
+    "A tool's reply SHOULD match the schema that the server declares for it",
     why="whatever relies on the schema, such as a trainer's parser or a mock, is misled.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_declared_results,
@@ -222,7 +225,8 @@ def _declared_results(trial: Trial) -> Iterable[Any]:
 async def drift_result(trial: Trial, subject: Any) -> None:
     """Checks the replies to a few calls of each tool, recorded ones first, against the response schema of its route.
 
-    Routes that declare no response schema are not tried.
+    Routes without a response schema are skipped.
+
     Our inference: the OpenAPI document promises it, but none of nemo-gym's clients checks it.
     """
     gym = trial.gym
@@ -253,15 +257,16 @@ def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
 @check(
     "drift-rows-disagree",
     "All rows SHOULD declare a tool alike",
-    why="the policy learns two interfaces for one tool, of which the server has at most one.",
+    why="the policy learns two interfaces for one tool, and the server has at most one of them.",
     needs=[RESOURCES_SERVER, TOOLS, EXECUTED_TOOLS],
     subjects=_each(DriftKind.ROWS_DISAGREE),
 )
 async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
     """Compares the definitions of each tool across all rows of all files: schemas, `strict`, and nested or flat form.
 
-    Descriptions alone belong to `drift-description`. Sends nothing. On a server that executes no tools, such as one that
-    grades calls, each row may bring its own tools.
+    Descriptions alone belong to `drift-description`. Sends nothing. On a server that executes no tools, such as one
+    that grades calls, each row may bring its own tools.
+
     Our inference: one route serves them all.
     """
     if not _agreed(trial, subject):
@@ -281,11 +286,13 @@ async def drift_rows_disagree(trial: Trial, subject: Any) -> None:
     subjects=_each(DriftKind.DEFINITION_UNSOUND, weight=Weight.WARNING),
 )
 async def drift_definition_unsound(trial: Trial, subject: Any) -> None:
-    """Reads each definition by itself, in all rows of all files; sends nothing.
+    """Reads each definition on its own, in all rows of all files; sends nothing.
 
-    The parameters must be a JSON Schema of an object; `required` must name existing properties, never `""`; a default must
-    match its own schema; `strict: true` must follow the rules of strict mode. Names belong to `tool-name-legal`.
-    Our inference: the server reads none of this, but https://platform.openai.com/docs/guides/function-calling asks for it.
+    The parameters must be a JSON Schema of an object; `required` must name existing properties, never `""`; a default
+    must match its own schema; `strict: true` must follow the rules of strict mode. Names belong to `tool-name-legal`.
+
+    Our inference: the server reads none of this, but https://platform.openai.com/docs/guides/function-calling asks for
+    it.
     """
     if not _agreed(trial, subject):
         trial.tell(subject)
@@ -297,8 +304,8 @@ _OFFERS_MORE = (DriftKind.ARGUMENT_WIDENED, DriftKind.ARGUMENT_UNOFFERED, DriftK
 
 @check(
     "drift-server-takes-more",
-    "The server takes more than the definition allows",
-    why="it is harmless, but the policy does not know everything that it could do.",
+    "The server accepts more than the definition allows",
+    why="it does no harm, but the policy does not know everything that it could do.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     subjects=_each(*_OFFERS_MORE),
 )
@@ -359,8 +366,9 @@ def _outdated(trial: Trial) -> Iterable[Any]:
 async def drift_lock(trial: Trial, subject: Any) -> None:
     """Compares the tools of all rows and those of the server with the lock file (`--gym-lock`); sends nothing.
 
-    Each side is compared by itself, so that the finding says which one changed. Tools that the server does not list, as
-    on a catch-all server, are not compared.
+    Each side is compared separately, so that the finding says which one changed. Tools that the server does not list,
+    as on a catch-all server, are not compared.
+
     Source: the lock file, which the env's authors wrote and keep under review.
     """
     if trial.gym.lock is None:

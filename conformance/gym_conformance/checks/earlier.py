@@ -47,29 +47,31 @@ _SECONDS, _PATIENCE = 30.0, 3
 
 @check(
     "isolation-earlier",
-    "A session MUST know nothing of earlier ones",
-    why="rollouts build on what others left behind: the same actions earn a different reward each time, and nothing reports it.",
+    "A session MUST know nothing about earlier ones",
+    why="rollouts build on what others left behind; the same actions earn a different reward each time, and nothing reports it.",
     needs=[RESOURCES_SERVER, FIRST_LOOK, SCORE],
 )
 async def isolation_earlier(trial: Trial, _: object) -> None:
     """Looks in ten ways for what a session leaves to later ones.
 
-    Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; the answers must stay
-    the same. They must also stay the same when another session writes between them. A session that reads twice must read
-    the same when another one comes and goes in between, both at its beginning and after a rollout's calls.
+    Reads and a verify are run 17 times on the untouched server, and 17 times after recorded rollouts; the answers must
+    stay the same. They must also stay the same when another session writes between them. A session that reads twice
+    must read the same when another one comes and goes in between, both at its beginning and after a rollout's calls.
 
-    A trajectory must have the same outcome whether an earlier session spoke of the same names and numbers or of others; for
-    this, names and numbers that nobody has used are put into its calls and row, and read back from the replies. Its outcome
-    must also be the same after a session that asked for the same words with other options, such as another page size, after
-    one on another row that has the same id or another text in common, and after one on its own row that did nothing.
+    A trajectory must have the same outcome whether an earlier session used the same names and numbers or others; for
+    this, names and numbers that nobody has used are put into its calls and its row, and translated back in the replies.
+    Its outcome must also be the same after a session that asked for the same words with other options, such as another
+    page size; after one on another row that shares an id or another text with it; and after one on its own row that did
+    nothing.
 
-    An answer must earn the same on a row whether or not it was given to another row before, or one that begins or ends
-    alike to the same row; and the seventeenth time as the first, as must calls with names that nobody has used.
+    An answer must earn the same on a row whether or not it was given to another row before, or an answer with the same
+    beginning or end to the same row. It must earn the same the seventeenth time as the first, as must calls with names
+    that nobody has used.
 
-    What differs anyway is not compared. A server that the suite launched is launched a second time, beside the first, with
-    `--gym-profile ci` and longer ones, or if a difference may have been chance and the server starts within five seconds:
-    there the first of these looks is repeated with whole trajectories. If a slow server leaves no time for some of them,
-    each kind is tried in turn, and a caution says how many were.
+    Values that differ anyway are not compared. A server that the suite launched is launched a second time, next to the
+    first, with `--gym-profile ci` and longer ones, or if a difference may have been chance and the server starts within
+    five seconds; there the first of these comparisons is repeated with whole trajectories. If a slow server leaves no
+    time for some of them, each kind is tried in turn, and a caution says how many were.
 
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """

@@ -64,10 +64,14 @@ _EASILY_CHANGED: Final[dict[str, Any]] = {
     gentle=True,
 )
 async def verify_echoes(trial: Trial, _: object) -> None:
-    """Verifies an output of reasoning, a call and a message, and compares the echo with it value by value; what else is echoed of the response and the request must not be changed, as by an empty object that comes back as a list.
+    """Verifies an output of reasoning, a call and a message, and compares the echo with it value by value. Whatever else is echoed of the response and the request must not be changed either, as when an empty object comes back as a list.
 
-    Then a short message with characters beyond ASCII, whose reply must be whole; and one of 180 KB whose characters have three bytes each, which come in several pieces. Keys that the server adds (defaults of its types) are fine; everything that was sent must come back.
-    Source: `BaseVerifyResponse` extends `BaseVerifyRequest` (every version); verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) pops both from the reply.
+    Then it verifies a short message with characters beyond ASCII, whose reply must be complete, and one of 180 KB in
+    three-byte characters, which arrives in several pieces. Keys that the server adds, such as defaults of its types,
+    are fine; everything that was sent must come back.
+
+    Source: `BaseVerifyResponse` extends `BaseVerifyRequest` (every version); verifiers/v1/tasksets/nemo_gym/taskset.py
+    (verifiers 0.4.0) pops both from the reply.
     """
     items = [reasoning("Let me see."), function_call(NO_SUCH_TOOL, '{"a": 1}'), message("Done.", "Really.")]
     sent = response(items, metadata={}, id="resp_echoed")
@@ -188,7 +192,7 @@ def _lost(sent: Any, echoed: Any, path: str) -> str:
 @check(
     "verify-echoes-tokens",
     "verify MUST echo the token fields unchanged",
-    why="verl and NeMo RL train on the tokens in this echo; if they are lost or changed, training uses nothing or other text.",
+    why="verl and NeMo RL train on the tokens in this echo; if they are lost or changed, training uses nothing, or another text.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=lambda _: ("a message", "a tool call", "a reasoning item"),
 )
@@ -228,7 +232,8 @@ async def verify_echoes_tokens(trial: Trial, subject: str) -> None:
 async def verify_keeps_row_fields(trial: Trial, _: object) -> None:
     """Verifies the first row with an extra field, and looks for it in the reply; then with a large integer and an empty object, which are reported if they come back changed.
 
-    Source: `BaseVerifyResponse` in nemo_gym/base_resources_server.py, the default reply type, drops them (every version).
+    Source: `BaseVerifyResponse` in nemo_gym/base_resources_server.py, the default reply type, drops them (every
+    version).
     """
     session = await trial.open()
     verdict = await trial.scored(session, DO_NOTHING.response, gym_conformance_extra="kept?")

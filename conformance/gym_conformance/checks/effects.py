@@ -22,23 +22,24 @@ _AFTER = 4
 @check(
     "calls-complete",
     "A call SHOULD have taken effect when it is answered",
-    why="the policy looks at once and sees nothing of what it did, or does it again; a verify at once scores it too low.",
+    why="a policy that looks at once sees nothing of what it did, or does it again; a verify at once scores it too low.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
 )
 async def calls_complete(trial: Trial, _: object) -> None:
-    """Makes calls that mean something up to a write, and then reads, at once and 0.3, 0.6, 1.2 and 2 seconds later.
+    """Makes meaningful calls up to a write, and then reads immediately, and 0.3, 0.6, 1.2 and 2 seconds later.
 
-    If nothing is read after the writes, verify must give as much at once as after such a pause.
+    If nothing is read after the writes, verify must give the same reward immediately as after such a pause.
 
-    As in `seed-complete`, whatever differs between the pauses is left out, and so are times, and whatever says itself that
-    it is under way, such as a job in a queue, or a write that is answered with 202. Chance is excluded.
+    As in `seed-complete`, values that differ between the pauses are not compared, nor are times, nor replies that say
+    themselves that something is still in progress, such as a queued job or a write that is answered with 202. Chance is
+    excluded.
 
-    Nor may a read repeat, three times, what it said before the write, if it says something else when it is asked only
-    after the write. And after up to four calls of one tool at once, the reads must show what they show after the same calls
-    one by one, if the order of the calls does not matter; and no more of them may be refused.
+    It is also a violation if a read repeats, three times, what it said before the write, but says something else if it
+    is first asked after the write. After up to four concurrent calls of one tool, reads must show what they show after
+    the same calls one by one, if the order of the calls does not matter, and no more of the calls may be refused.
 
-    Our inference: `SimpleAgent` (0.4.0) posts the next call as soon as the policy has seen the reply to the last one, and
-    `haystack_agent` (0.7.0, `tool_concurrency_limit: 4`) those of one turn at once.
+    Our inference: `SimpleAgent` (0.4.0) posts the next call as soon as the policy has seen the reply to the last one,
+    and `haystack_agent` (0.7.0, `tool_concurrency_limit: 4`) posts those of one turn at once.
     """
     knowledge = await knowledge_of(trial)
     writes = list(islice(_writes(knowledge), knowledge.sessions_in(SECONDS, at_most=READS)))

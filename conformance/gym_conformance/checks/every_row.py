@@ -37,16 +37,16 @@ _SCHEMA: Final = "gym-conformance-rows/1"
 
 @check(
     "calibration-every-row",
-    "Every row SHOULD pay its own answer alone",
-    why="rows that pay something else teach it; they can be left out before training.",
+    "Every row SHOULD reward its own answer and no other",
+    why="rows that reward something else teach it; they can be left out before training.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def calibration_every_row(trial: Trial, _: object) -> None:
-    """With `--gym-rows N` or `all`, asks so many rows, or all of them, what calibration-gold, -floor and -swap ask of a few.
+    """With `--gym-rows N` or `all`, asks N rows, or all of them, what calibration-gold, -floor and -swap ask of a few.
 
-    Each is asked once for its own answer, nothing, a refusal, the prompt and the answer of one other row; what looks
-    suspicious is tried again. `--gym-report FILE.jsonl` has a line for each row, and `--gym-rows-keep FILE` the rows that
-    hold, byte for byte. A finding by the same rules as those of these checks.
+    Each row is asked once for its own answer, nothing, a refusal, the prompt and the answer of one other row; what
+    looks suspicious is tried again. `--gym-report FILE.jsonl` has a line for each row, and `--gym-rows-keep FILE` gets
+    the rows that pass, byte for byte. The rules for a violation are those of the other checks.
 
     Our inference.
     """

@@ -17,17 +17,17 @@ _NAME: Final = re.compile(r"([a-z][a-z0-9_]*:)?[a-z][a-z0-9_]*")
 
 @check(
     "verify-failure-kind",
-    "A failure's kind SHOULD be a name by which failures can be grouped",
-    why="a kind with details in it makes a metric for each rollout that failed, and nobody sees that all failed alike.",
+    "A failure's kind SHOULD be a name that failures can be grouped by",
+    why="a kind that contains details creates a metric for each failed rollout, and nobody sees that all failed for one reason.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def verify_failure_kind(trial: Trial, _: object) -> None:
-    """Verifies outside of any session, and degenerate outputs, and looks at each `failure_kind` that comes.
+    """Verifies outside of any session, and with degenerate outputs, and looks at each `failure_kind` in the replies.
 
-    It must be lower-case letters, digits and underscores, with another such name and a colon before it where the kind is
-    the server's own. Which names are registered is not looked at: the list grows.
+    It must consist of lower-case letters, digits and underscores; if the kind is the server's own, another such name
+    and a colon come before it. Whether a name is registered is not checked, since the list grows.
 
-    Source: `validate_failure_kind` in nemo_gym/failure_kinds.py (0.7.0) warns of any other.
+    Source: `validate_failure_kind` in nemo_gym/failure_kinds.py (0.7.0) warns about any other.
     """
     session = await trial.open()
     replies = [await trial.verify_bare(DO_NOTHING.response), await trial.verify(session, DO_NOTHING.response)]
@@ -39,8 +39,6 @@ async def verify_failure_kind(trial: Trial, _: object) -> None:
         raise NotApplicable("nothing that was tried is answered with a failure_kind (nemo-gym 0.7.0 on)")
     for kind in found:
         if not _NAME.fullmatch(kind):
-            hint = (
-                "Details belong into failure_reason; the kind is one of nemo_gym.failure_kinds, or `<server>:<kind>`."
-            )
+            hint = "Details belong in failure_reason; the kind is one of nemo_gym.failure_kinds, or `<server>:<kind>`."
             raise Violation("a name such as verifier_error or my_server:no_answer", f"{_KIND} {kind!r}", hint)
     trial.note = ", ".join(sorted(found))

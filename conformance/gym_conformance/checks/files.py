@@ -41,7 +41,7 @@ def _folder(trial: Trial) -> Path:
     why="`gym env start` and `gym eval run` refuse the config, or read no data from it.",
 )
 async def env_config(trial: Trial, _: object) -> None:
-    """Reads `configs/*.yaml`; one must declare the folder's server, give it a domain and name a file to run.
+    """Reads `configs/*.yaml`; one file must declare the folder's server, give it a domain and name a file to run.
 
     Environment servers have no domain.
 
@@ -64,13 +64,13 @@ async def env_config(trial: Trial, _: object) -> None:
 
 @check(
     "env-servers",
-    "The env's YAML declares several servers, and one of them is judged",
-    why="each has a config of its own; what holds for one need not hold for the others.",
+    "The env's YAML declares several servers, of which one is judged",
+    why="each has a config of its own, so what holds for one need not hold for the others.",
 )
 async def env_servers(trial: Trial, _: object) -> None:
-    """Reads the YAML, or all of `configs/*.yaml` where none bears the folder's name, for further servers of the folder.
+    """Reads the YAML file, or all of `configs/*.yaml` if none has the folder's name, and looks for further servers of the folder.
 
-    Where one is named, as in `--gym-env FOLDER:SERVER`, or its YAML is given, there is no question which is meant.
+    If one is named, as in `--gym-env FOLDER:SERVER`, or its YAML file is given, it is clear which one is meant.
 
     Source: NeMo Gym starts all servers of the YAML files that it is given (`global_config.py`).
     """
@@ -142,7 +142,7 @@ async def env_examples(trial: Trial, _: object) -> None:
 
 @check(
     "env-metrics",
-    "The env has no metrics of its five example rows",
+    "The env has no metrics for its five example rows",
     why="NeMo Gym accepts an env into its repo only with them.",
 )
 async def env_metrics(trial: Trial, _: object) -> None:
@@ -181,11 +181,11 @@ async def env_rollouts(trial: Trial, _: object) -> None:
 async def env_references(trial: Trial, _: object) -> None:
     """Looks up each resources server, agent and example dataset that any of `configs/*.yaml` refers to.
 
-    A server may be declared in these files, in files that their `config_paths` name, or beside other envs. Models are left
-    out: which one is meant is often given on the command line, and our mocks answer for them.
+    A server may be declared in these files, in files that their `config_paths` name, or in the folders of other envs.
+    Models are left out, because they are often chosen on the command line, and our mocks answer for them.
 
-    Source: `ServerRefNotFoundError` and `validate_and_populate_defaults` in nemo_gym/global_config.py (0.4.0) for servers;
-    our inference for datasets.
+    Source: `ServerRefNotFoundError` and `validate_and_populate_defaults` in nemo_gym/global_config.py (0.4.0) for
+    servers; our inference for datasets.
     """
     folder = _folder(trial)
     missing = missing_references(folder, _root(trial))

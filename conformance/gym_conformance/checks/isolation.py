@@ -208,7 +208,7 @@ async def _comes_again(trial: Trial, together: Callable[[Channel], Awaitable[obj
 async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then with their steps interleaved, each in its own session.
 
-    Every reply and reward must be as it is alone. Whatever differs between two runs alone is not compared.
+    Every reply and reward must be as it is alone. Values that differ between two runs alone are not compared.
 
     Source: `add_session_id` in nemo_gym/server_utils.py (every version).
     """
@@ -218,7 +218,7 @@ async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
 @property_check(
     "isolation-concurrent",
     "Sessions MUST NOT see each other when they run at the same time",
-    why="training runs hundreds at once, and what goes wrong only then is never seen when trying by hand.",
+    why="training runs hundreds of sessions at once, and what goes wrong only then is never seen when trying by hand.",
     needs=_NEEDS,
     examples=lambda knowledge: interleaved(knowledge, concurrent=True),
     first=at_once,
@@ -228,7 +228,7 @@ async def isolation_interleaved(trial: Trial, schedule: Schedule) -> None:
 async def isolation_concurrent(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then at the same time, over several connections.
 
-    It begins with fifteen sessions of three rollouts, and with as many whose verifies wait for each other.
+    It begins with fifteen sessions of three rollouts, and with as many whose verifies wait for one another.
 
     Source: rollout collection runs up to `num_samples_in_parallel` rollouts at once (nemo_gym/rollout_collection.py).
     """
@@ -259,8 +259,8 @@ async def _expect_apart(trial: Trial, _: Knowledge) -> None:
 async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
     """Starts a trajectory, runs up to 120 others in sessions of their own, several at once, and then continues the first.
 
-    Fewer than 120 if a session takes more than 250 ms, but never fewer than 24. Nothing is tried where sessions were found
-    to share state.
+    There are fewer than 120 if a session takes more than 250 ms, but never fewer than 24. Nothing is tried if sessions
+    were found to share state.
 
     Source: `setup_session_middleware` in nemo_gym/server_utils.py gives the cookie 14 days (every version).
     """
@@ -278,9 +278,9 @@ async def isolation_crowded(trial: Trial, schedule: Schedule) -> None:
 async def isolation_two_clients(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory whose steps two clients take in turn, both with the seed's cookie.
 
-    Every reply and the reward must be as with one client that has the seed's cookie, too. And of a few reads at once, a
-    second after a write, none may answer as before the write where another shows what was written; chance is excluded,
-    with sessions that do not write.
+    Every reply and the reward must be as with a single client that has the seed's cookie. In addition, a few reads are
+    made at once, a second after a write: none may answer as before the write if another shows what was written. Chance
+    is excluded by sessions that do not write.
 
     Source: verifiers/v1/tasksets/nemo_gym/taskset.py (verifiers 0.4.0) takes the cookie at the seed, hands it to the
     program that calls the tools, and verifies with it.

@@ -28,18 +28,21 @@ _LONG: Final = response([message("word " * 50_000)])
 @check(
     "judge-answers",
     "verify SHOULD score or say what failed, whatever its judge model answers",
-    why="judge models fail for minutes under load; each crash loses a rollout, and nothing points at the judge model.",
+    why="judge models fail for minutes under load; each crash loses a rollout, and nothing points to the judge model.",
     needs=[RESOURCES_SERVER],
     subjects=lambda _: (Saying.YES, Saying.NO, Saying.GARBAGE, Saying.FAILURE, Saying.TOO_LONG),
 )
 async def judge_answers(trial: Trial, saying: Saying) -> None:
     """Verifies a row while the judge model says yes, no or garbage, or answers 500; a score or a named error must come.
 
-    A very long text is verified, too, while the judge model answers that its context is too short for it.
-    Only for launched servers whose verify asks a model. A 5xx is a violation if it says nothing, or is the bare `repr` of
-    a programming error such as `KeyError('score')`. So is a 200 with a reward while the judge model answers 500: where
-    that reward is more than its no earns, and, where the framework has `_ng_failure_class` (0.5.0 on) and the reward
-    hangs on the judge model, where it is just what its no earns.
+    A very long text is verified too, while the judge model answers that its context is too short for it. Applies only
+    to launched servers whose verify asks a model.
+
+    A 5xx is a violation if it says nothing, or is the bare `repr` of a programming error such as `KeyError('score')`.
+    So is a 200 with a reward while the judge model answers 500, if that reward is more than the judge model's no earns;
+    or, if the framework has `_ng_failure_class` (0.5.0 on) and the reward depends on the judge model, if it is exactly
+    what its no earns.
+
     Our inference: nemo-gym passes the error on with its text, and later versions report it as `_ng_failure_class`.
     """
     reply = await _verified(trial, saying)
@@ -74,15 +77,15 @@ async def _expect_told_apart(trial: Trial, failed: Any) -> None:
 
 @check(
     "judge-silent",
-    "verify waits longer for a silent judge model than its clients wait for verify",
+    "verify waits longer for a silent judge model than its own clients wait",
     why="the rollout waits as long as verify does, and its client has given up long before.",
     needs=[RESOURCES_SERVER],
 )
 async def judge_silent(trial: Trial, _: object) -> None:
     """Verifies a row while the judge model is silent, and waits --gym-timeout for an answer.
 
-    Our inference: nemo-gym's own client waits five minutes (`ClientTimeout()` in nemo_gym/server_utils.py, 0.4.0), while
-    clients of /verify wait 30 to 60 s. As the framework does this itself, it is only a note.
+    Our inference: nemo-gym's own client waits five minutes (`ClientTimeout()` in nemo_gym/server_utils.py, 0.4.0),
+    while clients of /verify wait 30 to 60 s. Since the framework itself does this, it is only a note.
     """
     try:
         await _verified(trial, Saying.NOTHING)

@@ -102,14 +102,14 @@ def _tell(trial: Trial, judgement: Judgement) -> None:
 
 @check(
     "judge-prompt-role",
-    "What the policy writes SHOULD NOT stand where its judge model's instructions stand",
+    "What the policy writes SHOULD NOT appear among its judge model's instructions",
     why="models follow a system or developer message; a policy learns to write its own instructions there.",
     needs=[RESOURCES_SERVER],
 )
 async def judge_prompt_role(trial: Trial, _: object) -> None:
-    """Verifies a marked text in up to three rows, and looks for it in what the judge model is asked.
+    """Verifies a marked text in up to three rows, and looks for it in the requests to the judge model.
 
-    A finding where it stands in a system or developer message in each of them.
+    It is a violation if the text is in a system or developer message in each of them.
 
     Our inference.
     """
@@ -126,17 +126,18 @@ async def judge_prompt_role(trial: Trial, _: object) -> None:
 
 @check(
     "judge-prompt-delimiters",
-    "What the policy writes can leave its place in the judge model's prompt",
-    why="what follows it there reads as the prompt's own words, such as a right answer or an instruction.",
+    "What the policy writes can break out of its place in the judge model's prompt",
+    why="what follows it there reads like the prompt's own words, such as a right answer or an instruction.",
     needs=[RESOURCES_SERVER],
 )
 async def judge_prompt_delimiters(trial: Trial, _: object) -> None:
-    """Has a policy write what closes its text in the judge model's prompt, and goes on after it, in up to three rows.
+    """Has a policy write the words that close its text in the judge model's prompt, and then go on, in up to three rows.
 
-    A note where the prompt has both as the policy wrote them, before the same words close its text once more. Not where
-    its text ends the message, is encoded (JSON, entities) or cleaned, nor where what closes it is made anew each time.
+    It is noted if the prompt contains both as the policy wrote them, before the same words close its text once more. It
+    does not count if the policy's text ends the message, is encoded (JSON, entities) or cleaned, or if the words that
+    close it are new each time.
 
-    Our inference. How far a judge model is taken in by that depends on the model.
+    Our inference. How far a judge model is taken in depends on the model.
     """
     rows = await _judged_rows(trial)
     left = [(one, judgement) for one in rows if (judgement := await _leaves(trial, one))]
@@ -178,15 +179,15 @@ async def _unless_unasked(trial: Trial, row: Row, said: str) -> Judgement | None
 @check(
     "judge-verdict-quoted",
     "A verdict that a judge model quotes SHOULD NOT count as its own",
-    why="the policy writes the verdict that it wants, and the judge model repeats it while it argues against it.",
+    why="the policy writes the verdict that it wants, and the judge model repeats it while arguing against it.",
     needs=[RESOURCES_SERVER],
 )
 async def judge_verdict_quoted(trial: Trial, _: object) -> None:
-    """Lets the judge model say no, and quote a yes of the policy's, once before its no and once after it, in three rows.
+    """Lets the judge model say no and quote the policy's yes, once before its no and once after it, in three rows.
 
-    Yes and no are two words that its prompt has (`[[YES]]` and `[[NO]]`, `Judgement: Yes` and `Judgement: No`), and that
-    earn differently where each is all that it says. A finding where both quotes earn what the yes does in each row: then
-    a yes is looked for anywhere.
+    Yes and no are two words from its prompt (`[[YES]]` and `[[NO]]`, `Judgement: Yes` and `Judgement: No`) that earn
+    different rewards when each is all that the model says. It is a violation if both quotes earn what the yes earns in
+    each row, since a yes is then looked for anywhere.
 
     Our inference. To take the first or the last verdict may be the rule.
     """
@@ -197,14 +198,14 @@ async def judge_verdict_quoted(trial: Trial, _: object) -> None:
 
 @check(
     "judge-verdict-first",
-    "The first verdict in a judge model's answer counts, also one that it quotes",
+    "The first verdict in a judge model's answer counts, even one that it quotes",
     why="a judge model that argues before it decides may quote the policy, whose words are then the verdict.",
     needs=[RESOURCES_SERVER],
 )
 async def judge_verdict_first(trial: Trial, _: object) -> None:
-    """As judge-verdict-quoted, where only the yes that is quoted before the no earns what a yes does, in each row.
+    """Works like judge-verdict-quoted, and is noted if only the yes that is quoted before the no earns what a yes earns, in each row.
 
-    Our inference. Where the judge model is told to begin with its verdict, the first is the right one.
+    Our inference. If the judge model is told to begin with its verdict, the first one is the right one.
     """
     quoted = await _quoted(trial)
     if all(before and not after for before, after, _ in quoted):

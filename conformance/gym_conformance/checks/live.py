@@ -23,7 +23,7 @@ from gym_conformance.trials.trial import Trial, describe, expect_no_crash
     why="Verifiers and `gym env status` wait for an answer there first; without one, training never starts.",
 )
 async def live_root(trial: Trial, _: object) -> None:
-    """Requests `/`; any status below 500 counts as an answer, and so does 501, of a server that knows no GET.
+    """Requests `/`; any status below 500 counts as an answer, and so does 501, from a server that implements no GET.
 
     Source: `setup_liveness` in nemo_gym/server_utils.py (from 0.3.0); earlier servers answer 404, which counts too.
     """
@@ -45,8 +45,10 @@ def _endpoints(trial: Trial) -> tuple[str, ...]:
 async def live_endpoints(trial: Trial, path: str) -> None:
     """Posts the first row to `/seed_session` and an empty object to `/verify`; neither may answer 405, or 404 as an unknown path does.
 
-    A 404 of its own is for a session that was never opened, or a row without a task. What the OpenAPI document lists is served.
-    Gymnasium-style servers (`/reset` and `/step`) and environment servers (`/run`) follow other contracts and are exempt.
+    A 404 may have other reasons, such as a session that was never opened, or a row without a task; a route that the
+    OpenAPI document lists counts as served. Gymnasium-style servers (`/reset` and `/step`) and environment servers
+    (`/run`) follow other contracts and are exempt.
+
     Source: `SimpleResourcesServer.setup_webserver` in nemo_gym/base_resources_server.py (every version).
     """
     # The very first session is one that a client would open: some servers keep for good what it is seeded with.

@@ -63,17 +63,17 @@ _HINT: Final = (
 
 @check(
     "load-episode",
-    "An episode MUST come to the same reward however many are in flight",
+    "An episode MUST earn the same reward however many are in flight",
     why="training runs hundreds of rollouts at once; what the load does to their rewards looks like merit.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def load_episode(trial: Trial, _: object) -> None:
     """Runs whole episodes, 1, 8, 64, 256 and 1,024 at once (`--gym-load`), each in its own session, for some seconds.
 
-    Up to four episodes are known from six runs alone each, among them some that do nothing where that earns something
-    else: what differs among the six is left out, and an episode whose reward differs is not run. A violation is another reply or reward, a refusal or a 5xx where there is none alone, in
-    more bursts of so many episodes than among episodes alone, chance excluded. Answers that do not come in time are
-    load-answers's.
+    Up to four episodes are known from six runs alone each, among them some that do nothing if that earns something
+    else. Values that differ among the six are not compared, and an episode whose reward differs is not used. A
+    violation is another reply or reward, or a refusal or 5xx that does not occur alone, in more bursts of so many
+    episodes than among episodes alone, chance excluded. Answers that do not come in time belong to load-answers.
 
     Source: `_run_examples_with_metadata` in nemo_gym/rollout_collection.py sends all rows at once, or
     `num_samples_in_parallel` of them (0.4.0).
@@ -104,14 +104,14 @@ async def load_episode(trial: Trial, _: object) -> None:
 
 @check(
     "load-answers",
-    "Episodes in flight SHOULD all be answered in time",
+    "All episodes in flight SHOULD be answered in time",
     why="a rollout without an answer is lost, or scored as 0 by a client that takes its own time limit for a wrong answer.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def load_answers(trial: Trial, _: object) -> None:
     """Counts the episodes of load-episode that got no answer within `--gym-timeout`, or whose connection broke.
 
-    It depends on the machine, which the client shares with the server: no verdict of the environment's logic.
+    This depends on the machine, which client and server share, so it says nothing about the environment's logic.
 
     Our inference; the time limits of known clients are 30 s (Unsloth's notebook) and 60 s (Verifiers).
     """
@@ -231,16 +231,16 @@ async def _is_of_the_load(trial: Trial, episodes: Sequence[Known], strayed: Stra
 
 @check(
     "load-abandoned",
-    "A server MUST serve new episodes as before when others were abandoned",
-    why="a trainer that is killed, or that stops a batch, leaves its sessions open; the rollouts after it fail one and all.",
+    "A server MUST serve new episodes as before after others were abandoned",
+    why="a trainer that is killed, or that stops a batch, leaves its sessions open, and all rollouts after it fail.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def load_abandoned(trial: Trial, _: object) -> None:
-    """Opens as many sessions as `--gym-load` has in flight, takes half of each one's steps, and leaves them.
+    """Opens as many sessions as `--gym-load` has in flight, takes half of each one's steps, and abandons them.
 
-    A quarter as many connections stay open with a request that is half sent. New episodes must then come to what they came
-    to before: 17 runs of each before, all alike, and 17 after, all alike and different, are a violation. No more sessions
-    are opened after 20 seconds.
+    A quarter as many connections stay open with a request that is half sent. New episodes must then end as they did
+    before; it is a violation if 17 runs before are all alike, and 17 after are all alike and different. No more
+    sessions are opened after 20 seconds.
 
     Source: `SimpleAgent.run` raises for any status but 200 (0.4.0); no request of the cookie contract ends a session.
     """
@@ -267,17 +267,17 @@ async def load_abandoned(trial: Trial, _: object) -> None:
 
 @check(
     "load-pathological",
-    "An answer that is hard to score SHOULD cost its own episode alone",
-    why="one policy output in a batch of hundreds holds up all others, until their clients' time is over.",
+    "An answer that is hard to score SHOULD delay its own episode alone",
+    why="one policy output in a batch of hundreds holds up all others, until their clients time out.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=lambda _: _PATHOLOGICAL,
 )
 async def load_pathological(trial: Trial, answer: str) -> None:
-    """Verifies an answer that scorers choke on, and runs episodes beside it: they must be answered as fast as alone.
+    """Verifies an answer that scorers choke on, and runs episodes beside it, which must be answered as fast as alone.
 
-    The answers are a tower of powers, deep nesting, 200,000 characters of one letter and of spaces. How long their own
-    verify takes, or what it answers, is not looked at; an episode beside it is held up if it takes more than five seconds
-    longer than alone, twice in a row.
+    The answers are a tower of powers, deep nesting, and 200,000 times one letter, or a space. How long their own verify
+    takes, and what it answers, does not matter; an episode beside it is held up if it takes over five seconds longer
+    than alone, twice in a row.
 
     Our inference; scorers of nemo-gym evaluate what the policy wrote with SymPy and with regular expressions.
     """

@@ -34,7 +34,7 @@ from gym_conformance.trials.trial import Trial
     needs=MCP_BLOCK,
 )
 async def mcp_block(trial: Trial, _: object) -> None:
-    """Reads the block's `server_name`, `url_path`, `transport` and `headers`. Without a block there is no MCP.
+    """Reads the block's `server_name`, `url_path`, `transport` and `headers`. Without a block, the server has no MCP.
 
     Source: `MCPServerMetadata` in nemo_gym/base_resources_server.py, and `_write_rollout_mcp_config` in
     claude_code_agent/app.py, which joins the path to the server's own URL (0.4.0).
@@ -97,10 +97,11 @@ async def mcp_tool_names(trial: Trial, _: object) -> None:
     subjects=lambda trial: list(drifts_over_mcp(trial.gym, trial.learned.offer)) or ("server",),
 )
 async def mcp_argument_refused(trial: Trial, drift: Any) -> None:
-    """Compares `tools/list` with the route that runs the call or, if there is no route, rows with the list.
+    """Compares `tools/list` with the route that runs the call or, if there is no route, the rows with the list.
 
-    A call that only one side allows is sent over MCP, in a session of a row that declares the tool, beside one that both
-    allow. An error that does not blame the argument does not count.
+    A call that only one side allows is sent over MCP in a session of a row that declares the tool, along with one that
+    both allow. An error that does not blame the argument does not count.
+
     Source: `call_direct` in nemo_gym/mcp_auto_exposure.py (0.7.0) validates with the route's own model.
     """
     if not isinstance(drift, Drift):
@@ -161,11 +162,11 @@ async def mcp_tool_served(trial: Trial, tool: Any) -> None:
 @check(
     "mcp-routes-listed",
     "Some tool routes are not listed over MCP",
-    why="an agent that calls over MCP does not know of it, so two agents see two different environments.",
+    why="an agent that calls over MCP does not know about it, so two agents see two different environments.",
     needs=MCP_TOOLS,
 )
 async def mcp_routes_listed(trial: Trial, _: object) -> None:
-    """Compares the POST routes of the OpenAPI document with `tools/list`. Sends nothing.
+    """Compares the POST routes in the OpenAPI document with `tools/list`. Sends nothing.
 
     Our inference: `mcp_tools()` may leave a route out on purpose (nemo_gym/base_resources_server.py, 0.7.0).
     """

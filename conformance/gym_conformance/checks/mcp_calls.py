@@ -78,13 +78,14 @@ async def _by_routes(trial: Trial, row: Row, calls: Sequence[Call]) -> Outcome:
 @check(
     "mcp-same-as-route",
     "A call over MCP MUST do the same as over HTTP",
-    why="otherwise training uses a different environment from the one that was tested, and rollouts are ruined silently.",
+    why="otherwise training uses a different environment from the one that was tested, and rollouts are silently ruined.",
     needs=[*MCP_TOOLS, SCORE],
 )
 async def mcp_same_as_route(trial: Trial, _: object) -> None:
-    """Makes recorded calls, or the smallest ones, by their routes, then over MCP, then alternating, each in its own session.
+    """Makes recorded calls, or the smallest ones, by their routes, then over MCP, then alternating between the two, each time in a session of their own.
 
-    Results and reward must be the same; whatever differs between two runs over HTTP is not compared.
+    Results and reward must be the same; values that differ between two runs over HTTP are not compared.
+
     Source: "a wrong dispatch would corrupt rollouts silently" (nemo_gym/mcp_auto_exposure.py, 0.7.0).
     """
     gym = trial.gym
@@ -123,8 +124,8 @@ async def mcp_same_as_route(trial: Trial, _: object) -> None:
 async def mcp_recorded(trial: Trial, row: Any) -> None:
     """Makes a recorded rollout's calls over MCP and verifies its output.
 
-    Our inference: tool calls share the session of `/seed_session` and `/verify` (`MCPResourcesServer`, 0.4.0), but
-    the record may be of an older version.
+    Our inference: tool calls share the session of `/seed_session` and `/verify` (`MCPResourcesServer`, 0.4.0), but the
+    record may have been made with an older version.
     """
     gym = trial.gym
     if not isinstance(row, Row):

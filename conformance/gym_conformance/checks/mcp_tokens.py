@@ -55,14 +55,15 @@ def _nothing(_: Mapping[str, str]) -> Mapping[str, str]:
 @check(
     "mcp-token-missing",
     "A call over MCP without the session's token MUST NOT act on a session",
-    why="an agent without the token would continue in a session that is never scored, or in one that all of them share.",
+    why="an agent without the token would go on in a session that is never scored, or in one that all of them share.",
     needs=[*MCP_TOOLS, SCORE],
 )
 async def mcp_token_missing(trial: Trial, _: object) -> None:
-    """Makes known calls without the token; each must be an error.
+    """Makes known calls without the token; each must get an error.
 
-    A tool that uses no session may answer anyway (0.4.0); it passes if replies and reward are as with the token, and
-    nothing shows that there is a session.
+    A tool that uses no session may answer all the same (0.4.0). It passes if replies and reward are as with the token,
+    and nothing shows that there is a session.
+
     Source: `require_mcp_session_id` in nemo_gym/base_resources_server.py (0.4.0); `_parse_session_token` in
     nemo_gym/mcp_auto_exposure.py (0.7.0).
     """
@@ -157,11 +158,13 @@ async def mcp_token_forged(trial: Trial, forgery: str) -> None:
     needs=[*MCP_TOOLS, SCORE],
 )
 async def mcp_sessions_apart(trial: Trial, _: object) -> None:
-    """Makes known calls in one session while another makes the same ones in between, each with its own token.
+    """Makes known calls in one session while another makes the same calls in between, each with its own token.
 
-    Both must get what they get alone, and an idle third session must score as doing nothing does; chance is excluded.
-    Source: the token names the session, per rollout (`build_mcp_session_metadata` in
-    nemo_gym/base_resources_server.py, 0.4.0).
+    Both must get what they get alone, and a third session, which stays idle, must score what doing nothing scores;
+    chance is excluded.
+
+    Source: the token names the session, per rollout (`build_mcp_session_metadata` in nemo_gym/base_resources_server.py,
+    0.4.0).
     """
     row, calls = await known_calls(trial)
     alone, again = await play(trial, row, calls), await play(trial, row, calls)
@@ -216,7 +219,7 @@ async def _three_at_once(trial: Trial, row: Row, calls: Sequence[Call]) -> list[
     needs=MCP_TOOLS,
 )
 async def mcp_restricted(trial: Trial, _: object) -> None:
-    """Lists the tools of the first rows' sessions, and in each calls what only others are shown; each call must be an error.
+    """Lists the tools of the first rows' sessions, and calls in each the tools that only others are shown; each call must get an error.
 
     Source: `mcp_allowed_tools_for_session` in nemo_gym/base_resources_server.py (0.7.0): the token "lists and calls
     only those tools" (nemo_gym/mcp_auto_exposure.py).

@@ -29,12 +29,12 @@ _EPISODES = 4
 async def model_fails(trial: Trial, saying: Saying) -> None:
     """Plays an episode while the model answers garbage, invalid JSON, 500 or nothing, and expects a result or a failure.
 
-    Only for launched servers whose episode asks a model. If /run takes rows, a 5xx is fine, because agents have no other
-    form of failure. Waiting for a silent model is no violation: the server's own limit, such as
+    Applies only to launched servers whose episode asks a model. If /run takes rows, a 5xx is fine, because agents have
+    no other form of failure. Waiting for a silent model is no violation, because the server's own limit, such as
     `default_episode_timeout_seconds`, may be longer than --gym-timeout.
 
-    Source: `run_request` in nemo_gym/base_environment_server.py makes a failure of every exception, and of the episode's
-    timeout; `_run_examples_with_metadata` in nemo_gym/rollout_collection.py raises for other answers (0.7.0).
+    Source: `run_request` in nemo_gym/base_environment_server.py makes a failure of every exception, and of the
+    episode's timeout; `_run_examples_with_metadata` in nemo_gym/rollout_collection.py raises for other answers (0.7.0).
     """
     found = await _played(trial, saying)
     if not trial.gym.api.episodes and is_crash(found.reply.status):

@@ -28,17 +28,19 @@ OUTSIDE = need(
 @check(
     "outside-answers",
     "Tools and verify SHOULD answer in form whatever other hosts do",
-    why="search engines and APIs fail for minutes under load; each crash loses a rollout, and nothing points at its cause.",
+    why="search engines and APIs fail for minutes under load; each crash loses a rollout, and nothing points to its cause.",
     needs=[RESOURCES_SERVER, OUTSIDE],
     subjects=lambda _: OtherHosts,
 )
 async def outside_answers(trial: Trial, hosts: OtherHosts) -> None:
     """Plays two rows while all other hosts are down, slow, or answer 429, 500, garbage or an empty object.
 
-    The calls are a recorded rollout's, or made up from the rows' definitions. The sessions are opened before: a seed fetches
-    data, and would keep what was made up. Where another host is asked, each reply must come within --gym-timeout; a 5xx must
-    name its cause, and not be the bare `repr` of a programming error; and a 200 of verify must have a reward or
-    `_ng_failure_class`. Only for launched servers; not with `--gym-network` or `--gym-launch real`.
+    The calls are a recorded rollout's, or made up from the rows' definitions. The sessions are opened beforehand,
+    because a seed may fetch data, and would keep what the mock made up.
+
+    If another host is asked, each reply must come within --gym-timeout; a 5xx must name its cause, and not be the bare
+    `repr` of a programming error; and a 200 from verify must have a reward or `_ng_failure_class`. Applies only to
+    launched servers, and not with `--gym-network` or `--gym-launch real`.
 
     Our inference: an agent hands a tool's error on to the policy, as text (`SimpleAgent.responses`, nemo-gym 0.4.0).
     """
@@ -85,14 +87,14 @@ def _phrase(hosts: OtherHosts) -> str:
 @check(
     "outside-asked",
     "The server asks other hosts, or for credentials, or requires what they have",
-    why="a rollout that asks the network is as slow and as unstable as the hosts that it asks, and its rewards are, too.",
+    why="a rollout that uses the network is as slow and as unstable as the hosts that it asks, and so are its rewards.",
     needs=[OUTSIDE],
 )
 async def outside_asked(trial: Trial, _: object) -> None:
-    """Tells which hosts the server asked for what while it was judged, and which credentials its config asks for.
+    """Reports which other hosts the server asked for what while it was judged, and which credentials its config asks for.
 
-    Such credentials, and those that it reads from its environment (`$NAME`), were made up, if nobody gave them. Nothing of it left this machine.
-    Of its requirements, those on a host that is not there are told, which `--gym-install` left out.
+    Credentials that nobody gave were made up, as were those that the server reads from its environment (`$NAME`). None
+    of it left this machine. Requirements on hosts that do not exist, which `--gym-install` left out, are reported too.
 
     Our inference.
     """

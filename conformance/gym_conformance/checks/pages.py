@@ -91,17 +91,18 @@ class _Walk:
 @check(
     "repeat-pages",
     "The pages of a list SHOULD add up to the same list, whatever their size",
-    why="what lies between two pages is never seen, and a policy that reads carefully is marked down for it.",
+    why="a policy never sees what falls between two pages, and one that reads carefully is marked down for it.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
     gentle=True,
 )
 async def repeat_pages(trial: Trial, _: object) -> None:
     """Goes through the pages of a list twice in one session, in large pages and in pages of two and of three items.
 
-    Tools that take a size and a cursor or an offset are tried, with calls that are known to mean something. The items must
-    be the same, in the same order; they are known by their ids or names. A list that ends early by more than a page is
-    taken for one that is cut by design. Chance is excluded: two walks in large pages must agree. Where a tool takes a
-    cursor and no size, the cursors are followed: no page of three items or more may come again, in each of three sessions.
+    This is done for tools that take a size and a cursor or an offset, with calls that are known to mean something. The
+    items must be the same, in the same order; they are recognised by their ids or names. A list that ends early by more
+    than a page counts as limited by design. Chance is excluded: two passes in large pages must agree. If a tool takes a
+    cursor and no size, its cursors are followed: no page of three items or more may come again, in each of three
+    sessions.
 
     Our inference: no client goes through pages; policies do.
     """

@@ -61,18 +61,20 @@ _LOST_ANYWAY: Final = {
 @check(
     "resources-session-kept",
     "A session MUST be kept while its policy thinks",
-    why="the calls after a long thought are made in another session, or in none, and the rollout is scored on that.",
+    why="calls after a long thought are made in another session, or in none, and the rollout is scored on that.",
     needs=[RESOURCES_SERVER],
 )
 async def resources_session_kept(trial: Trial, _: object) -> None:
-    """Takes up sessions that were left alone since the run began, for a client that keeps the seed's cookie and one that replaces it.
+    """Continues sessions that were left alone since the run began, for a client that keeps the seed's cookie and for one that replaces it.
 
-    The calls that are left, and verify, must be answered as without a pause. Where they are not, as many sessions pause
-    for 1, 3, 8, 20 and 60 seconds, as do not, and chance is excluded. A session is lost where a call is answered with an
-    error that is none without the pause, or all is answered as in a session in which nothing was done before. Other
-    differences, such as a clock's, do not count. What no pause alone loses is tried with another session's seed after it,
-    with the seeds of 400 others, with both, and with verifies of 400 others: all of 17 sessions must be lost then, twice.
-    Nothing is tried where each process was found to keep sessions of its own, or sessions to share state.
+    The remaining calls, and verify, must be answered as without a pause. If they are not, sessions pause for 1, 3, 8,
+    20 and 60 seconds, each beside one that does not, and chance is excluded. A session is lost if a call gets an error
+    that it does not get without the pause, or if everything is answered as in a session in which nothing was done
+    before. Other differences, such as those of a clock, do not count.
+
+    If a pause alone loses no session, what follows it is varied: another session's seed, the seeds of 400 others, both,
+    and verifies of 400 others. All of 17 sessions must then be lost, twice. Nothing is tried if each process was found
+    to keep sessions of its own, or sessions to share state.
 
     Source: `setup_session_middleware` in nemo_gym/server_utils.py gives the cookie 14 days (every version).
     """
@@ -116,10 +118,11 @@ def _lost(difference: Difference, habit: CookieHabit, what: str, without: str, h
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def resources_reward_kept(trial: Trial, _: object) -> None:
-    """Takes up the same sessions as resources-session-kept, and compares what they earn.
+    """Continues the same sessions as resources-session-kept, and compares what they earn.
 
-    Where all replies are as without the pause, but the reward is not, as many sessions pause for 1, 3, 8, 20 and 60
-    seconds as do not, and chance is excluded. Nothing is said of a world that goes on by itself, as its replies show.
+    If all replies are as without the pause but the reward is not, sessions pause for 1, 3, 8, 20 and 60 seconds, each
+    beside one that does not, and chance is excluded. Nothing can be said if the world moves on by itself, as its
+    replies show.
 
     Our inference: a rollout waits for a free GPU, for other rollouts of its batch, and for what the model writes.
     """

@@ -52,15 +52,15 @@ _EACH: Final = 2
 @check(
     "seed-complete",
     "A session SHOULD be complete when /seed_session replies",
-    why="whether the first call finds the world ready depends on how long the policy happens to think.",
+    why="otherwise it depends on how long the policy happens to think whether its first call finds the world ready.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
 )
 async def seed_complete(trial: Trial, _: object) -> None:
-    """Makes a read in sessions of its own: at once after the seed's reply, and 0.3, 0.6, 1.2 and 2 seconds after it.
+    """Makes a read in separate sessions: immediately after the seed's reply, and 0.3, 0.6, 1.2 and 2 seconds after it.
 
-    What is the same after every pause must be the same at once, too; chance is excluded. Left out are whatever differs
-    between the pauses, as in a world that goes on by itself, times, the reward, which may fall as time goes by, and
-    whatever says itself that it is under way.
+    Whatever is the same after every pause must also be the same immediately; chance is excluded. Not compared are
+    values that differ between the pauses, as in a world that moves on by itself; times; the reward, which may fall with
+    time; and replies that say themselves that something is still in progress.
 
     Our inference: `SimpleAgent.run` (0.4.0) waits for the seed's reply, and for nothing else, before the policy acts.
     """

@@ -66,10 +66,10 @@ _RANDOM = (
     examples=lambda knowledge: alone(trajectories(knowledge)),
 )
 async def repeat_deterministic(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory on three fresh sessions; the statuses and the reward must be the same each time.
+    """Runs a trajectory in three fresh sessions; the statuses and the reward must be the same each time.
 
-    Other contents of the replies may vary by design; repeat-replies says which do. Where a world is drawn anew in each
-    session, and the policy is told of it, only the rewards of sessions that were told the same are compared.
+    Other contents of the replies may vary by design; repeat-replies says which do. If a world is drawn anew in each
+    session and the policy is told about it, only the rewards of sessions that were told the same are compared.
 
     Our inference. If the server declares its verify stateless, repeat-stateless requires this as a MUST.
     """
@@ -113,7 +113,7 @@ async def _rewards_of_one_world(trial: Trial, trajectory: Trajectory, outcomes: 
     examples=lambda knowledge: alone(trajectories(knowledge, min_calls=1)),
 )
 async def repeat_replies(trial: Trial, schedule: Schedule) -> None:
-    """Runs a trajectory on two fresh sessions and compares the tools' replies value by value.
+    """Runs a trajectory in two fresh sessions and compares the tools' replies value by value.
 
     Our inference: times, ids and random texts are legitimate, but it helps to know where they are.
     """
@@ -211,7 +211,7 @@ async def _needs_its_session(trial: Trial, row: Row) -> bool:
 @property_check(
     "repeat-verify",
     "A repeated verify MUST give the same reward",
-    why="clients resend a verify when its reply is lost; the second one then scores the rollout.",
+    why="clients resend a verify when its reply is lost, and then the second one scores the rollout.",
     needs=[RESOURCES_SERVER, SCORE],
     examples=lambda knowledge: alone(trajectories(knowledge)),
     first=known_in_part,
@@ -219,12 +219,13 @@ async def _needs_its_session(trial: Trial, row: Row) -> bool:
 async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
     """Runs a trajectory and verifies it twice more in its session; the reward must stay the same.
 
-    It begins with known ones, and with their last words after none or half of their calls: a verify that does what is
-    missing itself pays for it the second time.
+    It begins with known trajectories, and with their last words after none or half of their calls: a verify that does
+    what is missing itself rewards it the second time.
 
-    Not applicable where a second verify is refused: what is lost with a reply stays lost, and nothing is scored wrongly. Nor
-    to a server of NeMo Gym's main, which is not released, that does not say that its verify is stateless
-    (`/reverify_mode`): no client sends it again there (`nemo_gym.agents.utils.verify_call`). Where fresh sessions differ as often, it is repeat-deterministic's finding.
+    Not applicable if a second verify is refused, since what is lost with a reply then stays lost, and nothing is scored
+    wrongly; or to a server of NeMo Gym's main, which is not released, that does not declare its verify stateless
+    (`/reverify_mode`), since no client sends it again there (`nemo_gym.agents.utils.verify_call`). If fresh sessions
+    differ as often, repeat-deterministic reports it.
 
     Source: nemo_gym/server_utils.py `request` retries on a lost connection (every version).
     """
@@ -261,7 +262,7 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
 async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     """Verifies before each call of a trajectory; the replies must be as they are without, except for what varies anyway.
 
-    Not applicable if verify ends the session, so that what comes later is refused and nothing can differ.
+    Not applicable if verify ends the session, so that later calls are refused and cannot differ.
 
     Our inference: nothing says that verify ends the session.
     """
@@ -301,15 +302,15 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
 async def repeat_recorded(trial: Trial, row: Row) -> None:
     """Repeats a recorded rollout's calls and verifies its output; tool outputs and reward must be as recorded.
 
-    If another rollout of the row earned something else, that one is repeated, too. Parsed JSON is compared, not text.
+    If another rollout of the row earned something else, that one is repeated too. Parsed JSON is compared, not text.
 
-    Some differences do not count: whatever differs between two runs now; outputs of tools that are not served; what changes
-    while a session waits for up to 3 s, such as the state of a job, since policies think between calls and a replay does
-    not; dates that have all moved on by the same number of days, as in a calendar that begins today; another order of the
-    same words or members, if the recorded one neither rises nor falls, since each process orders sets in its own way; one
-    value that all replies of several tools have, and had another one of, if it is called or looks like an id or a host,
-    since it names the process; and a value that comes after replies which are drawn anew in each session, ids and times
-    apart, if none of these is as the policy was told then.
+    Some differences do not count: values that differ between two runs now; outputs of tools that are not served; values
+    that change while a session waits for up to 3 s, such as the state of a job, since policies think between calls and
+    a replay does not; dates that have all moved by the same number of days, as in a calendar that begins today; another
+    order of the same words or members, if the recorded one is not sorted, since each process orders sets in its own
+    way; a value that all replies of several tools share and that was another one in the record, if its name or form is
+    that of an id or a host, since it names the process; and a value that comes after replies which are drawn anew in
+    each session, apart from ids and times, if none of these is as the policy was told then.
 
     Our inference: `example_rollouts.jsonl` is part of every environment (nemo-gym's contribution rules).
     """
@@ -324,9 +325,9 @@ async def repeat_recorded(trial: Trial, row: Row) -> None:
     gentle=True,
 )
 async def repeat_tool_calls(trial: Trial, _: object) -> None:
-    """Makes calls of the longest recorded rollout twice, and names the tools that change later replies, chance excluded.
+    """Repeats calls of the longest recorded rollout, and names the tools whose repetition changes later replies, chance excluded.
 
-    Of each tool they are the first, the last and one in between.
+    For each tool, the first call, the last one and one in between are repeated.
 
     Source: nemo_gym/server_utils.py `request` retries on a lost connection (every version).
     """

@@ -77,9 +77,9 @@ async def _latency(trial: Trial) -> float:
 async def resources_loop_free(trial: Trial, _: object) -> None:
     """Verifies the longest recorded output, a very long text and huge powers of ten, makes recorded calls, and requests `/` meanwhile.
 
-    A light request was blocked if it waits for both half a second and 20 times its idle latency, and again when the same is
-    done once more. Of each tool the first recorded call is made; where it keeps a light request for 50 ms, as many sessions
-    make it at once as may take a second together.
+    A light request counts as blocked if it waits for both half a second and 20 times its idle latency, and does so
+    again when the same is repeated. For each tool the first recorded call is made; if it delays a light request by 50
+    ms, it is made in as many concurrent sessions as should take a second together.
 
     Our inference: rollout collection has hundreds of sessions open on one server (nemo_gym/rollout_collection.py).
     """
@@ -173,9 +173,9 @@ async def _longest_wait(trial: Trial, work: Iterable[_Work]) -> float:
 async def resources_kept(trial: Trial, _: object) -> None:
     """Runs up to 360 sessions, half of them abandoned without a verify, and watches the server's process.
 
-    Needs a server on this machine whose process is known (`--gym-pid`). It is a leak if memory grows by more than 32 KiB
-    a session in every reading, or if child processes, threads or open files grow by one for every two sessions; threads in
-    every reading, since a pool of them is full sooner or later.
+    Needs a server on this machine whose process is known (`--gym-pid`). It is a leak if memory grows by more than 32
+    KiB a session in every reading, or if child processes, threads or open files grow by one for every two sessions;
+    threads must grow in every reading, since a thread pool fills up sooner or later.
 
     Our inference; environments have kept a subprocess or a tool environment for each session.
     """
@@ -197,9 +197,9 @@ async def resources_kept(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, TYPED],
 )
 async def resources_closed(trial: Trial, _: object) -> None:
-    """Runs up to 360 typed sessions, closes each, half of them without a verify, and watches the server's process.
+    """Runs up to 360 typed sessions, closes each of them, half without a verify, and watches the server's process.
 
-    Like resources-kept, which is about sessions that nobody closes.
+    It works like resources-kept, which is about sessions that nobody closes.
 
     Source: `close_resources_session` releases what the session holds (nemo_gym/base_resources_server.py, 0.7.0).
     """

@@ -48,21 +48,21 @@ class _Interrupted:
 
 @check(
     "restart-session",
-    "A restarted server SHOULD go on with its sessions, or refuse them",
-    why="the rollouts that were under way are scored as if nothing had been done: zeros that no policy earned move the "
-    "baseline of their group.",
+    "A restarted server SHOULD continue its sessions, or refuse them",
+    why="rollouts in progress are scored as if nothing had been done; zeros that no policy earned move the baseline of their group.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def restart_session(trial: Trial, _: object) -> None:
-    """Ends the process in the midst of 17 sessions of a trajectory, starts it again, and goes on in each of them.
+    """Ends the process in the middle of 17 sessions of a trajectory, starts it again, and continues each of them.
 
-    What comes must be as without the restart, or a 4xx; a verify may also mask its sample. It is a violation if the reward
-    is another, the same in all 17 sessions, and in 17 that nobody interrupted; if a tool answers 5xx, or answers in its
-    usual form from a state that knows nothing of the calls before. Only trajectories are tried of which the calls before
-    show in what comes after; where calls are only graded, those whose verify is another one without the seed.
+    The answers must be as without the restart, or a 4xx; a verify may also mask its sample. It is a violation if the
+    reward differs, and is the same in all 17 sessions, and in 17 that nobody interrupted; if a tool answers 5xx; or if
+    a tool answers in its usual form from a state that knows nothing of the earlier calls. Trajectories are tried only
+    if their earlier calls show in later replies or, where calls are only graded, if their verify differs without the
+    seed.
 
-    The server is ended as Ctrl-C ends it, with two seconds to save what it has. It takes a launch, and is done with
-    `--gym-profile ci` and longer ones.
+    The server is stopped as by Ctrl-C, with two seconds to save what it has. Since this takes a launch, it is done only
+    with `--gym-profile ci` and longer ones.
 
     Our inference, from `mask_sample` in nemo_gym/base_resources_server.py (0.7.0), which is for a lost session.
     """

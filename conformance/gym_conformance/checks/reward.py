@@ -141,7 +141,7 @@ async def _verified(session: Session, output: list[Item]) -> Any:
 
 @check(
     "reward-form",
-    "The reward SHOULD NOT depend on how the same output is written down",
+    "The reward SHOULD NOT depend on how the same output is written",
     why="the policy is trained on accidents of its own formatting.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
     subjects=_recorded_rows,
@@ -149,10 +149,9 @@ async def _verified(session: Session, output: list[Item]) -> Any:
     gentle=True,
 )
 async def reward_form(trial: Trial, row: Row) -> None:
-    """Scores a recorded rollout as it is, and rewritten.
+    """Scores a recorded rollout as it is, and rewritten: with other call ids, other white space and key order in arguments, a reasoning item before it, its texts in two parts, or its text parts joined.
 
-    Rewritten: other call ids, other white space and key order in arguments, a reasoning item before it, texts in two
-    parts, text parts joined. Where its own reward varies, that is told from the difference.
+    If the rollout's own reward varies, the difference must exceed that.
 
     Our inference.
     """
@@ -190,11 +189,11 @@ _HINTS = {
 async def reward_extra_read(trial: Trial, row: Row) -> None:
     """Scores a recorded rollout as it is, and with its last read made twice more before the policy's final message.
 
-    A read is a call whose tool is named like one, and whose repetition gets the same reply. Not where the rollout
-    earned nothing.
+    A read is a call whose tool is named like one, and whose repetition gets the same reply. Not applicable if the
+    rollout earned nothing.
 
-    Our inference. An environment may reward few calls on purpose: a reward that falls further with twice as many reads is
-    no finding, nor is one that falls for so many calls, as other rows' shorter rollouts show.
+    Our inference. An environment may reward few calls on purpose, so it is no finding if the reward falls further with
+    twice as many reads, or falls for that number of calls anyway, as other rows' shorter rollouts show.
     """
     looking = await _Looking.of(trial, row)
     trial.channel.exchanges.clear()
@@ -292,12 +291,12 @@ _DUST = 1e-9
     gentle=True,
 )
 async def reward_claim(trial: Trial, row: Row) -> None:
-    """Scores a message that claims success, and two that do not: one of about its length, and one of its form.
+    """Scores a message that claims success, and two that do not: one of about the same length, and one of the same form.
 
     The form alone may be what is asked for, such as three sentences, or a text without a comma.
 
-    Where the recorded rollouts of all rows do something and then say the same, which can be no row's answer, that is
-    scored in the row, too, with nothing done.
+    If the recorded rollouts of all rows do something and then say the same, which can be no row's answer, that message
+    is also scored in the row with nothing done.
 
     Our inference.
     """

@@ -45,24 +45,26 @@ _TELLING = 4
 @check(
     "seed-reads-row",
     "The seeded row SHOULD matter",
-    why="every rollout plays one and the same task, whatever its prompt says: most of the data trains nothing.",
+    why="if it does not, every rollout plays the same task, whatever its prompt says, and most of the data trains nothing.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS, SCORE],
     gentle=True,
 )
 async def seed_reads_row(trial: Trial, _: object) -> None:
-    """Makes the same reads, and has the same outputs scored, on up to four rows whose own fields differ, ids apart.
+    """Makes the same reads, and scores the same outputs, on up to four rows whose own fields differ in more than their ids.
 
-    Every reply and reward is the same for all rows, though some outputs earn more than others, or replies of one row's
-    session hold a text that only another row has. Outputs are recorded rollouts, calls that are made up, and short
-    texts of the rows, one of which may be the answer. Where all of them earn the same and no reply holds a text of a
-    row, nothing can be said: what a row asks for may matter to verify alone. Nor where no read is answered, or what they
-    answer is drawn anew in each session, ids and times apart, or a judge, which is our mock, gives the rewards. Where
-    nothing is recorded, only reads without arguments count.
+    It is a violation if every reply and reward is the same for all rows although some outputs earn more than others, or
+    if replies in one row's session contain a text that only another row has. The outputs are recorded rollouts, made-up
+    calls, and short texts from the rows, one of which may be the answer.
 
-    Nor is a row read whose number 0 is taken for none, as `row.get("seed") or time()` does: its rollout is answered
-    otherwise each time, and alike each time as soon as the 0 is a 1.
+    Nothing can be said if all outputs earn the same and no reply contains a text of a row, since the row's task may
+    matter to verify alone; if no read is answered; if what reads answer is drawn anew in each session, apart from ids
+    and times; or if the rewards come from a judge model, which is our mock. Without recorded rollouts, only reads that
+    take no arguments count.
 
-    Our inference: `SimpleAgent.run` posts the whole row to /seed_session (0.4.0), and it would not if nobody read it.
+    A row also counts as unread if its number 0 is treated as missing, as in `row.get("seed") or time()`: its sessions
+    then differ each time, and agree each time once the 0 is a 1.
+
+    Our inference: `SimpleAgent.run` posts the whole row to /seed_session (0.4.0), and would not if nobody read it.
     """
     await _expect_zeros_read(trial)
     rows = _different(trial.gym.rows)

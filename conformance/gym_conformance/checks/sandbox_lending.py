@@ -29,12 +29,12 @@ _LENT = need(
     needs=[RESOURCES_SERVER, _LENT],
 )
 async def isolation_sandbox(trial: Trial, _: object) -> None:
-    """Asks for the sandboxes of two sessions, and without a session, which may be refused.
+    """Asks for the sandboxes of two sessions, and for one without a session, which may be refused.
 
-    The two must be told apart by their descriptors, and without a session neither of them may come.
+    The two must have different descriptors, and neither of them may be given out without a session.
 
-    Our inference, from the documentation of NeMo Gym's main, not released (`nemo_gym.server_runtime.sandbox_lending`): "one
-    per resources session"; the form is that of `SandboxAccess` in nemo_gym/sandbox/access.py (0.5.1 on).
+    Our inference, from the documentation of NeMo Gym's main, not released (`nemo_gym.server_runtime.sandbox_lending`):
+    "one per resources session"; the form is that of `SandboxAccess` in nemo_gym/sandbox/access.py (0.5.1 on).
     """
     ask = post(SANDBOX_ACCESS, {})
     lent = [_lent(reply_of(await (await trial.open()).send(ask))) for _session in range(2)]

@@ -29,7 +29,7 @@ def _sandboxes(trial: Trial) -> FakeSandboxes:
 @check(
     "sandbox-answers",
     "verify SHOULD score or say what failed, whatever its sandbox does",
-    why="sandboxes fail by the hundred under load; each crash loses a rollout, and nothing points at its cause.",
+    why="sandboxes fail by the hundred under load; each crash loses a rollout, and nothing points to its cause.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=lambda _: [each for each in SandboxTrouble if each is not SandboxTrouble.NONE],
 )
@@ -37,7 +37,7 @@ async def sandbox_answers(trial: Trial, trouble: SandboxTrouble) -> None:
     """Verifies a row while creation, commands, files or closing fail, and expects a score or a named error in time.
 
     A 5xx is a violation if it says nothing, or is the bare `repr` of a programming error; so is a 200 without a reward
-    or `_ng_failure_class`. Only for launched servers that ask a sandbox.
+    or `_ng_failure_class`. Applies only to launched servers that ask a sandbox.
 
     Our inference: `SandboxProvider` in nemo_gym/sandbox/providers/base.py (0.5.0 on) says what a provider may raise and
     answer.
@@ -53,15 +53,15 @@ async def sandbox_answers(trial: Trial, trouble: SandboxTrouble) -> None:
 
 @check(
     "sandbox-closed",
-    "Every sandbox that was made SHOULD be closed after verify, also after a failure",
-    why="a sandbox that nobody closes runs, and is paid for, until its time to live is over.",
+    "Every sandbox that was created SHOULD be closed after verify, even after a failure",
+    why="a sandbox that nobody closes runs, and is paid for, until its time to live ends.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=lambda _: tuple(each for each in SandboxTrouble if each is not SandboxTrouble.NOT_CLOSED),
 )
 async def sandbox_closed(trial: Trial, trouble: SandboxTrouble) -> None:
-    """Verifies a row, once as usual and while something fails, and looks which of the sandboxes made meanwhile are left.
+    """Verifies a row, once as usual and while something fails, and checks which of the sandboxes created meanwhile are left.
 
-    A session that can be closed is closed first. Only for launched servers that ask a sandbox.
+    A session that can be closed is closed first. Applies only to launched servers that ask a sandbox.
 
     Our inference: `AsyncSandbox.stop` in nemo_gym/sandbox/api.py (0.5.0 on) ends a sandbox; nothing else does.
     """

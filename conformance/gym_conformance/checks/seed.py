@@ -142,9 +142,14 @@ async def seed_sets_cookie(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_cookie_usable(trial: Trial, _: object) -> None:
-    """Checks the cookie's attributes and size: `Path` covers every endpoint, no `Secure` over http, no foreign `Domain`, at most 4,096 bytes, no `Max-Age` below five minutes. Of several cookies of which none shows the id, only one that the session is lost without counts.
+    """Checks the cookie's attributes and size: `Path` covers every endpoint, no `Secure` over http, no foreign `Domain`, at most 4,096 bytes, no `Max-Age` below five minutes.
 
-    Source: RFC 6265, sections 5.3, 5.4 and 6.1. aiohttp, which nemo-gym's agents ask with, drops a longer one without a word (aiohttp/_cookie_helpers.py, 3.14.5). Stock servers set `path=/; httponly; samesite=lax` (nemo_gym/server_utils.py, 0.4.0).
+    If the server sets several cookies and none shows the session's id, only a cookie without which the session is lost
+    counts.
+
+    Source: RFC 6265, sections 5.3, 5.4 and 6.1. aiohttp, which nemo-gym's agents use, silently drops a longer cookie
+    (aiohttp/_cookie_helpers.py, 3.14.5). Stock servers set `path=/; httponly; samesite=lax` (nemo_gym/server_utils.py,
+    0.4.0).
     """
     session = trial.session()
     reply = reply_of(await session.seed())
@@ -212,10 +217,11 @@ async def _is_lost_without(trial: Trial, names: Collection[str]) -> bool:
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_opens_own_session(trial: Trial, _: object) -> None:
-    """Seeds the first row twice, over a connection and without a cookie each time, and compares the ids in the two cookies.
+    """Seeds the first row twice, each time over a new connection and without a cookie, and compares the ids in the two cookies.
 
-    Where no id can be read (the cookie is not Starlette's), cookies that are alike may hold the state itself, or
-    belong to a server that keeps none: whether the sessions share anything is for the checks of section isolation.
+    If no id can be read because the cookie is not Starlette's, two equal cookies may hold the state itself, or belong
+    to a server that keeps none. Whether the sessions share anything is then left to the isolation checks.
+
     Source: `add_session_id` in nemo_gym/server_utils.py draws a uuid4 for each client without a cookie.
     """
     apart = Channel(trial.gym.endpoint, fresh=True, record=trial.channel)  # processes may all draw the same ids
@@ -241,9 +247,11 @@ async def seed_opens_own_session(trial: Trial, _: object) -> None:
     needs=[RESOURCES_SERVER, COOKIES],
 )
 async def seed_repeat_harmless(trial: Trial, _: object) -> None:
-    """Seeds the first row three times, each with the first seed's cookie, and then verifies.
+    """Seeds the first row three times, the second and third time with the cookie of the first, and then verifies.
 
-    Each seed answers 200, the session stays the same, and verify answers as it does after one seed.
+    Each seed must answer 200 and leave the session's id unchanged, and verify must answer as it does after a single
+    seed.
+
     Source: nemo_gym/server_utils.py `request` retries lost replies; `add_session_id` keeps the id it is sent.
     """
     once = await trial.open()

@@ -239,7 +239,8 @@ async def step_over(trial: Trial, _: object) -> None:
 async def step_reset_fresh(trial: Trial, row: Row) -> None:
     """Resets a row in two fresh sessions, and again in one of them after a step; the policy must see the same each time.
 
-    That is the observation. What else the reply says must be after the step as it is in both fresh sessions.
+    What the policy sees is the observation. Everything else that both fresh resets say alike must also be said after
+    the step.
 
     Our inference: an environment that uses randomness takes its seed from the row.
     """

@@ -26,23 +26,23 @@ _AROUND = 60
 
 @property_check(
     "isolation-told",
-    "Replies in one session MUST NOT reveal what only another session knows",
-    why="rollouts write into each other's state: the rewards are noise, and training goes on silently.",
+    "Replies in one session MUST NOT reveal what only another session was told",
+    why="rollouts write into each other's state; the rewards are noise, and training goes on without a sign of it.",
     needs=[RESOURCES_SERVER, SCORE],
     examples=any_told_apart,
     first=lambda knowledge: told_apart(knowledge, Random()),
     before=expect_none_found,
 )
 async def isolation_told(trial: Trial, schedule: Schedule) -> None:
-    """Gives each of two sessions words of its own, in free texts of its calls and of its row, and looks for the others'.
+    """Gives two sessions words of their own, in the free texts of their calls and rows, and looks for each one's words in the other's replies.
 
     They run one after the other and side by side, on one row and on two; the second also asks for what the first was
-    given: its ids and cursors. Then four do the same at the same time, step by step. No reply holds a word that its
-    session did not send. Nothing is compared, so that noise and a store that grows hide nothing, and a word is drawn from
-    so many that no accident finds it.
+    given: its ids and cursors. Then four sessions do the same at the same time, step by step. No reply may contain a
+    word that its session did not send. Nothing is compared, so noise or a growing store cannot hide a leak, and the
+    words are drawn from so many that none appears by accident.
 
-    Nor does a fresh session find what another was given under a counted id, new each time, such as `job-964`, where an
-    id that nobody was given is refused.
+    Nor may a fresh session find what another was given under a counted id that is new each time, such as `job-964`, if
+    the server refuses an id that nobody was given.
 
     Source: `add_session_id` in nemo_gym/server_utils.py gives each client a session of its own (every version).
     """

@@ -62,13 +62,16 @@ BAD_BODIES: dict[str, bytes | None] = {
     beside=True,
 )
 async def tool_routed(trial: Trial, tool: Tool) -> None:
-    """Calls each declared tool in a seeded session; a tool without a route of its own must not answer 404 or 405.
+    """Calls each declared tool in a seeded session; a tool without a route must not answer 404 or 405.
 
-    A recorded call is made in its own row, after the calls before it. A tool may answer 404 for its own reasons: it is
-    missing where each of its answers, to that call, to none of its arguments, to a list, to a GET, is in the words that
-    a tool that nobody serves gets. A catch-all is held to these words whatever its status. A single-turn server's
-    tools are graded, never executed, unless the env's YAML (`configs/` beside the data) names an agent for these rows
-    that is known to post each call to this server, such as simple_agent.
+    A recorded call is made in its own row, after the calls before it. Since a tool may answer 404 for reasons of its
+    own, it counts as missing only if each of its answers (to that call, to a call without arguments, to a list, to a
+    GET) has the wording with which the server answers a tool that does not exist. On a catch-all server this wording
+    decides whatever the status.
+
+    The tools of a single-turn server are graded, never executed, unless the env's YAML (`configs/` next to the data)
+    names an agent for these rows that is known to post each call to this server, such as simple_agent.
+
     Source: responses_api_agents/simple_agent/app.py (0.4.0) feeds the 404 to the model as the tool's answer.
     """
     gym = trial.gym
@@ -127,6 +130,7 @@ async def tool_bad_body(trial: Trial, tool: Tool) -> None:
     """Sends each tool a list, a string, null, a number, no body and broken JSON, in a seeded session.
 
     A tool without arguments may ignore its body and answer 200. On a catch-all server only one tool is tried.
+
     Source: simple_agent/app.py (0.4.0) posts whatever JSON the policy writes, object or not; a route with a pydantic
     model answers 422.
     """
@@ -163,9 +167,10 @@ def wrong_arguments(tool: Tool) -> dict[str, object]:
     beside=True,
 )
 async def tool_wrong_arguments(trial: Trial, tool: Tool) -> None:
-    """Calls each tool with no arguments, with an unknown one, and with null, an object or odd text for each of its own.
+    """Calls each tool with no arguments, with an unknown one, and with null, an object or odd text for each declared argument.
 
-    Any status below 500 is fine: the tool may accept them, refuse them with 422, or answer 200 with an error text.
+    Any status below 500 is fine: the tool may accept the call, refuse it with 422, or answer 200 with an error text.
+
     Source: simple_agent/app.py (0.4.0) replaces its cookies with the reply's; a 5xx from an exception carries none.
     """
     # on a new connection no call is sent again: a worker that dies of it may be back by then, and know no session
@@ -185,9 +190,10 @@ async def tool_wrong_arguments(trial: Trial, tool: Tool) -> None:
     needs=[RESOURCES_SERVER],
 )
 async def tool_undeclared(trial: Trial, _: object) -> None:
-    """Calls two tools that do not exist, one under a name such as a confused policy writes.
+    """Calls two tools that do not exist, one of them under a name that a confused policy might write.
 
     A 404 is usual; a catch-all server answers 200 with an error in the body.
+
     Source: simple_agent/app.py (0.4.0) posts to whatever name the policy writes.
     """
     hint = "The catch-all route looks the tool up without checking that it exists."
@@ -205,10 +211,11 @@ async def tool_undeclared(trial: Trial, _: object) -> None:
 async def tool_refused_call(trial: Trial, _: object) -> None:
     """Replays a recorded rollout with refused calls before each step, and compares it with a plain replay.
 
-    The refused calls are an unknown tool, a malformed call, and recorded calls with one argument spoilt, where the server
-    refuses them (4xx). A call answered with 200 was accepted and may rightly change the state, so it is left out. An
-    environment may count refused calls: each may take a part of the reward, or one of so many turns. Whatever differs
-    between two plain replays is not compared.
+    The refused calls are an unknown tool, a malformed call, and recorded calls with one argument corrupted, as far as
+    the server refuses them with a 4xx. A call that is answered with 200 was accepted and may change the state, so it is
+    left out. An environment may count refused calls: each may cost part of the reward, or one of a limited number of
+    turns. Values that differ between two plain replays are not compared.
+
     Source: simple_agent/app.py (0.4.0) continues after any error reply.
     """
     calls = trial.gym.recorded_calls[0][1]
@@ -304,12 +311,12 @@ async def tool_name_legal(trial: Trial, tool: Tool) -> None:
 
 @check(
     "tool-served-declared",
-    "Some routes are declared as a tool by no row",
+    "No row declares some of the routes as a tool",
     why="a tool that no row offers is never called: it is dead code, or the dataset is out of date.",
     needs=[RESOURCES_SERVER, TOOLS, SERVED_TOOLS],
 )
 async def tool_served_declared(trial: Trial, _: object) -> None:
-    """Compares the POST routes of the OpenAPI document with the tools of all rows read.
+    """Compares the POST routes in the OpenAPI document with the tools of all rows read.
 
     Our inference.
     """

@@ -181,9 +181,8 @@ async def typed_seed(trial: Trial, row: Row) -> None:
 async def typed_seed_repeat(trial: Trial, _: object) -> None:
     """Seeds twice before recorded calls, the second time without a cookie, and once more after each of them.
 
-    Where none is recorded, they are calls that the tools are known to take.
-
-    Each seed must answer 200 with the same id; replies and reward must be as with one seed.
+    If none is recorded, calls are made that the tools are known to accept. Each seed must answer 200 with the same id;
+    replies and reward must be as with one seed.
 
     Source: "Repeating the same identifier and episode must return the existing session" (0.7.0).
     """
@@ -218,10 +217,12 @@ async def typed_seed_repeat(trial: Trial, _: object) -> None:
 async def typed_seed_foreign(trial: Trial, _: object) -> None:
     """Makes the recorded calls, then seeds the same id for another episode.
 
-    The seed is refused, or the other episode's calls get what they get in a fresh session, because the id keeps nothing.
+    The seed must be refused, or the other episode's calls must get what they get in a fresh session, because nothing is
+    kept under the id.
 
-    Our inference: the servers of 0.7.0 that keep something by the id refuse it (resources_servers/example_single_tool_call/app.py),
-    but neither `SimpleResourcesServer` nor `check_resources_session_contract` asks for it. By default a server keeps nothing by id.
+    Our inference: the servers of 0.7.0 that keep something under the id refuse it
+    (resources_servers/example_single_tool_call/app.py), but neither `SimpleResourcesServer` nor
+    `check_resources_session_contract` requires it. By default a server keeps nothing under the id.
     """
     typed = under_typed(trial)
 
@@ -371,8 +372,8 @@ async def _expect_attempts_apart(trial: Trial, knowledge: Knowledge) -> None:
 async def typed_isolation(trial: Trial, schedule: Schedule) -> None:
     """Runs two or three trajectories alone, and then with their steps interleaved, each in its own typed session.
 
-    Every reply and reward must be as it is alone. Whatever differs between two runs alone is not compared. Nor do two
-    attempts of one rollout, each a session with an id of its own, see each other.
+    Every reply and reward must be as it is alone. Values that differ between two runs alone are not compared. Two
+    attempts of one rollout, each a session with an id of its own, must not see each other either.
 
     Source: `resources_session_id` names one session (nemo_gym/base_resources_server.py, 0.7.0); `EpisodeId` is one
     physical attempt of a rollout (nemo_gym/episode_types.py, 0.7.0).

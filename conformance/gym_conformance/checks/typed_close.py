@@ -65,8 +65,8 @@ async def typed_close(trial: Trial, _: object) -> None:
 async def typed_close_final(trial: Trial, _: object) -> None:
     """Seeds a session that was closed, and one that was closed before it was ever seeded.
 
-    Servers that bind an id to its episode, or find by the id alone what a session has done, must refuse; of others it
-    is only asked that what the session held is gone.
+    Servers that bind an id to its episode, or that find what a session has done by the id alone, must refuse the seed.
+    For others it is enough that what the session held is gone.
 
     Source: "keep a seed that arrives after the close from creating the session again"; `keeps_state` in
     nemo_gym/testing/session_conformance.py (0.7.0).
@@ -141,13 +141,13 @@ async def _closed_before_verify(
 @check(
     "typed-close-foreign",
     "A close that names another episode SHOULD NOT end the session",
-    why="a close that comes late, of an attempt that was given up, ends the attempt that took its place.",
+    why="a late close of an attempt that was given up ends the attempt that took its place.",
     needs=[*TYPED_SESSION, SCORE],
 )
 async def typed_close_foreign(trial: Trial, _: object) -> None:
     """Closes the session in another episode's name before the verify, which must then score as without that close.
 
-    Whether the close is refused is not looked at.
+    Whether the close is refused is not checked.
 
     Our inference, from a list in the documentation of NeMo Gym's main, not released
     (`nemo_gym.server_runtime.testing.session_conformance`): "a close that names another episode".
@@ -158,15 +158,15 @@ async def typed_close_foreign(trial: Trial, _: object) -> None:
 @check(
     "typed-close-lost",
     "A close without the session's cookie SHOULD end the session",
-    why="a client whose seed reply was lost has no cookie; what it cannot close stays, and sandboxes pile up.",
+    why="a client whose seed reply was lost has no cookie; a session that it cannot close stays, and sandboxes pile up.",
     needs=TYPED_SESSION,
 )
 async def typed_close_lost(trial: Trial, _: object) -> None:
-    """Seeds, closes without the cookie, and seeds again: refused, as it is after a close with the cookie.
+    """Seeds, closes without the cookie, and seeds again; this must be refused as it is after a close with the cookie.
 
     Our inference, from a list in the documentation of NeMo Gym's main, not released
-    (`nemo_gym.server_runtime.testing.session_conformance`): "a close without the session cookie after a seed whose reply was
-    lost".
+    (`nemo_gym.server_runtime.testing.session_conformance`): "a close without the session cookie after a seed whose
+    reply was lost".
     """
     known = await opened(trial)
     await known.close()
@@ -182,8 +182,8 @@ async def typed_close_lost(trial: Trial, _: object) -> None:
 
 @check(
     "typed-verify-closed",
-    "A verify after the close SHOULD NOT score what is no longer there",
-    why="a verify that comes late scores an empty session: a zero that no policy earned moves the baseline of its group.",
+    "A verify after the close SHOULD NOT score a state that no longer exists",
+    why="a late verify scores an empty session; a zero that no policy earned moves the baseline of its group.",
     needs=[*TYPED_SESSION, SCORE],
 )
 async def typed_verify_closed(trial: Trial, _: object) -> None:

@@ -35,17 +35,17 @@ _READS_ON: Final = (
 @check(
     "verify-unfinished",
     "verify MUST score answers that are cut off in the middle",
-    why="a long answer is cut off at the limit of tokens, wherever that is; each crash loses a rollout that was paid for.",
+    why="long answers are cut off at the token limit, wherever that falls; each crash loses a rollout that was paid for.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def verify_unfinished(trial: Trial, _: object) -> None:
-    """Verifies answers of rows, cut off after each of their last words and signs, and a few that no parser takes for whole.
+    """Verifies answers to rows, cut off after each of their last words and punctuation marks, and a few texts that any parser takes for incomplete.
 
-    What is cut off is also ended as the whole answer is, as with a fence or a bracket. A few are long, and never end what
-    they begin: these must be answered in time.
+    The cut answers are also tried with the ending of the whole one, such as a code fence or a bracket. A few texts are
+    long and never close what they open; these must be answered in time.
 
-    The answers are recorded ones, or what the rows say of theirs. Each must be scored with 200 and a finite number, as
-    the whole answer is. What a slow server leaves no time for is counted in the note.
+    The answers are recorded ones, or what the rows say about theirs. Each must be scored with 200 and a finite number,
+    as the whole answer is. If a slow server leaves no time for some of them, the note says how many.
 
     Source: `SimpleAgent.run` hands what was generated up to `max_output_tokens` to verify, and raises for any other
     status (0.4.0).

@@ -51,16 +51,17 @@ _SHORT: Final = 400
 @check(
     "verify-scores-rows",
     "verify MUST score every row",
-    why="the agent raises, and the row's rollout is lost after all its tokens have been paid for.",
+    why="otherwise the agent raises, and the row's rollout is lost after all its tokens have been paid for.",
     needs=[RESOURCES_SERVER],
     subjects=each_row,
     beside=True,
     gentle=True,
 )
 async def verify_scores_rows(trial: Trial, row: Row) -> None:
-    """Seeds each row and verifies a message that does nothing, and a recorded rollout's output if there is one.
+    """Seeds each row and verifies a message that does nothing, and the output of a recorded rollout if there is one.
 
-    The reply is 200 with a JSON object.
+    The reply must be 200 with a JSON object.
+
     Source: `SimpleAgent.run` raises for any other status (0.4.0).
     """
     hint = "verify's request model does not match the dataset, or the scorer fails on this row."
@@ -108,10 +109,11 @@ def _fields(row: Row) -> frozenset[Any]:
 async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
     """Verifies the first row with odd outputs: empty, cut off, reasoning only, malformed calls, NUL, very long and more.
 
-    Short ones are verified in the two rows least like it, too, and recorded answers in their own rows, with numbers of 5,000
-    digits in the place of theirs.
-    Each must be scored with 200, and with a finite number where a message that does nothing is. If NeMo Gym's own types
-    cannot read an output, a 422 passes here, and verify-framework-types reports it.
+    The short ones are also verified in the two rows that differ most from it, and recorded answers in their own rows,
+    with their numbers replaced by numbers of 5,000 digits. Each output must be scored with 200, and with a finite
+    number if a message that does nothing is. If NeMo Gym's own types cannot read an output, a 422 passes here, and
+    verify-framework-types reports it.
+
     Source: the output types in nemo_gym/openai_utils.py (0.4.0) admit them, and `SimpleAgent.run` raises on any error.
     """
     reply = await trial.verify_fresh(output.response, output.row)
@@ -145,16 +147,17 @@ _TOO_LONG = (
 @check(
     "verify-malformed-calls",
     "verify MUST score malformed calls to every tool",
-    why="the agent survives them and continues to verify, where the whole rollout is lost with all its tokens.",
+    why="the agent survives such calls and goes on to verify, where the whole rollout is lost with all its tokens.",
     needs=[RESOURCES_SERVER, TOOLS, SCORE],
     subjects=lambda trial: [row for row in trial.gym.rows if row.tools],
     beside=True,
 )
 async def verify_malformed_calls(trial: Trial, row: Row) -> None:
-    """Verifies, for each row, calls of all its tools with arguments that are empty, a list, null, not JSON, and so on.
+    """For each row, verifies calls to all its tools whose arguments are empty, a list, null, not JSON, and so on.
 
-    If that does not answer 200, each tool is tried alone to name the culprit. A row that verify cannot score at all
-    belongs to verify-scores-rows.
+    If verify does not answer 200, each tool is tried alone to find the one at fault. A row that verify cannot score at
+    all belongs to verify-scores-rows.
+
     Source: simple_agent/app.py (0.4.0) answers malformed arguments with an error for the policy, and continues.
     """
     for slip, arguments in SLIPS.items():
@@ -186,7 +189,7 @@ async def _refusal(trial: Trial, row: Row, names: list[str], arguments: str) -> 
 @check(
     "verify-framework-types",
     "verify SHOULD accept hosted tools' items, lists as tool output, and unknown items",
-    why="every such rollout of a policy with hosted tools is lost with a 422.",
+    why="with a policy that uses hosted tools, every such rollout is lost with a 422.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=lambda trial: [output for output in each_degenerate_output(trial) if not output.stock],
     framework=True,
@@ -215,11 +218,11 @@ async def verify_framework_types(trial: Trial, output: Degenerate) -> None:
 async def verify_raw_surrogate(trial: Trial, _: object) -> None:
     r"""Verifies a message whose text contains the JSON escape "\ud800", which Python reads as one character.
 
-    Not where another framework than NeMo Gym fails on it and takes the same text with U+FFFD in its place: what it
-    cannot read or write is then JSON, which the environment's author leaves to it.
+    It does not count if a framework other than NeMo Gym fails on this text and accepts it with U+FFFD in place of the
+    surrogate: then the framework's JSON cannot read or write it, and the environment's author has no say in that.
 
-    Source: in 0.4.0 every stock server answers 500: `BaseVerifyResponse` in nemo_gym/base_resources_server.py echoes the
-    response, which cannot be encoded as UTF-8.
+    Source: in 0.4.0 every stock server answers 500: `BaseVerifyResponse` in nemo_gym/base_resources_server.py echoes
+    the response, which cannot be encoded as UTF-8.
     """
     reply = await trial.verify_fresh(RAW_SURROGATE.response)
     if not is_success(reply.status) and not trial.met_framework:
@@ -242,9 +245,10 @@ async def verify_raw_surrogate(trial: Trial, _: object) -> None:
 async def verify_without_session(trial: Trial, subject: str) -> None:
     """Verifies the first row without a cookie, and with a cookie that the server never set.
 
-    A 4xx that says so is fine, but no score, so that this does not apply.
-    Source: https://github.com/unslothai/notebooks/blob/main/nb/NeMo-Gym-Sudoku.ipynb calls `/verify` with no seed and no
-    cookie.
+    A 4xx that says so is fine, but since it scores nothing, the check then counts as not applicable.
+
+    Source: https://github.com/unslothai/notebooks/blob/main/nb/NeMo-Gym-Sudoku.ipynb calls `/verify` with no seed and
+    no cookie.
     """
     unknown = Cookies((("unknown", "cookie"),)) if subject == "an unknown cookie" else NO_COOKIES
     reply = await trial.verify_bare(DO_NOTHING.response, unknown)

@@ -72,10 +72,10 @@ def _half_done(gym: Gym, row: Row) -> Iterator[Trajectory]:
     gentle=True,
 )
 async def verify_reward_finite(trial: Trial, row: Row) -> None:
-    """Verifies each row with a message that does nothing, an empty output, wrong answers and half the deeds, and looks at `reward`.
+    """Verifies each row with a message that does nothing, an empty output, wrong answers and part of the right calls, and looks at `reward`.
 
-    The wrong answers are what was recorded of another row, and half of what was recorded of this one; the deeds are a
-    third and two thirds of a recorded rollout's calls, which may earn a part of the reward.
+    The wrong answers are what was recorded for another row, and half of what was recorded for this one. The calls are a
+    third and two thirds of a recorded rollout's, which may earn part of the reward.
 
     Source: `BaseVerifyResponse.reward: float` (every version); NaN leaves FastAPI as null.
     """
@@ -118,12 +118,12 @@ _ROWS, _KNOWN, _MANY = 8, 3, 24
     gentle=True,
 )
 async def verify_reward_components(trial: Trial, _: object) -> None:
-    """Verifies two outputs that do nothing and recorded rollouts, whole and in part, and compares the components' sum.
+    """Verifies two outputs that do nothing, and recorded rollouts, whole and in part, and compares the sum of the components with the reward.
 
-    So it does after a very long answer, and after 24 calls that the tools are known to take, repeated: either may cost
-    something.
+    The same is tried after a very long answer, and after 24 repetitions of calls that the tools are known to accept,
+    since either may carry a cost. On the first row the keys must be the same each time. Not applicable if no reply for
+    it has `reward_components`.
 
-    On the first row their keys must be the same each time. Not applicable if no reply to it has `reward_components`.
     Source: `BaseMultiRewardVerifyResponse` in nemo_gym/base_resources_server.py (0.7.0).
     """
     row = trial.gym.row
@@ -179,19 +179,20 @@ def _summed(verdict: dict[str, Any]) -> dict[str, Any]:
 @check(
     "verify-floor",
     "Doing nothing SHOULD NOT earn what the best recorded rollout earns",
-    why="the shortest way to that reward is to do nothing, which is what the policy will learn.",
+    why="otherwise the easiest way to that reward is to do nothing, and the policy will learn just that.",
     needs=[RESOURCES_SERVER, ROLLOUTS, SCORE],
     subjects=lambda trial: list(trial.gym.recorded),
     beside=True,
     gentle=True,
 )
 async def verify_floor(trial: Trial, row: Row) -> None:
-    """Verifies an empty output and a message that does nothing, and compares with the best reward recorded for the row.
+    """Verifies an empty output and a message that does nothing, and compares them with the best reward recorded for the row.
 
-    Not applicable where no recorded rollout of the row earned more than 0, or where doing nothing is the right answer:
-    the best rollout makes no call either, or only looks, and in a row whose best one does more nothing earns less. Where
-    rewards are relative to a group, the best rollout is scored anew beside the same others.
-    Our inference: a reward without work teaches none.
+    Not applicable if no recorded rollout of the row earned more than 0, or if doing nothing is the right answer: the
+    best rollout makes no calls either, or only reads, and in a row whose best rollout does more, doing nothing earns
+    less. If rewards are relative to a group, the best rollout is scored anew in the same group.
+
+    Our inference: a reward for no work teaches none.
     """
     best, rollouts = _best(trial, row)
     if best <= 0:

@@ -38,12 +38,12 @@ _REST = 1.0
 
 @check(
     "resources-seeds",
-    "/seed_session MUST go on opening sessions",
-    why="a training run opens a million sessions: from this one on every rollout is lost.",
+    "/seed_session MUST NOT stop opening sessions",
+    why="a training run opens a million sessions; once the server opens no more, every rollout is lost.",
     needs=[RESOURCES_SERVER],
 )
 async def resources_seeds(trial: Trial, _: object) -> None:
-    """Seeds the first row until the run has opened 120 sessions in all, and looks whether the last are still taken.
+    """Seeds the first row until the run has opened 120 sessions in all, and checks that the last seeds are still accepted.
 
     Source: `SimpleAgent.run` raises for any status but 200 (0.4.0); no request of the cookie contract ends a session.
     """
@@ -86,16 +86,16 @@ def _worn_out(trial: Trial, reply: Reply) -> Violation:
 @check(
     "resources-latency",
     "A session SHOULD take no longer after many others than at first",
-    why="a training run opens a million sessions: each is slower than the one before, until they time out.",
+    why="a training run opens a million sessions; each is slower than the one before, until they time out.",
     needs=[RESOURCES_SERVER, FIRST_LOOK],
 )
 async def resources_latency(trial: Trial, _: object) -> None:
-    """Runs the first recorded rollouts again that were run on the untouched server, and compares how long their answers took.
+    """Runs the recorded rollouts again that were run first on the untouched server, and compares how long their answers take.
 
-    A session is slower if the fastest of five takes four times as long as the first one, and 0.1 s more. That the machine is
-    busy must not explain it: how much longer than alone a computation takes is measured beside each of the five, and a process
-    started for it, where the suite launched the server, must take less than half as long. Of a server on another machine,
-    which others may use as well, it is a caution.
+    A session is slower if the fastest of five takes four times as long as the first one did, and at least 0.1 s more. A
+    busy machine must not be the reason: next to each of the five, the slowdown of a computation is measured, and if the
+    suite launched the server, a process started for comparison must take less than half as long. For a server on
+    another machine, which others may also be using, it is only a caution.
 
     Our inference, from a server that wrote the history of all sessions to disk with every call.
     """

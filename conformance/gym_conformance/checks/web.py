@@ -72,16 +72,17 @@ def _session_of(seeded: Exchange) -> object:
 @check(
     "web-seed",
     "A web session's id SHOULD name one session, of one row",
-    why="a seed whose reply was lost is sent again: a second browser is paid for, and nobody closes the first.",
+    why="clients resend a seed when its reply is lost; otherwise a second browser is paid for, and nobody closes the first.",
     needs=_WEB,
 )
 async def web_seed(trial: Trial, _: object) -> None:
-    """Seeds a row with one id and capability once, three times at the same time, and with another field in the row.
+    """Seeds a row with one id and capability once, then three times at the same time, and then with another field in the row.
 
-    The seeds must open one session, the last one must be refused with a 4xx, and no reply may tell the capability.
+    The first seeds must open one session, the last one must be refused with a 4xx, and no reply may reveal the
+    capability.
 
-    Our inference, from environment-tutorials/web-session-lifecycle in the documentation of NeMo Gym's main, not released:
-    "Reusing the identity with a different payload is rejected", "The capability is a secret".
+    Our inference, from environment-tutorials/web-session-lifecycle in the documentation of NeMo Gym's main, not
+    released: "Reusing the identity with a different payload is rejected", "The capability is a secret".
     """
     session = _WebSession(trial)
     first = await session.opened()
@@ -101,18 +102,18 @@ async def web_seed(trial: Trial, _: object) -> None:
 
 @check(
     "web-close",
-    "A web session SHOULD be closed by its capability, once and for all",
+    "A web session SHOULD be closed only by its capability, and for good",
     why="a close that fails leaves a browser running; one that anybody may send ends another rollout's session.",
     needs=_WEB,
 )
 async def web_close(trial: Trial, _: object) -> None:
     """Closes a session with another capability, which must be refused, then twice with its own, and seeds it again.
 
-    Each close with its own must answer 200, or 503 where the release failed, and the seed be refused with a 4xx; so must
-    the seed of a session that was closed before it was seeded.
+    Each close with its own capability must answer 200, or 503 if the release failed, and the seed must be refused with
+    a 4xx; so must the seed of a session that was closed before it was seeded.
 
-    Our inference, from environment-tutorials/web-session-lifecycle in the documentation of NeMo Gym's main, not released:
-    "A close request requires the matching capability", "retains a tombstone to reject late seed retries".
+    Our inference, from environment-tutorials/web-session-lifecycle in the documentation of NeMo Gym's main, not
+    released: "A close request requires the matching capability", "retains a tombstone to reject late seed retries".
     """
     session = _WebSession(trial)
     await session.opened()

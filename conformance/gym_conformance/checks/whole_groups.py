@@ -36,12 +36,12 @@ WHOLE_GROUPS = Need("whole groups", _whole_groups)
 
 @check(
     "verify-in-groups",
-    "verify scores the rollouts of a prompt only together",
-    why="a client that verifies one rollout at a time waits for ever, and so does a group that loses one of its members.",
+    "verify scores the rollouts of a prompt only as a group",
+    why="a client that verifies one rollout at a time waits forever, and so does a group that loses one of its members.",
     needs=[RESOURCES_SERVER, WHOLE_GROUPS],
 )
 async def verify_in_groups(trial: Trial, _: object) -> None:
-    """Says how many rollouts the server scores together, where a verify that was sent alone was not answered.
+    """Says how many rollouts the server scores together, if a verify that was sent alone was not answered.
 
     All checks then send each verify with others of its prompt, each with its own `_ng_rollout_index`; rewards are
     compared with one another, and not with recorded ones.
@@ -61,13 +61,13 @@ async def verify_in_groups(trial: Trial, _: object) -> None:
 @check(
     "verify-group-again",
     "verify SHOULD answer a group that is sent again",
-    why="one lost rollout holds up its prompt for ever: members of the old group are scored with those of the new one.",
+    why="otherwise one lost rollout holds up its prompt forever, since members of the old group are scored with those of the new one.",
     needs=[RESOURCES_SERVER, WHOLE_GROUPS],
 )
 async def verify_group_again(trial: Trial, _: object) -> None:
     """Sends all members of a group but one, gives up, and sends the whole group again; each must be answered.
 
-    An error is an answer, too, but a 500 is a crash. Only for servers that score whole groups.
+    An error is an answer too, but a 500 is a crash. Applies only to servers that score whole groups.
 
     Our inference: clients give up and send again (nemo_gym/server_utils.py `request`); genrm_compare of 0.7.0 takes a
     member that comes again for the same one.

@@ -66,21 +66,20 @@ class _Disturbed:
 
 @check(
     "wire-hang-up",
-    "A request whose client hangs up SHOULD act wholly or not at all",
-    why="connections break in every long run; the client sends again, and the episode goes on from a state that no policy "
-    "made.",
+    "A request whose client hangs up SHOULD take full effect or none",
+    why="connections break in every long run; the client sends again, and the episode goes on from a state that no policy made.",
     needs=[RESOURCES_SERVER, SCORE],
 )
 async def wire_hang_up(trial: Trial, _: object) -> None:
-    """Hangs up on the seed, on calls and on the verify of two trajectories, early, late, and when the reply begins.
+    """Hangs up on the seed, on calls and on the verify of two trajectories: early, late, and when the reply begins.
 
-    Early and late are a fifth and four fifths of the time that the request takes alone. It sends the request again, and goes
-    on: what comes must be as alone, or as where the request acts twice. Calls are also hung up on and never sent again: what
-    comes after must be as with the call, or as without it. A 4xx will do, too. Episodes afterwards must come to what they
-    came to before. Runs with `--gym-load` only, over plain HTTP.
+    Early and late are a fifth and four fifths of the time that the request takes alone. The request is then sent again,
+    and the trajectory continues: the answers must be as alone, or as if the request had been made twice. Calls are also
+    hung up on and not sent again: later answers must be as with the call, or as without it. A 4xx is fine too. Episodes
+    afterwards must end as they did before. Runs with `--gym-load` only, over plain HTTP.
 
-    Our inference: `request` in nemo_gym/server_utils.py sends again on a lost connection (every version), and from 0.7.0 on
-    a middleware cancels the handler of a request whose client is gone.
+    Our inference: `request` in nemo_gym/server_utils.py sends again on a lost connection (every version), and from
+    0.7.0 on a middleware cancels the handler of a request whose client is gone.
     """
     tried = await _try(trial, HANG_UPS, _CANCELLED)
     trial.note = f"hung up {tried} times"
@@ -88,22 +87,21 @@ async def wire_hang_up(trial: Trial, _: object) -> None:
 
 @check(
     "wire-disturbed",
-    "A request SHOULD come to the same over a line that is slow, was used before, or carries it twice",
-    why="proxies and clients send again what took long, reuse connections, and read slowly under load; what that does to an "
-    "episode looks like the policy's doing.",
+    "A request SHOULD have the same effect over a connection that is slow or used before, or if it arrives twice",
+    why="proxies and clients resend what took long, reuse connections, and read slowly under load; what that does to an episode looks like the policy's doing.",
     needs=[RESOURCES_SERVER, SCORE],
     subjects=lambda _: DISTURBANCES,
 )
 async def wire_disturbed(trial: Trial, disturbance: str) -> None:
-    """Sends the seed, calls and the verify of two trajectories over a line that is not as it should be.
+    """Sends the seed, calls and the verify of two trajectories over connections with one disturbance at a time.
 
-    One after the other, each request arrives twice at the same time, on two connections; or on a connection over which an
-    unknown tool was called with a body that is no JSON; or in four parts, and its reply is read slowly, into a small buffer.
-    What comes must be as alone; a call that arrives twice may also act twice, and a 4xx will do. Episodes afterwards must
-    come to what they came to before. Runs with `--gym-load` only, over plain HTTP.
+    Each request arrives twice at the same time, on two connections; or on a connection over which an unknown tool was
+    called with a body that is not JSON; or in four parts, with its reply read slowly into a small buffer. The answers
+    must be as alone; a call that arrives twice may also act twice, and a 4xx is fine. Episodes afterwards must end as
+    they did before. Runs with `--gym-load` only, over plain HTTP.
 
-    Our inference: `request` in nemo_gym/server_utils.py sends again on a lost connection while the first request may still
-    be under way (every version).
+    Our inference: `request` in nemo_gym/server_utils.py sends again on a lost connection while the first request may
+    still be under way (every version).
     """
     tried = await _try(trial, [DISTURBANCES[disturbance]], _RACES)
     trial.note = f"tried {tried} times"
