@@ -495,8 +495,7 @@ def test_moves_that_name_nothing_of_their_row_are_no_wrong_answer_in_another() -
         items = [function_call("dig", json.dumps({"where": where}), "call_0")]
         items += [function_call_output('{"dug": true}', "call_0"), message("I dug there.")]
         rollouts.append(Rollout({**row.data, "response": response(items), "reward": 1.0}, row.source))
-    with serve(Digs()) as url:
-        found = judge(url, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
+    found = judge(Digs(), Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
     assert worst(found["calibration-swap"]) is not Verdict.FAIL, found
 
 

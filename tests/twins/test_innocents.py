@@ -711,8 +711,7 @@ def test_a_text_may_be_refused_that_is_longer_than_any_policy_needs(most: int, v
     for row in data.rows:
         [tool] = row.data["responses_create_params"]["tools"]
         tool["parameters"]["properties"]["summary"].pop("maxLength", None)
-    with serve(server) as url:
-        found = judge(url, data, checks={"drift-argument-refused"})["drift-argument-refused"]
+    found = found_by("drift-argument-refused", server, data)
     assert worst(found) is verdict, [each.actual for each in found]
 
 
