@@ -132,11 +132,18 @@ def changed_calls(answer: GivenAnswer) -> Named:
 
 def fair_calls(answer: GivenAnswer) -> Named:
     """The same calls, written otherwise."""
-    other = tuple(Call(call.name, _turned(call.arguments)) for call in answer.calls)
+    other = tuple(Call(call.name, turned(call.arguments)) for call in answer.calls)
     if any(
         json.dumps(call.arguments) != json.dumps(own.arguments) for call, own in zip(other, answer.calls, strict=True)
     ):
         yield "the arguments in another order", _made(other, answer)
+
+
+def turned(arguments: Any) -> Any:
+    """The same with the keys of each object from the last to the first."""
+    if isinstance(arguments, dict):
+        return {key: turned(value) for key, value in reversed(arguments.items())}
+    return [turned(value) for value in arguments] if isinstance(arguments, list) else arguments
 
 
 def other_order(answer: GivenAnswer) -> Named:
@@ -185,13 +192,6 @@ def _made(calls: Sequence[Call], answer: GivenAnswer) -> GivenAnswer:
 
 def _said(answer: GivenAnswer) -> tuple[Item, ...]:
     return tuple(item for item in answer.items if item.get("type") == "message")
-
-
-def _turned(arguments: Any) -> Any:
-    """The same with the keys of each object from the last to the first."""
-    if isinstance(arguments, dict):
-        return {key: _turned(value) for key, value in reversed(arguments.items())}
-    return [_turned(value) for value in arguments] if isinstance(arguments, list) else arguments
 
 
 def _other(value: Any, _: object) -> Any:

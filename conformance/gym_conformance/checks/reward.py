@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self
 
+from gym_conformance.calibration.probe_answers import turned
 from gym_conformance.checks.moves import falls
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.policy_output import (
@@ -28,6 +29,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.generate import is_read
+from gym_conformance.trajectories.learn import recorded_rows
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trials.chance import beyond_chance
 from gym_conformance.trials.check import check
@@ -46,10 +48,7 @@ def _space_arguments(output: list[Item]) -> list[Item]:
 
 
 def _reverse_keys(output: list[Item]) -> list[Item]:
-    def reverse(arguments: Any) -> str:
-        return json.dumps(dict(reversed(arguments.items())) if isinstance(arguments, dict) else arguments)
-
-    return [_rewritten(item, reverse) for item in output]
+    return [_rewritten(item, lambda arguments: json.dumps(turned(arguments))) for item in output]
 
 
 def _rewritten(item: Item, write: Callable[[Any], str]) -> Item:
@@ -112,12 +111,12 @@ REWRITINGS: Final[dict[str, Callable[[list[Item]], list[Item]]]] = {
 
 
 def _recorded_rows(trial: Trial) -> Iterable[Row]:
-    return list(trial.gym.recorded)[:8]
+    return recorded_rows(trial.gym)[:8]
 
 
 async def _reward(trial: Trial, row: Row, output: list[Item], channel: Channel | None = None) -> Any:
-    """The reward of an output, once its row's recorded calls are made; None where it is not scored."""
-    return await _verified(await called(trial, row, channel), output)
+    """The reward of an output, once its calls are made as it writes them; None where it is not scored."""
+    return await _verified(await called(trial, row, channel, output), output)
 
 
 #: Makes an output be scored, over a channel of its own.
@@ -149,7 +148,7 @@ async def _verified(session: Session, output: list[Item]) -> Any:
     gentle=True,
 )
 async def reward_form(trial: Trial, row: Row) -> None:
-    """Scores a recorded rollout as it is, and rewritten: with other call ids, other white space and key order in arguments, a reasoning item before it, its texts in two parts, or its text parts joined.
+    """Scores a recorded rollout as it is, and rewritten: with other call ids, other white space and key order in arguments, a reasoning item before it, its texts in two parts, or its text parts joined. Its calls are made as they are rewritten.
 
     If the rollout's own reward varies, the difference must exceed that.
 

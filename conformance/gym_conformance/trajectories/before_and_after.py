@@ -20,9 +20,10 @@ from gym_conformance.session.channel import Channel, NoRoom, PathHangs
 from gym_conformance.session.exchange import Exchange, reply_of
 from gym_conformance.session.server_fault import ServerFault
 from gym_conformance.trajectories.execute import beside, run
-from gym_conformance.trajectories.first import bare_reads, by_tools, made_up, reading_again
+from gym_conformance.trajectories.first import bare_reads, made_up, reading_again
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, is_read, writes_in
+from gym_conformance.trajectories.learn import recorded_rows
 from gym_conformance.trajectories.outcome import Difference, Outcome, Place, differences, varying
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_linked
 
@@ -135,17 +136,10 @@ async def look(gym: Gym) -> FirstLook:
 
 
 async def _look(gym: Gym) -> FirstLook:
-    rows = _rows(gym)[:_ROWS]
+    rows = (recorded_rows(gym) or gym.rows or (gym.row,))[:_ROWS]
     probes = tuple(reads_on(gym, row) for row in rows)
     writes = tuple(writing(gym, row) for row in rows)
     return await changed(gym, probes, writes)
-
-
-def _rows(gym: Gym) -> Sequence[Row]:
-    """Rows, those first whose recorded rollouts call the most tools between them."""
-    if not gym.recorded:
-        return gym.rows or (gym.row,)
-    return [each.row for each in by_tools([followed(row, rollouts[0]) for row, rollouts in gym.recorded.items()])]
 
 
 async def changed(gym: Gym, probes: tuple[Trajectory, ...], writes: Sequence[Trajectory]) -> FirstLook:

@@ -17,7 +17,7 @@ from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.answers import may_be_answer, paid_answers
 from gym_conformance.trajectories.asking_back import asking_back
 from gym_conformance.trajectories.execute import beside, run, run_each
-from gym_conformance.trajectories.first import bare_reads, made_up
+from gym_conformance.trajectories.first import bare_reads, by_tools, made_up
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.generate import Knowledge, named_values, places, says_nothing
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome, differences, volatile
@@ -179,6 +179,11 @@ def recorded_trajectories(gym: Gym) -> tuple[Trajectory, ...]:
     found = [followed(row, rollout) for row, rollouts in gym.recorded.items() for rollout in rollouts]
     found = [each for each in found if each.calls] or [followed(gym.row, rollout) for rollout in gym.rollouts]
     return tuple(sorted((each for each in found if each.calls), key=lambda each: -len(each.calls)))
+
+
+def recorded_rows(gym: Gym) -> list[Row]:
+    """Rows of which a rollout is recorded, those first whose rollouts call the most tools between them."""
+    return [each.row for each in by_tools([followed(row, rollouts[0]) for row, rollouts in gym.recorded.items()])]
 
 
 def _written(gym: Gym, rows: Iterable[Row]) -> Iterator[Trajectory]:

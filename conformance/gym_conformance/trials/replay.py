@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from gym_conformance.contract.dataset_rows import Row
-from gym_conformance.contract.policy_output import DO_NOTHING, response
+from gym_conformance.contract.policy_output import DO_NOTHING, Item, response
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session
@@ -42,11 +42,13 @@ async def verify_recorded(session: Session, row: Row, gym: Gym) -> Reply:
     return reply_of(await session.verify(response(recorded[0].output) if recorded else DO_NOTHING.response))
 
 
-async def called(trial: Trial, row: Row, channel: Channel | None = None) -> Session:
-    """A session on the row in which the calls of its first recorded rollout are made, where any would be."""
+async def called(trial: Trial, row: Row, channel: Channel | None = None, output: list[Item] | None = None) -> Session:
+    """A session on the row in which the calls of its first recorded rollout are made, where any would be, as `output` writes them."""
     session = await trial.open(row, channel=channel)
     for rollout in trial.gym.recorded.get(row, ())[:1]:
-        await TrajectoryRun(trial.gym, trial.channel, followed(row, rollout), session=session).make_calls()
+        written = rollout.output if output is None else output
+        own = replace(rollout, data={**rollout.data, "response": {**rollout.response, "output": written}})
+        await TrajectoryRun(trial.gym, trial.channel, followed(row, own), session=session).make_calls()
     return session
 
 
