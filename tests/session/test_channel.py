@@ -9,6 +9,7 @@ from gym_conformance.session.backoff import Backoff
 from gym_conformance.session.channel import Channel, Endpoint, NotSent, OutOfTime
 from gym_conformance.session.exchange import Exchange, Reply, Request, reply_of
 from gym_conformance.session.server_fault import Fault, ServerFault
+from tests.session.event_loop import in_loop
 
 
 class Counting:
@@ -31,64 +32,56 @@ class Counting:
 
 
 @pytest.mark.parametrize(("size", "asked", "most"), [(10, 40, 30), (8 << 20, 9, 4), (20 << 20, 3, 1)])
-def test_large_replies_are_asked_for_a_few_at_a_time(size: int, asked: int, most: int) -> None:
-    async def test() -> None:
-        transport = Counting(size)
-        endpoint = Endpoint("http://127.0.0.1:1", transport, 5.0, in_flight=30)
+@in_loop
+async def test_large_replies_are_asked_for_a_few_at_a_time(size: int, asked: int, most: int) -> None:
+    transport = Counting(size)
+    endpoint = Endpoint("http://127.0.0.1:1", transport, 5.0, in_flight=30)
 
-        async def ask() -> None:  # and hold nothing
-            await Channel(endpoint).send(Request("GET", "/"))
+    async def ask() -> None:  # and hold nothing
+        await Channel(endpoint).send(Request("GET", "/"))
 
-        await ask()
-        await asyncio.gather(*(ask() for _ in range(asked)))
-        assert transport.most == most
-        assert endpoint.requests == asked + 1
-
-    asyncio.run(test())
+    await ask()
+    await asyncio.gather(*(ask() for _ in range(asked)))
+    assert transport.most == most
+    assert endpoint.requests == asked + 1
 
 
-def test_a_fault_holds_nothing_of_what_was_read_and_large_replies_are_expected_after_it() -> None:
+@in_loop
+async def test_a_fault_holds_nothing_of_what_was_read_and_large_replies_are_expected_after_it() -> None:
     class Oversized(Counting):
         async def send(self, method: str, message: bytes, *, fresh: bool = False) -> Reply:
             read = await super().send(method, message, fresh=fresh)
             raise ServerFault(Fault.OVERSIZED, f"over {len(read.body)} bytes")
 
-    async def test() -> None:
-        endpoint = Endpoint("http://127.0.0.1:1", transport := Oversized(10), 5.0)
-        asked = (Channel(endpoint).send(Request("GET", "/")) for _ in range(9))
-        faults = [
-            *await asyncio.gather(next(asked), return_exceptions=True),
-            *await asyncio.gather(*asked, return_exceptions=True),
-        ]
-        for fault in faults:
-            assert isinstance(fault, ServerFault)
-            held = [value for frame, _ in walk_tb(fault.__traceback__) for value in frame.f_locals.values()]
-            assert not any(isinstance(value, Reply) for value in held)
-        assert transport.most == 2
-
-    asyncio.run(test())
+    endpoint = Endpoint("http://127.0.0.1:1", transport := Oversized(10), 5.0)
+    asked = (Channel(endpoint).send(Request("GET", "/")) for _ in range(9))
+    faults = [
+        *await asyncio.gather(next(asked), return_exceptions=True),
+        *await asyncio.gather(*asked, return_exceptions=True),
+    ]
+    for fault in faults:
+        assert isinstance(fault, ServerFault)
+        held = [value for frame, _ in walk_tb(fault.__traceback__) for value in frame.f_locals.values()]
+        assert not any(isinstance(value, Reply) for value in held)
+    assert transport.most == 2
 
 
-def test_nothing_is_sent_after_the_end_of_a_run() -> None:
-    async def test() -> None:
-        endpoint = Endpoint("http://127.0.0.1:1", Counting(1), 5.0, until=0.0, bound=7.0)
-        with pytest.raises(OutOfTime, match="after 7 s"):
-            await Channel(endpoint).send(Request("GET", "/"))
-        assert endpoint.requests == 0
-
-    asyncio.run(test())
+@in_loop
+async def test_nothing_is_sent_after_the_end_of_a_run() -> None:
+    endpoint = Endpoint("http://127.0.0.1:1", Counting(1), 5.0, until=0.0, bound=7.0)
+    with pytest.raises(OutOfTime, match="after 7 s"):
+        await Channel(endpoint).send(Request("GET", "/"))
+    assert endpoint.requests == 0
 
 
-def test_a_record_keeps_the_beginning_of_old_replies() -> None:
-    async def test() -> None:
-        channel = Channel(Endpoint("http://127.0.0.1:1", Counting(5 << 20), 5.0))
-        for _ in range(6):
-            await channel.send(Request("GET", "/"))
-        kept = [len(one.reply.body) for one in channel.exchanges if one.reply]
-        assert sum(kept) <= 16 << 20
-        assert kept[0] < kept[-1] == 5 << 20
-
-    asyncio.run(test())
+@in_loop
+async def test_a_record_keeps_the_beginning_of_old_replies() -> None:
+    channel = Channel(Endpoint("http://127.0.0.1:1", Counting(5 << 20), 5.0))
+    for _ in range(6):
+        await channel.send(Request("GET", "/"))
+    kept = [len(one.reply.body) for one in channel.exchanges if one.reply]
+    assert sum(kept) <= 16 << 20
+    assert kept[0] < kept[-1] == 5 << 20
 
 
 class Full(Counting):
@@ -116,25 +109,21 @@ class Full(Counting):
         (Full(3, "Wed, 21 Oct 2026 07:28:00 GMT"), 503, 1),
     ],
 )
-def test_a_request_that_is_to_come_again_later_does_so_in_bounds(server: Full, status: int, asked: int) -> None:
-    async def test() -> None:
-        endpoint = Endpoint("http://127.0.0.1:1", server, 5.0)
-        channel = Channel(endpoint)
-        assert reply_of(await channel.send(Request("GET", "/"))).status == status
-        assert (server.asked, len(channel.exchanges)) == (asked, 1)
-
-    asyncio.run(test())
+@in_loop
+async def test_a_request_that_is_to_come_again_later_does_so_in_bounds(server: Full, status: int, asked: int) -> None:
+    endpoint = Endpoint("http://127.0.0.1:1", server, 5.0)
+    channel = Channel(endpoint)
+    assert reply_of(await channel.send(Request("GET", "/"))).status == status
+    assert (server.asked, len(channel.exchanges)) == (asked, 1)
 
 
-def test_time_that_requests_wait_side_by_side_counts_once_and_comes_to_an_end() -> None:
-    async def test() -> None:
-        server = Full(1_000_000)
-        endpoint = Endpoint("http://127.0.0.1:1", server, 5.0, backoff=Backoff(0.3))
-        replies = await asyncio.gather(*(Channel(endpoint).send(Request("GET", "/")) for _ in range(10)))
-        assert {reply_of(each).status for each in replies} == {503}
-        assert server.asked >= 30
-
-    asyncio.run(test())
+@in_loop
+async def test_time_that_requests_wait_side_by_side_counts_once_and_comes_to_an_end() -> None:
+    server = Full(1_000_000)
+    endpoint = Endpoint("http://127.0.0.1:1", server, 5.0, backoff=Backoff(0.3))
+    replies = await asyncio.gather(*(Channel(endpoint).send(Request("GET", "/")) for _ in range(10)))
+    assert {reply_of(each).status for each in replies} == {503}
+    assert server.asked >= 30
 
 
 class Endless(Counting):
@@ -153,16 +142,13 @@ class Endless(Counting):
         (Request("POST", "/" + "n" * 100_000), NotSent, "requests that HTTP can carry"),
     ],
 )
-def test_what_a_request_itself_makes_impossible_is_no_fault_of_the_server(
+@in_loop
+async def test_what_a_request_itself_makes_impossible_is_no_fault_of_the_server(
     request_: Request, raised: type[Exception], says: str
 ) -> None:
     """Verify repeats the row, so the reply to a row of 16 MB cannot be read; no server reads a path of 100 kB."""
-
-    async def test() -> None:
-        with pytest.raises(raised, match=says):
-            await Channel(Endpoint("http://127.0.0.1:1", Endless(0), 5.0)).send(request_)
-
-    asyncio.run(test())
+    with pytest.raises(raised, match=says):
+        await Channel(Endpoint("http://127.0.0.1:1", Endless(0), 5.0)).send(request_)
 
 
 def test_a_record_of_which_only_the_requests_matter_keeps_the_beginning_of_replies() -> None:

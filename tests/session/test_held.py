@@ -1,6 +1,5 @@
 """What is counted of requests and replies, and for how long."""
 
-import asyncio
 import json
 import tracemalloc
 
@@ -9,6 +8,7 @@ import pytest
 from gym_conformance.session.channel import Channel, Endpoint, NoRoom
 from gym_conformance.session.exchange import Exchange, Reply, Request, reply_of
 from gym_conformance.session.held import Held
+from tests.session.event_loop import in_loop
 
 MB = 1 << 20
 
@@ -145,17 +145,15 @@ def test_a_body_that_nobody_holds_any_more_is_counted_anew() -> None:
     assert held.over()
 
 
-def test_a_run_stops_asking_while_too_much_is_held_and_goes_on_after() -> None:
-    async def test() -> None:
-        channel = Channel(Endpoint("http://127.0.0.1:1", Answering(8 * MB), 5.0))
-        kept: list[Exchange] = [await channel.send(Request("GET", "/")) for _ in range(8)]
-        with pytest.raises(NoRoom, match="smaller rows and replies: more than 64 MB"):
-            await channel.send(Request("GET", "/"))
-        kept.clear()
-        channel.exchanges.clear()
-        assert len(reply_of(await channel.send(Request("GET", "/"))).body) == 8 * MB
-
-    asyncio.run(test())
+@in_loop
+async def test_a_run_stops_asking_while_too_much_is_held_and_goes_on_after() -> None:
+    channel = Channel(Endpoint("http://127.0.0.1:1", Answering(8 * MB), 5.0))
+    kept: list[Exchange] = [await channel.send(Request("GET", "/")) for _ in range(8)]
+    with pytest.raises(NoRoom, match="smaller rows and replies: more than 64 MB"):
+        await channel.send(Request("GET", "/"))
+    kept.clear()
+    channel.exchanges.clear()
+    assert len(reply_of(await channel.send(Request("GET", "/"))).body) == 8 * MB
 
 
 def test_sessions_with_large_but_sound_replies_have_room() -> None:

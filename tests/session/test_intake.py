@@ -9,7 +9,8 @@ from gym_conformance.session.exchange import Reply
 from gym_conformance.session.intake import Intake
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import Transport
-from tests.session.test_transport_connections import Server, ask, run, until
+from tests.session.event_loop import in_loop
+from tests.session.test_transport_connections import Server, ask, until
 
 SIZE = 1 << 20  # more than is read at once
 
@@ -48,19 +49,16 @@ def large(sent: int) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (SIZE, bytes(sent))
 
 
-def test_who_waits_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_loop
+async def test_who_waits_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its deadline waits, too: the one that goes on hangs, and no other."""
     monkeypatch.setattr(transport_module, "_UNDER_WAY", 0)
-
-    async def test() -> None:
-        server = Server(lambda connection, _: large(SIZE // 2 if connection == 0 else SIZE))
-        async with server.served() as url, Transport(url, deadline=1.0) as transport:
-            first = asyncio.ensure_future(ask(transport))
-            await until(lambda: bool(server.writers) and bool(transport._intake._held))  # noqa: SLF001
-            replies = await asyncio.gather(first, *(ask(transport) for _ in range(4)), return_exceptions=True)
-        assert isinstance(replies[0], ServerFault)
-        assert replies[0].fault is Fault.HANG
-        assert [len(reply.body) for reply in replies[1:] if isinstance(reply, Reply)] == [SIZE] * 4
-        assert transport._intake._held == 0  # noqa: SLF001
-
-    run(test())
+    server = Server(lambda connection, _: large(SIZE // 2 if connection == 0 else SIZE))
+    async with server.served() as url, Transport(url, deadline=1.0) as transport:
+        first = asyncio.ensure_future(ask(transport))
+        await until(lambda: bool(server.writers) and bool(transport._intake._held))  # noqa: SLF001
+        replies = await asyncio.gather(first, *(ask(transport) for _ in range(4)), return_exceptions=True)
+    assert isinstance(replies[0], ServerFault)
+    assert replies[0].fault is Fault.HANG
+    assert [len(reply.body) for reply in replies[1:] if isinstance(reply, Reply)] == [SIZE] * 4
+    assert transport._intake._held == 0  # noqa: SLF001

@@ -17,9 +17,10 @@ import pytest
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import Transport
+from tests.session.event_loop import in_loop
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter, int], Awaitable[None]]
 
@@ -98,15 +99,6 @@ async def served(script: Script, host: str = "127.0.0.1") -> AsyncIterator[httpx
         server.close()
         async with asyncio.timeout(MARGIN):
             await asyncio.gather(*ended)
-
-
-def run(test: Coroutine[None, None, None]) -> None:
-    async def whole() -> None:
-        async with asyncio.timeout(6 * MARGIN):
-            await test
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    asyncio.run(whole())
 
 
 async def ask(transport: Transport, method: str = "GET") -> Reply:
@@ -227,22 +219,16 @@ def coded(coding: bytes, body: bytes) -> Script:
         ]
     ],
 )
-def test_unusable_answers(fault: Fault, detail: str, script: Script) -> None:
-    caught: list[ServerFault] = []
-
-    async def test() -> None:
-        caught.append(await fault_of(script))
-
-    run(test())
-    assert (caught[0].fault, detail in caught[0].detail) == (fault, True), str(caught[0])
+@in_loop
+async def test_unusable_answers(fault: Fault, detail: str, script: Script) -> None:
+    caught = await fault_of(script)
+    assert (caught.fault, detail in caught.detail) == (fault, True), str(caught)
 
 
-def test_partial_is_what_came() -> None:
-    async def test() -> None:
-        assert (await fault_of(says(OK + b"A: b"))).partial == OK + b"A: b"
-        assert (await fault_of(says(then="hold"))).partial is None
-
-    run(test())
+@in_loop
+async def test_partial_is_what_came() -> None:
+    assert (await fault_of(says(OK + b"A: b"))).partial == OK + b"A: b"
+    assert (await fault_of(says(then="hold"))).partial is None
 
 
 @pytest.mark.parametrize(
@@ -264,48 +250,38 @@ def test_partial_is_what_came() -> None:
         ),
     ],
 )
-def test_usable_answers(status: int, body: bytes, answer: Script) -> None:
+@in_loop
+async def test_usable_answers(status: int, body: bytes, answer: Script) -> None:
     """Twice each, as the second shows that the connection was left as it should be."""
-
-    async def test() -> None:
-        async with served(answer) as url, Transport(url, deadline=MARGIN) as transport:
-            for _ in range(2):
-                response = await ask(transport)
-                assert (response.status, response.body) == (status, body)
-                assert 0 < response.elapsed < MARGIN
-
-    run(test())
+    async with served(answer) as url, Transport(url, deadline=MARGIN) as transport:
+        for _ in range(2):
+            response = await ask(transport)
+            assert (response.status, response.body) == (status, body)
+            assert 0 < response.elapsed < MARGIN
 
 
-def test_headers_as_sent() -> None:
+@in_loop
+async def test_headers_as_sent() -> None:
     cookies = [("set-cookie", "a=1; path=/"), ("set-cookie", "b=2"), ("set-cookie", "a=3")]
     head = OK + b"".join(b"%s: %s\r\n" % (name.encode(), value.encode()) for name, value in cookies)
-
-    async def test() -> None:
-        async with served(says(head + HELLO[17:])) as url, Transport(url, deadline=MARGIN) as transport:
-            response = await ask(transport)
-        assert response.headers == (*cookies, ("content-length", "5"))
-
-    run(test())
+    async with served(says(head + HELLO[17:])) as url, Transport(url, deadline=MARGIN) as transport:
+        response = await ask(transport)
+    assert response.headers == (*cookies, ("content-length", "5"))
 
 
-def test_head_has_no_body() -> None:
-    async def test() -> None:
-        huge = OK + b"Content-Length: 99999999\r\n\r\n"
-        async with served(says(huge, then="go on")) as url, Transport(url, deadline=MARGIN) as transport:
-            assert (await ask(transport, "HEAD")).body == b""
-
-    run(test())
+@in_loop
+async def test_head_has_no_body() -> None:
+    huge = OK + b"Content-Length: 99999999\r\n\r\n"
+    async with served(says(huge, then="go on")) as url, Transport(url, deadline=MARGIN) as transport:
+        assert (await ask(transport, "HEAD")).body == b""
 
 
-def test_ipv6() -> None:
-    async def test() -> None:
-        async with served(says(HELLO), "::1") as url, Transport(url, deadline=MARGIN) as transport:
-            assert (await ask(transport)).text == "hello"
-
+@in_loop
+async def test_ipv6() -> None:
     with contextlib.closing(socket.socket(socket.AF_INET6)) as probe:
         try:
             probe.bind(("::1", 0))
         except OSError:
             pytest.skip("this machine has no IPv6 loopback")
-    run(test())
+    async with served(says(HELLO), "::1") as url, Transport(url, deadline=MARGIN) as transport:
+        assert (await ask(transport)).text == "hello"

@@ -15,6 +15,7 @@ import trustme
 
 from gym_conformance.session.server_fault import Fault, ServerFault
 from gym_conformance.session.transport import Transport
+from tests.session.event_loop import in_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -95,17 +96,15 @@ def test_no_such_host() -> None:
     assert fault.fault is Fault.UNREACHABLE
 
 
-def test_trusted_certificate() -> None:
-    async def test() -> None:
-        async with (
-            served(tls=True) as url,
-            Transport(url, deadline=MARGIN, ssl_context=trusting()) as transport,
-        ):
-            for _ in range(3):
-                response = await transport.send("GET", b"GET / HTTP/1.1\r\n\r\n")
-                assert response.text == "hello"
-
-    asyncio.run(test())
+@in_loop
+async def test_trusted_certificate() -> None:
+    async with (
+        served(tls=True) as url,
+        Transport(url, deadline=MARGIN, ssl_context=trusting()) as transport,
+    ):
+        for _ in range(3):
+            response = await transport.send("GET", b"GET / HTTP/1.1\r\n\r\n")
+            assert response.text == "hello"
 
 
 @pytest.mark.parametrize(
@@ -115,20 +114,16 @@ def test_trusted_certificate() -> None:
         pytest.param(False, True, b"220 smtp.example ESMTP\r\n", "WRONG_VERSION_NUMBER", id="no-tls"),
     ],
 )
-def test_tls_faults(tls: bool, trusted: bool, greeting: bytes, detail: str) -> None:
-    async def test() -> None:
-        async with served(tls=tls, greeting=greeting) as url:
-            fault = await fault_of(url, trusting() if trusted else None)
-        assert fault.fault is Fault.TLS
-        assert detail in fault.detail
-
-    asyncio.run(test())
+@in_loop
+async def test_tls_faults(tls: bool, trusted: bool, greeting: bytes, detail: str) -> None:
+    async with served(tls=tls, greeting=greeting) as url:
+        fault = await fault_of(url, trusting() if trusted else None)
+    assert fault.fault is Fault.TLS
+    assert detail in fault.detail
 
 
-def test_tls_handshake_hangs() -> None:
-    async def test() -> None:
-        async with served(tls=False) as url:
-            fault = await fault_of(url, trusting())
-        assert fault.fault is Fault.UNREACHABLE
-
-    asyncio.run(test())
+@in_loop
+async def test_tls_handshake_hangs() -> None:
+    async with served(tls=False) as url:
+        fault = await fault_of(url, trusting())
+    assert fault.fault is Fault.UNREACHABLE
