@@ -1,24 +1,20 @@
 """Only a verify that asked our mock, and crashes on the plainest output too, wants a judge model of its own."""
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
 import pytest
 
 from gym_conformance.diagnoses.diagnosis import Case
 from gym_conformance.diagnoses.mock_too_plain import judge_model
-from gym_conformance.gym_under_test import recognise
-from gym_conformance.session.channel import Endpoint
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.exchange import Exchange, Reply, Request
-from gym_conformance.session.transport import Transport
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.launched import JudgeModels, Launched, Saying, TimesAsked
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import Score, TaskRow
-from gym_mocks.serving import serve
-from tests.twins.twin import dataset
+from tests.twins.judging import on_gym
+from tests.twins.twin import unrecorded
 
 CRASH = (Exchange(1, Request("POST", "/verify"), Reply(500, (), b"", 0.1)),)
 
@@ -56,9 +52,7 @@ def test_it_is_probed_once_with_a_plain_message(asks: bool, crashes: bool, missi
     model = Model()
     diagnosis = judge_model()
 
-    async def confirmed(url: str) -> bool:
-        transport = Transport(httpx.URL(url), deadline=5.0)
-        gym = await recognise(Endpoint(url, transport, 5.0), dataset().rows, ())
+    async def confirmed(gym: Gym) -> bool:
         bench = Bench(gym, launched=Launched(judge_models=JudgeModels(("judge",), model)))
         case = Case(bench, CRASH, asked=TimesAsked(judge_model=1))
         assert not diagnosis.suspects(Case(bench, CRASH))
@@ -66,8 +60,6 @@ def test_it_is_probed_once_with_a_plain_message(asks: bool, crashes: bool, missi
         assert diagnosis.suspects(case)
         found = await diagnosis.confirm(case)
         assert not diagnosis.suspects(case)
-        await transport.aclose()
         return found is not None and found.lasts
 
-    with serve(Asks(model, asks=asks, crashes=crashes)) as url:
-        assert asyncio.run(confirmed(url)) is missing
+    assert on_gym(Asks(model, asks=asks, crashes=crashes), confirmed, unrecorded()) is missing

@@ -4,16 +4,13 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from fastapi import FastAPI
 
 from gym_conformance.contract.dataset_rows import Row, Source
-from gym_conformance.gym_under_test import recognise
-from gym_conformance.session.channel import Endpoint
-from gym_conformance.session.transport import Transport
+from gym_conformance.dataset import Dataset
 from gym_conformance.trajectories.learn import learn
-from gym_mocks.serving import serve
+from tests.twins.judging import on_gym
 
 _ASIDE = {f"tag_{number}": f"tag {number}" for number in range(8)}
 
@@ -55,15 +52,8 @@ def _grader(form: str, *, mixes_up: bool) -> FastAPI:
 @pytest.mark.parametrize("mixes_up", [False, True], ids=["at once", "alone only"])
 @pytest.mark.parametrize("form", ["%s", "```\n%s\n```", "```python\n%s\n```"])
 def test_long_solutions_are_found_and_come_first(form: str, mixes_up: bool) -> None:
-    async def answers(url: str) -> list[tuple[str, ...]]:
-        transport = Transport(httpx.URL(url), deadline=10)
-        gym = await recognise(Endpoint(url, transport, 10), ROWS, ())
-        knowledge = await learn(gym)
-        await transport.aclose()
-        return [knowledge.answers[row] for row in ROWS]
-
-    with serve(_grader(form, mixes_up=mixes_up)) as url:
-        found = asyncio.run(answers(url))
+    answers = on_gym(_grader(form, mixes_up=mixes_up), learn, Dataset(tuple(ROWS))).answers
+    found = [answers[row] for row in ROWS]
     solutions = [row.data["reference_solution"] for row in ROWS]
     assert [first for first, *_ in found] == [form % solution for solution in solutions]
     assert all(solution in each for solution, each in zip(solutions, found, strict=True))

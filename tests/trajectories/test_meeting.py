@@ -1,20 +1,17 @@
 """Sessions that run at once and meet at their verify."""
 
-import asyncio
 from pathlib import Path
 
-import httpx
 import pytest
 
 from gym_conformance.contract.dataset_rows import Call
-from gym_conformance.gym_under_test import recognise
-from gym_conformance.session.channel import Channel, Endpoint
-from gym_conformance.session.transport import Transport
+from gym_conformance.gym_under_test import Gym
+from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import run_schedule
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, dump, parse
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.serving import serve
 from gym_mocks.wire import HttpReply, HttpRequest
+from tests.twins.judging import on_gym
 from tests.twins.twin import dataset
 
 
@@ -38,18 +35,12 @@ def sessions() -> tuple[Trajectory, ...]:
 
 @pytest.mark.parametrize("meeting", [True, False])
 def test_those_that_meet_verify_when_all_calls_are_made(meeting: bool) -> None:
-    async def run(url: str) -> None:
-        data, endpoint = dataset(), Endpoint(url, Transport(httpx.URL(url), deadline=5.0), 5.0)
-        try:
-            gym = await recognise(endpoint, data.rows, data.rollouts)
-            server.asked.clear()
-            await run_schedule(gym, Channel(endpoint), Schedule(sessions(), concurrent=True, meeting=meeting))
-        finally:
-            await endpoint.transport.aclose()
+    async def run(gym: Gym) -> None:
+        server.asked.clear()
+        await run_schedule(gym, Channel(gym.endpoint), Schedule(sessions(), concurrent=True, meeting=meeting))
 
     server = Listens()
-    with serve(server) as url:
-        asyncio.run(run(url))
+    on_gym(server, run)
     assert (server.asked[-4:] == ["/verify"] * 4) is meeting
 
 

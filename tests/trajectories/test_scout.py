@@ -1,26 +1,24 @@
 """Where nobody recorded a rollout, ids, cursors and words are found by asking, as a careful policy would."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import httpx
 from fastapi import Cookie, Depends, FastAPI, HTTPException, Response
 
 from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source
 from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import function_call, response
-from gym_conformance.gym_under_test import recognise
-from gym_conformance.session.channel import Channel, Endpoint
-from gym_conformance.session.transport import Transport
+from gym_conformance.dataset import Dataset
+from gym_conformance.gym_under_test import Gym
+from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.execute import run
 from gym_conformance.trajectories.first import bare_reads, with_bounds
 from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.learn import learn, quiet_tools
 from gym_conformance.trajectories.scout import Scouted, scouted
 from gym_conformance.trajectories.trajectory import Trajectory
-from gym_mocks.serving import serve
+from tests.twins.judging import on_gym
 
 _TEXT = {"type": "string"}
 _NULLABLE = {"type": ["string", "null"]}
@@ -117,15 +115,10 @@ def _stars(*, fails: bool = False, says: str = "") -> FastAPI:
 def test_what_crashes_is_kept_and_words_of_other_tools_are_tried() -> None:
     words = {"get_star": [{"star_id": "S-3"}], "annotate": [{"star_id": "near", "note": "near"}]}
 
-    async def find(url: str) -> Scouted:
-        transport = Transport(httpx.URL(url), deadline=10)
-        gym = await recognise(Endpoint(url, transport, 10), (ROW,), ())
-        found = await scouted(gym, ROW, ROW.tools, {**words, "star_of_night": [{"star_id": "S-3"}]})
-        await transport.aclose()
-        return found
+    async def find(gym: Gym) -> Scouted:
+        return await scouted(gym, ROW, ROW.tools, {**words, "star_of_night": [{"star_id": "S-3"}]})
 
-    with serve(_stars(fails=True)) as url:
-        found = asyncio.run(find(url))
+    found = on_gym(_stars(fails=True), find, Dataset((ROW,)))
     assert [call.name for call in found.taken.calls] == ["list_stars", "get_star", "list_stars"]
     assert {"star_id": "S-3", "note": "near"} in [each.calls[-1].arguments for each in found.crashing]
 
@@ -133,16 +126,12 @@ def test_what_crashes_is_kept_and_words_of_other_tools_are_tried() -> None:
 def _found(row: Row = ROW, says: str = "") -> tuple[Trajectory, list[int], list[Any]]:
     """What is found, and the statuses and replies of running it again."""
 
-    async def find(url: str) -> tuple[Trajectory, list[int], list[Any]]:
-        transport = Transport(httpx.URL(url), deadline=10)
-        gym = await recognise(Endpoint(url, transport, 10), (row,), ())
+    async def find(gym: Gym) -> tuple[Trajectory, list[int], list[Any]]:
         found = (await scouted(gym, row, row.tools, {})).taken
         outcome = await run(gym, Channel(gym.endpoint), found)
-        await transport.aclose()
         return found, [step.status for step in outcome.calls], [step.body for step in outcome.calls]
 
-    with serve(_stars(says=says)) as url:
-        return asyncio.run(find(url))
+    return on_gym(_stars(says=says), find, Dataset((row,)))
 
 
 def test_what_is_returned_is_asked_for_within_lists_of_objects() -> None:
@@ -224,15 +213,10 @@ def test_what_was_added_is_taken_away_and_added_again_and_the_end_comes_last() -
 
     row = _row([_tool("submit_notes"), _tool("withdraw_note", note={"type": "integer"}), _tool("add_note", text=_TEXT)])
 
-    async def find(url: str) -> Scouted:
-        transport = Transport(httpx.URL(url), deadline=10)
-        gym = await recognise(Endpoint(url, transport, 10), (row,), ())
-        found = await scouted(gym, row, row.tools, {})
-        await transport.aclose()
-        return found
+    async def find(gym: Gym) -> Scouted:
+        return await scouted(gym, row, row.tools, {})
 
-    with serve(app) as url:
-        found = asyncio.run(find(url))
+    found = on_gym(app, find, Dataset((row,)))
     assert [call.name for call in found.taken.calls] == ["add_note", "withdraw_note", "add_note"]
     assert [[call.name for call in one.calls][-1] for one in found.ended] == ["submit_notes"]
 
@@ -280,15 +264,10 @@ def test_a_tool_whose_name_says_nothing_reads_where_nothing_changes_without_it()
         *(Call("agenda", {}), Call("strike", {"title": "two"}), Call("bell", {})),
     )
 
-    async def learned(url: str) -> Knowledge:
-        transport = Transport(httpx.URL(url), deadline=10)
-        gym = await recognise(Endpoint(url, transport, 10), (row,), ())
-        quiet = await quiet_tools(gym, [Trajectory(row, calls)])
-        await transport.aclose()
-        return Knowledge((row,), quiet=quiet)
+    async def learned(gym: Gym) -> Knowledge:
+        return Knowledge((row,), quiet=await quiet_tools(gym, [Trajectory(row, calls)]))
 
-    with serve(app) as url:
-        knowledge = asyncio.run(learned(url))
+    knowledge = on_gym(app, learned, Dataset((row,)))
     asked = ("agenda", "book", "list_stars", "strike", "bell")
     assert [knowledge.reads(name) for name in asked] == [True, False, True, False, False]
 
@@ -309,16 +288,11 @@ def test_calls_that_are_written_and_never_made_read_nothing() -> None:
     output = [function_call(name, json.dumps(said), f"call_{at}") for at, (name, said) in enumerate(turns)]
     rollout = Rollout({**row.data, "response": response(output), "reward": 1.0}, row.source)
 
-    async def learned(url: str) -> Knowledge:
-        transport = Transport(httpx.URL(url), deadline=10)
-        gym = await recognise(Endpoint(url, transport, 10), (row,), (rollout,))
+    async def learned(gym: Gym) -> Knowledge:
         assert gym.kind is ServerKind.SINGLE_TURN
-        found = await learn(gym)
-        await transport.aclose()
-        return found
+        return await learn(gym)
 
-    with serve(app) as url:
-        knowledge = asyncio.run(learned(url))
+    knowledge = on_gym(app, learned, Dataset((row,), (rollout,)))
     assert len(knowledge.known_trajectories[0].calls) == len(turns)
     assert knowledge.quiet == frozenset()
 

@@ -1,17 +1,14 @@
 """A server that looks things up is reached by the names that its rows know, where nobody recorded a rollout."""
 
-import asyncio
 from pathlib import Path
 
-import httpx
 from fastapi import FastAPI, HTTPException, Response
 
 from gym_conformance.contract.dataset_rows import Row, Source
-from gym_conformance.gym_under_test import recognise
-from gym_conformance.session.channel import Endpoint
-from gym_conformance.session.transport import Transport
+from gym_conformance.dataset import Dataset
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.trajectories.words import known_arguments, words_of
-from gym_mocks.serving import serve
+from tests.twins.judging import on_gym
 
 _LEND = {
     "type": "function",
@@ -74,16 +71,10 @@ def test_words_come_from_fields_first_and_then_from_what_the_user_says() -> None
 
 
 def _asked(row: Row) -> dict[str, tuple[object, ...]]:
-    async def ask(url: str) -> dict[str, tuple[object, ...]]:
-        transport = Transport(httpx.URL(url), deadline=5)
-        try:
-            gym = await recognise(Endpoint(url, transport, 5), (row,), ())
-            return await known_arguments(gym, gym.rows)
-        finally:
-            await transport.aclose()
+    async def ask(gym: Gym) -> dict[str, tuple[object, ...]]:
+        return await known_arguments(gym, gym.rows)
 
-    with serve(_library()) as url:
-        return asyncio.run(ask(url))
+    return on_gym(_library(), ask, Dataset((row,)))
 
 
 def test_a_tool_is_asked_for_what_it_knows() -> None:

@@ -1,22 +1,29 @@
-"""One server judged by every check."""
+"""Judging a server that a test has made: by some checks, by all of them, or by a function."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import fastapi  # noqa: F401 - a mock's first OpenAPI document imports it, which a busy machine does in two seconds
+import httpx
 
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
 from gym_conformance.findings import Finding, Verdict, worst
+from gym_conformance.gym_under_test import Gym, recognise
 from gym_conformance.options import Options
 from gym_conformance.plugin.target_run import Run
+from gym_conformance.session.channel import Endpoint
+from gym_conformance.session.transport import Transport
 from gym_conformance.trials.check import Check
 from gym_conformance.trials.launched import NOT_LAUNCHED, Launched
 from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.twin import dataset
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -36,6 +43,18 @@ def running(
         given, rows = Options(url=url, **options), dataset() if data is None else data
         run = Run(url, given, rows, lock, launched, first_look=first_look, upcoming=upcoming)
         yield stack.enter_context(run)
+
+
+def on_gym(server: ASGIApp, use: Callable[[Gym], Awaitable[T]], data: Dataset | None = None) -> T:
+    """What comes of using the gym that is recognised at an application, which is served meanwhile."""
+    known = dataset() if data is None else data
+
+    async def used(url: str) -> T:
+        async with Transport(httpx.URL(url), deadline=10) as transport:
+            return await use(await recognise(Endpoint(url, transport, 10), known.rows, known.rollouts))
+
+    with serve(server) as url:
+        return asyncio.run(used(url))
 
 
 def judge(

@@ -1,27 +1,20 @@
 """What rollouts write and never read is asked for, by what the write has said or was told."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
 from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
 from gym_conformance.dataset import Dataset
-from gym_conformance.gym_under_test import recognise
-from gym_conformance.session.channel import Endpoint
-from gym_conformance.session.transport import Transport
-from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.learn import learn
 from gym_mocks.resources import ResourcesServer, TaskRow
-from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal
-from tests.twins.judging import judge, telling
+from tests.twins.judging import judge, on_gym, telling
 
 CALLS: list[tuple[str, dict[str, Any], Any]] = [
     ("write_file", {"path": "todo.txt", "content": "buy milk"}, {"written": 8}),
@@ -109,19 +102,8 @@ def written() -> Dataset:
     return Dataset(tuple(rows), tuple(rollouts), len(rows))
 
 
-def _learned(url: str, data: Dataset) -> Knowledge:
-    async def ask() -> Knowledge:
-        transport = Transport(httpx.URL(url), deadline=10)
-        found = await learn(await recognise(Endpoint(url, transport, 10), data.rows, data.rollouts))
-        await transport.aclose()
-        return found
-
-    return asyncio.run(ask())
-
-
 def test_reads_speak_of_what_was_written_just_after_it_and_in_the_end() -> None:
-    with serve(folders()) as url:
-        first = _learned(url, written()).known_trajectories[0]
+    first = on_gym(folders(), learn, written()).known_trajectories[0]
     names = [call.name for call in first.calls]
     assert names == ["write_file", "read_file", "add_tag", "get_tag", "read_file", "get_tag"]
     assert first.calls[1].arguments == {"path": "todo.txt"}

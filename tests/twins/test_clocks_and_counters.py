@@ -1,6 +1,5 @@
 """Worlds that count calls, go on in pauses and name their process are no violations."""
 
-import asyncio
 import json
 import random
 import time
@@ -9,28 +8,23 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
 
 from gym_conformance.checks.calls import calls_refused_harmless
 from gym_conformance.contract.dataset_rows import Call, Rollout
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Verdict, worst
-from gym_conformance.gym_under_test import recognise
-from gym_conformance.session.channel import Endpoint
-from gym_conformance.session.transport import Transport
+from gym_conformance.gym_under_test import Gym
 from gym_conformance.trajectories.learn import recorded_trajectories
 from gym_conformance.trajectories.trajectory import Schedule
 from gym_conformance.trials import recorded
 from gym_conformance.trials.bench import Bench
-from gym_conformance.trials.check import Attempt
 from gym_conformance.trials.ending import NotApplicable, Violation
 from gym_conformance.trials.trial import Trial
 from gym_mocks.resources.function_tool import FunctionTool
-from gym_mocks.serving import serve
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.innocent import WithoutDocument
-from tests.twins.judging import found_by
+from tests.twins.judging import found_by, on_gym
 from tests.twins.twin import dataset
 
 Json = dict[str, Any]
@@ -117,24 +111,18 @@ class TakesBackNow(CountsAllCalls):
     ("server", "told"), [(CountsAllCalls, NotApplicable), (TakesBackNow, Violation)], ids=["counted", "written"]
 )
 def test_different_refused_calls_may_use_up_a_budget(server: type[CountsAllCalls], told: type[Exception]) -> None:
-    attempt, wrongs = calls_refused_harmless.attempt, [Json(), {"unknown": 1}, {"item": []}]
-    assert attempt
+    wrongs = [Json(), {"unknown": 1}, {"item": []}]
 
-    async def attempted(url: str, attempt: Attempt) -> None:
-        data = dataset()
-        endpoint = Endpoint(url, Transport(httpx.URL(url), deadline=5.0), 5.0)
-        try:
-            gym = await recognise(endpoint, data.rows, data.rollouts)
-            noisy = max(recorded_trajectories(gym), key=lambda one: len(one.calls))
-            for tool in noisy.row.tools:
-                for wrong in wrongs:
-                    noisy = noisy.with_noise(2, Call(tool.name, wrong))
-            await attempt(Trial(Bench(gym)), Schedule((noisy,)))
-        finally:
-            await endpoint.transport.aclose()
+    async def attempted(gym: Gym) -> None:
+        noisy = max(recorded_trajectories(gym), key=lambda one: len(one.calls))
+        for tool in noisy.row.tools:
+            for wrong in wrongs:
+                noisy = noisy.with_noise(2, Call(tool.name, wrong))
+        assert calls_refused_harmless.attempt
+        await calls_refused_harmless.attempt(Trial(Bench(gym)), Schedule((noisy,)))
 
-    with serve(server()) as url, pytest.raises(told):
-        asyncio.run(attempted(url, attempt))
+    with pytest.raises(told):
+        on_gym(server(), attempted)
 
 
 class CountsSteps(WithoutDocument):

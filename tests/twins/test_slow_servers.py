@@ -8,7 +8,6 @@ from itertools import cycle, pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
-import httpx
 import pytest
 
 from gym_conformance.calibration.moulds import GivenAnswer
@@ -19,10 +18,9 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import function_call, function_call_output, response
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
-from gym_conformance.gym_under_test import BARE_ROW, Gym, recognise
+from gym_conformance.gym_under_test import BARE_ROW, Gym
 from gym_conformance.plugin.summary import _what_to_mend
-from gym_conformance.session.channel import Channel, Endpoint
-from gym_conformance.session.transport import Transport
+from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.evidence import chance_so_far
 from gym_conformance.trajectories.execute import FEW
 from gym_conformance.trajectories.learn import learn
@@ -37,11 +35,9 @@ from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
 from gym_mocks.reference import ReferenceServer
 from gym_mocks.resources import ResourcesServer
-from gym_mocks.serving import serve
 from gym_mocks.wire.client import ASGIApp
-from tests.twins.judging import found_by, running
+from tests.twins.judging import found_by, on_gym, running
 from tests.twins.properties import CurrentSession, PendingRow, VerifyConsumes
-from tests.twins.twin import dataset
 from tests.twins.unrecorded import Reading, rows_of
 
 #: Seconds of a verify: so long that a few of them, one after the other, are told from a few at once.
@@ -64,22 +60,9 @@ class Computes(ReferenceServer):
         return await super().score(session_id, row, response)
 
 
-async def _gym(url: str) -> Gym:
-    data = dataset()
-    return await recognise(Endpoint(url, Transport(httpx.URL(url), deadline=5.0), 5.0), data.rows, data.rollouts)
-
-
 @pytest.mark.parametrize(("server", "beside"), [(Waits, FEW), (Computes, 6)])
 def test_sessions_run_beside_each_other_where_the_server_waits(server: type[ReferenceServer], beside: int) -> None:
-    async def learned(url: str) -> int:
-        gym = await _gym(url)
-        try:
-            return (await learn(gym)).beside(FEW)
-        finally:
-            await gym.endpoint.transport.aclose()
-
-    with serve(server()) as url:
-        assert asyncio.run(learned(url)) in range(2 if beside < FEW else FEW, beside + 1)
+    assert on_gym(server(), learn).beside(FEW) in range(2 if beside < FEW else FEW, beside + 1)
 
 
 class Null(Waits):
@@ -133,18 +116,16 @@ def test_what_takes_long_is_run_alone_once_for_several_trials(monkeypatch: pytes
     """But for one run each time, since what a session leaves to others may have changed."""
     monkeypatch.setattr(solo, "_LONG", 0.0)
 
-    async def seeds(url: str) -> list[int]:
-        bench = Bench(await _gym(url))
+    async def seeds(gym: Gym) -> list[int]:
+        bench = Bench(gym)
         trajectory, counts = Trajectory(bench.gym.row), [bench.gym.endpoint.requests]
         for _trial in range(2):
             alone = Solo(Trial(bench), trajectory)
             await alone.settle()
             counts.append(bench.gym.endpoint.requests)
-        await bench.gym.endpoint.transport.aclose()
         return [(after - before) // 2 for before, after in pairwise(counts)]
 
-    with serve(ReferenceServer()) as url:
-        assert asyncio.run(seeds(url)) == [6, 1]
+    assert on_gym(ReferenceServer(), seeds) == [6, 1]
 
 
 @pytest.mark.parametrize(
