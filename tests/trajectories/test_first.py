@@ -1,12 +1,10 @@
 """The examples that each property begins with, where rollouts are recorded, and where none is."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from gym_conformance.contract.dataset_rows import Call, Rollout, Row, Source
-from gym_conformance.contract.policy_output import function_call, function_call_output
+from gym_conformance.contract.dataset_rows import Call, Row, Source
 from gym_conformance.trajectories.first import (
     around,
     at_once,
@@ -22,6 +20,7 @@ from gym_conformance.trajectories.generate import Knowledge, is_read
 from gym_conformance.trajectories.outcome import StepOutcome
 from gym_conformance.trajectories.reading_back import ReadBack, reading_back
 from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Trajectory, is_reference
+from tests.twins.twin import Turn, rollout_of
 
 _TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
@@ -52,15 +51,9 @@ def test_those_come_first_that_call_the_most_tools_between_them() -> None:
 
 def test_what_the_policy_had_said_before_is_no_id_of_the_server() -> None:
     """A reply that echoes it is not where it came from."""
-    calls = [("get_note", {"text": "shelf"}), ("put_note", {"text": "shelf"}), ("put_note", {"text": "N-4711"})]
-    outputs = ['{"text": "shelf", "next": "N-4711"}', "{}", "{}"]
-    items = [
-        item
-        for at, ((name, arguments), output) in enumerate(zip(calls, outputs, strict=True))
-        for item in (function_call(name, json.dumps(arguments), f"c{at}"), function_call_output(output, f"c{at}"))
-    ]
-    rollout = Rollout({"response": {"output": items}}, Source(Path("rollouts.jsonl"), 1))
-    found = followed(ROWS[0], rollout).calls
+    read = ("get_note", {"text": "shelf"}, {"text": "shelf", "next": "N-4711"})
+    writes: list[Turn] = [("put_note", {"text": text}, {}) for text in ("shelf", "N-4711")]
+    found = followed(ROWS[0], rollout_of(ROWS[0], read, *writes)).calls
     assert found[1].arguments == {"text": "shelf"}
     assert is_reference(found[2].arguments["text"])
 

@@ -8,31 +8,21 @@ from uuid import uuid4
 
 import pytest
 
-from gym_conformance.contract.dataset_rows import Rollout, Row, Source
-from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
+from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.findings import Verdict
 from gym_conformance.testing import judge
 from gym_conformance.trajectories.followed import followed
 from gym_conformance.trajectories.trajectory import Reference, Schedule, dump, parse, resolve
 from gym_mocks.resources import ResourcesServer, TaskRow
+from tests.twins.twin import rollout_of
 
 Json = dict[str, Any]
 ROW = Row({"responses_create_params": {"input": "Go on."}, "ward": "ward-12"}, Source(Path("rows.jsonl"), 1))
 
 
-def output(*steps: tuple[str, Json, str]) -> list[Json]:
-    """What a policy put out that made these calls and was answered so."""
-    return [
-        item
-        for at, (name, arguments, said) in enumerate(steps)
-        for item in (function_call(name, json.dumps(arguments), f"c{at}"), function_call_output(said, f"c{at}"))
-    ]
-
-
 def second_call(said: str, arguments: Json, now: Any) -> Any:
     """The arguments of a call that came after that output, where the server says something else now."""
-    items = output(("first", {"to": "A-000111"}, said), ("second", arguments, "ok"))
-    rollout = Rollout({"response": {"output": items}}, Source(Path("rollouts.jsonl"), 1))
+    rollout = rollout_of(ROW, ("first", {"to": "A-000111"}, said), ("second", arguments, "ok"))
     return resolve(followed(ROW, rollout).calls[1].arguments, [now])
 
 
@@ -87,11 +77,7 @@ def test_what_is_still_said_is_no_new_id() -> None:
 
 
 def test_a_word_of_a_text_is_kept_in_a_file() -> None:
-    rollout = Rollout(
-        {"response": {"output": output(("a", {}, "It is X1-77aa."), ("b", {"it": "X1-77aa"}, "ok"))}},
-        Source(Path("rollouts.jsonl"), 1),
-    )
-    found = followed(ROW, rollout)
+    found = followed(ROW, rollout_of(ROW, ("a", {}, "It is X1-77aa."), ("b", {"it": "X1-77aa"}, "ok")))
     assert found.calls[1].arguments == {"it": Reference(0, (), "X1-77aa", word=("is ", 0)).as_json()}
     _, again = parse(dump(Schedule((found,)), "a-check"), Path("schedule.json"))
     assert resolve(again.trajectories[0].calls[1].arguments, ["It is X9-beef."]) == {"it": "X9-beef"}
@@ -142,7 +128,7 @@ def verify(row: Patient, state: set[str]) -> float:
 def test_a_record_holds_whose_ids_are_found_again(wants: str, steps: list[tuple[str, Json, str]]) -> None:
     server = ResourcesServer("clinic", tools=[take_ticket, search, enter], verify=verify, state=set)
     row: Json = {"responses_create_params": {"input": "Go on.", "tools": server.declarations}, "wants": wants}
-    rows: list[Json] = [row, {**row, "response": response([*output(*steps), message("Done.")]), "reward": 1.0}]
+    rollout = rollout_of(Row(row, ROW.source), *steps, said="Done.", reward=1.0)
     for check in ("repeat-recorded", "repeat-deterministic"):
-        [finding] = judge(server, check, rows)
+        [finding] = judge(server, check, [row, rollout.data])
         assert finding.verdict is Verdict.PASS, finding

@@ -1,15 +1,13 @@
 """A small server whose rollouts put something on a shelf and then all say the same; a twin that believes it."""
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gym_conformance.contract.dataset_rows import Rollout, Row, Source
-from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
+from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer, TaskRow, last_text
-from tests.twins.twin import Twin, twin
+from tests.twins.twin import Twin, rollout_of, twin
 
 _SAID = "The shelf is as you want it."
 
@@ -43,14 +41,8 @@ def _data() -> Dataset:
     for at, thing in enumerate(("a clock", "a vase", "a globe"), 1):
         prompt = [{"role": "user", "content": f"Put {thing} on the shelf."}]
         row = {"responses_create_params": {"input": prompt, "tools": tools}, "wanted": thing}
-        output = [
-            function_call("put_up", json.dumps({"thing": thing}), "call_1"),
-            function_call_output("1 on the shelf", "call_1"),
-            message(_SAID),
-        ]
         rows.append(Row(row, Source(Path("shelf.jsonl"), at)))
-        rollout = {**row, "response": response(output), "reward": 1.0}
-        rollouts.append(Rollout(rollout, Source(Path("shelf_rollouts.jsonl"), at)))
+        rollouts.append(rollout_of(rows[-1], ("put_up", {"thing": thing}, "1 on the shelf"), said=_SAID, reward=1.0))
     return Dataset(tuple(rows), tuple(rollouts), len(rows))
 
 

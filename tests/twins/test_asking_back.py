@@ -1,6 +1,5 @@
 """What rollouts write and never read is asked for, by what the write has said or was told."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.contract.dataset_rows import Rollout, Row, Source
-from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
+from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_conformance.trajectories.learn import learn
 from gym_mocks.resources import ResourcesServer, TaskRow
 from gym_mocks.wire import HttpRefusal
 from tests.twins.judging import judge, on_gym, telling
+from tests.twins.twin import rollout_of
 
 CALLS: list[tuple[str, dict[str, Any], Any]] = [
     ("write_file", {"path": "todo.txt", "content": "buy milk"}, {"written": 8}),
@@ -88,17 +87,8 @@ def written() -> Dataset:
     rows, rollouts = [], []
     for at, name in enumerate(("home", "work"), 1):
         row = {"responses_create_params": {"input": f"Fill {name}.", "tools": tools}, "folder": name}
-        output = [
-            item
-            for number, (tool, arguments, answer) in enumerate(CALLS)
-            for item in (
-                function_call(tool, json.dumps(arguments), f"call_{number}"),
-                function_call_output(json.dumps(answer), f"call_{number}"),
-            )
-        ]
         rows.append(Row(row, Source(Path("rows.jsonl"), at)))
-        recorded = {**row, "response": response([*output, message("Done.")]), "reward": 1.0}
-        rollouts.append(Rollout(recorded, Source(Path("rollouts.jsonl"), at)))
+        rollouts.append(rollout_of(rows[-1], *CALLS, said="Done.", reward=1.0))
     return Dataset(tuple(rows), tuple(rollouts), len(rows))
 
 

@@ -16,7 +16,7 @@ from gym_conformance.calibration.row_fields import Hole
 from gym_conformance.checks.calibrated import calibration_gold
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
-from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
+from gym_conformance.contract.policy_output import function_call, message, response
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict, worst
 from gym_conformance.oracle import Oracle
@@ -25,7 +25,7 @@ from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer
 from gym_mocks.resources import ResourcesServer, Score, TaskRow, last_text
 from tests.twins.calibration import CAPITALS, Quiz, Worth, fair, quizzed, refuses_two, row_of, said
 from tests.twins.judging import found_by, judge, running, telling
-from tests.twins.twin import Json, lines
+from tests.twins.twin import Json, Turn, lines, rollout_of
 from tests.twins.unrecorded import Reading, rows_of
 
 IDS = tuple(check.id for check in CHECKS if check.section == "calibration")
@@ -462,11 +462,8 @@ def test_the_same_moves_in_another_number_are_no_wrong_answer(slips: bool) -> No
     rows = [Row({**first.data, "far": far}, Source(DATA, far)) for far in (2, 6, 5, 4, 3, 1)]
     rollouts = []
     for row in rows:
-        calls = [function_call("step", "{}", f"call_{at}") for at in range(row.data["far"])]
-        outputs = [function_call_output(f'{{"steps": {at + 1}}}', f"call_{at}") for at in range(row.data["far"])]
-        items = [item for pair in zip(calls, outputs, strict=True) for item in pair]
-        said = message(f"I went {row.data['far']} steps.")
-        rollouts.append(Rollout({**row.data, "response": response([*items, said]), "reward": 1.0}, row.source))
+        steps: list[Turn] = [("step", {}, {"steps": at + 1}) for at in range(row.data["far"])]
+        rollouts.append(rollout_of(row, *steps, said=f"I went {len(steps)} steps.", reward=1.0))
     found = judge(Walks(slips=slips), Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
     assert worst(found["calibration-swap"]) is not Verdict.FAIL, found
 
@@ -492,9 +489,7 @@ def test_moves_that_name_nothing_of_their_row_are_no_wrong_answer_in_another() -
     rollouts = []
     for row in rows:
         where = {1: "north", 2: "south", 3: "south"}[row.data["world"] % 4]
-        items = [function_call("dig", json.dumps({"where": where}), "call_0")]
-        items += [function_call_output('{"dug": true}', "call_0"), message("I dug there.")]
-        rollouts.append(Rollout({**row.data, "response": response(items), "reward": 1.0}, row.source))
+        rollouts.append(rollout_of(row, ("dig", {"where": where}, {"dug": True}), said="I dug there.", reward=1.0))
     found = judge(Digs(), Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
     assert worst(found["calibration-swap"]) is not Verdict.FAIL, found
 
@@ -533,12 +528,8 @@ def test_nothing_is_the_right_answer_of_rows_that_are_answered_by_doing_less_tha
     for row in rows:
         wanted = row.data["wanted"]
         reply = {"error": "there are not so many"} if wanted > stock else {"ordered": wanted}
-        items = [
-            *(function_call("look", "{}", "call_0"), function_call_output('{"left": 3}', "call_0")),
-            function_call("order", json.dumps({"pieces": wanted}), "call_1"),
-            *(function_call_output(json.dumps(reply), "call_1"), message("That is all.")),
-        ]
-        rollouts.append(Rollout({**row.data, "response": response(items), "reward": 1.0}, row.source))
+        calls: tuple[Turn, ...] = (("look", {}, {"left": 3}), ("order", {"pieces": wanted}, reply))
+        rollouts.append(rollout_of(row, *calls, said="That is all.", reward=1.0))
     asked = ("calibration-floor", "calibration-swap")
     found = judge(server, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks=asked)
     assert telling(found) == (frozenset(asked[:1]) if careless else frozenset()), found

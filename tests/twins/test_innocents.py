@@ -1,7 +1,6 @@
 """Noise, counters and what sessions may share are no violations: a false alarm is the worst fault of a gate."""
 
 import asyncio
-import json
 import random
 import re
 import time
@@ -19,7 +18,6 @@ from pydantic import Field
 from gym_conformance.checks import earlier, readiness
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Rollout, Row
-from gym_conformance.contract.policy_output import function_call, function_call_output, response
 from gym_conformance.findings import Verdict, worst
 from gym_conformance.trajectories.before_and_after import RUNS
 from gym_conformance.trajectories.profiles import Profile
@@ -41,7 +39,7 @@ from tests.twins.innocent import (
 from tests.twins.judging import found_by, judge, running
 from tests.twins.properties import CountsForAll, TwoCopies, WritesLater
 from tests.twins.tools import TakesBeforeItReads
-from tests.twins.twin import Timed, dataset
+from tests.twins.twin import Timed, Turn, dataset, items_of, rollout_of
 from tests.twins.unrecorded import rows_of
 
 Json = dict[str, Any]
@@ -514,12 +512,9 @@ def test_only_the_sessions_cookie_must_be_sent_to_every_endpoint(swapped: bool, 
 
 def _tries_what_is_not_allowed(rollout: Rollout) -> Rollout:
     """The same, but for a call at first that its definition forbids, and that was refused."""
-    call = function_call("add_stock", json.dumps({"category": "weather", "amount": {}, "place": "van"}), "call_wrong")
-    answer = function_call_output('{"detail": "category"}', "call_wrong")
-    played = rollout.data["response"]
-    return Rollout(
-        {**rollout.data, "response": {**played, "output": [call, answer, *played["output"]]}}, rollout.source
-    )
+    arguments = {"category": "weather", "amount": {}, "place": "van"}
+    output = [*items_of(("add_stock", arguments, {"detail": "category"})), *rollout.output]
+    return replace(rollout, data={**rollout.data, "response": {**rollout.response, "output": output}})
 
 
 def test_a_recorded_call_that_its_definition_forbids_may_be_refused() -> None:
@@ -547,13 +542,8 @@ class Pages(ResourcesServer):
 
 
 def _read_to_the_end(row: Row) -> Rollout:
-    output = [
-        function_call("list_things", "{}", "call_1"),
-        function_call_output('{"things": [0, 1, 2, 3], "next_cursor": "4"}', "call_1"),
-        function_call("list_things", '{"cursor": "4"}', "call_2"),
-        function_call_output('{"things": [4, 5, 6, 7], "next_cursor": null}', "call_2"),
-    ]
-    return Rollout({**row.data, "response": response(output), "reward": 0.0}, row.source)
+    first: Turn = ("list_things", {}, {"things": [0, 1, 2, 3], "next_cursor": "4"})
+    return rollout_of(row, first, ("list_things", {"cursor": "4"}, {"things": [4, 5, 6, 7], "next_cursor": None}))
 
 
 class ThreeTries(ResourcesServer):
@@ -578,14 +568,8 @@ class ThreeTries(ResourcesServer):
 
 
 def _unlocked_at_the_third_try(row: Row) -> Rollout:
-    outputs = ["wrong, 2 left", "wrong, 1 left", '{"open": "4711"}']
-    items = [
-        (function_call("unlock", json.dumps({"pin": pin}), call), function_call_output(output, call))
-        for pin, output, call in zip(("1", "22", "4711"), outputs, "abc", strict=True)
-    ]
-    return Rollout(
-        {**row.data, "response": response([item for pair in items for item in pair]), "reward": 0.0}, row.source
-    )
+    answers = {"1": "wrong, 2 left", "22": "wrong, 1 left", "4711": {"open": "4711"}}
+    return rollout_of(row, *(("unlock", {"pin": pin}, answer) for pin, answer in answers.items()))
 
 
 def test_refusals_may_count_tries_if_they_say_so() -> None:
@@ -642,18 +626,9 @@ class WantsKeys(ResourcesServer):
 
 
 def _begins_with_a_short_key(row: Row) -> Rollout:
-    said = (
-        '{"detail": "key: 4 characters or more"}',
-        '{"key": "key-1", "dry": false}',
-        '{"key": "key-2", "dry": false}',
-    )
-    made = ({"key": "r"}, {"key": "key-1", "dry": False}, {"key": "key-2", "dry": False})
-    items = [
-        (function_call("transfer", json.dumps(arguments), str(at)), function_call_output(output, str(at)))
-        for at, (arguments, output) in enumerate(zip(made, said, strict=True))
-    ]
-    output = [item for pair in items for item in pair]
-    return Rollout({**row.data, "response": response(output), "reward": 0.0}, row.source)
+    refused = ("transfer", {"key": "r"}, {"detail": "key: 4 characters or more"})
+    made = ({"key": "key-1", "dry": False}, {"key": "key-2", "dry": False})
+    return rollout_of(row, refused, *(("transfer", each, each) for each in made))
 
 
 class WantsAName(ResourcesServer):
@@ -674,9 +649,7 @@ class WantsAName(ResourcesServer):
 
 
 def _greets_nobody(row: Row) -> Rollout:
-    refusal = '{"detail": "name must be a text that is not empty"}'
-    output = [function_call("greet", '{"name": ""}', "call_1"), function_call_output(refusal, "call_1")]
-    return Rollout({**row.data, "response": response(output), "reward": 0.0}, row.source)
+    return rollout_of(row, ("greet", {"name": ""}, {"detail": "name must be a text that is not empty"}))
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ import pytest
 from gym_conformance.calibration.moulds import GivenAnswer
 from gym_conformance.calibration.row_scores import AnswerScore
 from gym_conformance.checks.registry import CHECKS
-from gym_conformance.contract.dataset_rows import Rollout, Row
+from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.openapi import ServerKind
-from gym_conformance.contract.policy_output import function_call, function_call_output, response
 from gym_conformance.dataset import Dataset
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.gym_under_test import BARE_ROW, Gym
@@ -38,6 +37,7 @@ from gym_mocks.resources import ResourcesServer
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.judging import found_by, on_gym, running
 from tests.twins.properties import CurrentSession, PendingRow, VerifyConsumes
+from tests.twins.twin import rollout_of
 from tests.twins.unrecorded import Reading, rows_of
 
 #: Seconds of a verify: so long that a few of them, one after the other, are told from a few at once.
@@ -230,12 +230,7 @@ def test_of_a_long_rollout_few_calls_are_made_twice() -> None:
 
     server = ResourcesServer("walk", tools=[step], state=Reading, verify=lambda: 1.0)
     row = rows_of(server).rows[0]
-    pairs = [
-        (function_call("step", "{}", f"call_{at}"), function_call_output(f'{{"steps": {at + 1}}}', f"call_{at}"))
-        for at in range(40)
-    ]
-    recorded = {**row.data, "response": response([item for pair in pairs for item in pair]), "reward": 1.0}
-    data = Dataset((row,), (Rollout(recorded, row.source),), 1)
-    [finding] = found_by("repeat-tool-calls", server, data)
+    rollout = rollout_of(row, *(("step", {}, {"steps": at + 1}) for at in range(40)), reward=1.0)
+    [finding] = found_by("repeat-tool-calls", server, Dataset((row,), (rollout,), 1))
     assert (finding.verdict, "step" in finding.actual) == (Verdict.NOTE, True)
     assert len(server.sessions) < 40

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from gym_conformance.contract.dataset_rows import Rollout, Row, Source
-from gym_conformance.contract.policy_output import function_call, function_call_output, message, response
+from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer, TaskRow
 from tests.twins.judging import judge, telling
+from tests.twins.twin import rollout_of
 
 
 class CatalogueRow(TaskRow):
@@ -48,14 +48,9 @@ def _data() -> Dataset:
         titles = [f"The Silent {one}", f"The Last {other}", f"A {one}"]
         prompt = [{"role": "user", "content": "What is silent?"}]
         row = {"responses_create_params": {"input": prompt, "tools": tools}, "titles": titles}
-        output = [
-            function_call("search_titles", json.dumps({"words": "the"}), "call_1"),
-            function_call_output(json.dumps(_found(titles, "the")), "call_1"),
-            message(f"It is {titles[0]}."),
-        ]
         rows.append(Row(row, Source(Path("catalogue.jsonl"), at)))
-        rollout = {**row, "response": response(output), "reward": 1.0}
-        rollouts.append(Rollout(rollout, Source(Path("catalogue_rollouts.jsonl"), at)))
+        asked = ("search_titles", {"words": "the"}, _found(titles, "the"))
+        rollouts.append(rollout_of(rows[-1], asked, said=f"It is {titles[0]}.", reward=1.0))
     return Dataset(tuple(rows), tuple(rollouts), len(rows))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
+from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
 from gym_conformance.dataset import Dataset
 from gym_conformance.drift.lock import Lock
 from gym_mocks.reference import DATA, ROLLOUTS, ReferenceServer
@@ -37,6 +38,25 @@ def dataset(change: Callable[[Json], object] = lambda _: None) -> Dataset:
 def unrecorded() -> Dataset:
     """The same rows without the rollouts, for a server that answers otherwise by right."""
     return replace(dataset(), rollouts=())
+
+
+#: A call's tool and arguments, and its answer: a text, or what its JSON says.
+Turn = tuple[str, Any, Any]
+
+
+def items_of(*turns: Turn) -> list[Item]:
+    """The output items of calls and their answers."""
+    items = list[Item]()
+    for at, (name, arguments, answer) in enumerate(turns):
+        told = answer if isinstance(answer, str) else json.dumps(answer)
+        items += [function_call(name, json.dumps(arguments), f"call_{at}"), function_call_output(told, f"call_{at}")]
+    return items
+
+
+def rollout_of(row: Row, *turns: Turn, said: str = "", reward: float = 0.0) -> Rollout:
+    """A recorded rollout of a row: calls with their answers, and what is said in the end."""
+    output = [*items_of(*turns), *([message(said)] if said else [])]
+    return Rollout({**row.data, "response": response(output), "reward": reward}, row.source)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,10 @@
 
 import ast
 import asyncio
-import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -14,12 +13,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from gym_conformance.contract.dataset_rows import Rollout, Row, Source
-from gym_conformance.contract.policy_output import Item, function_call, function_call_output, message, response
+from gym_conformance.contract.dataset_rows import Row, Source
 from gym_conformance.dataset import Dataset
 from gym_mocks.resources import ResourcesServer, TaskRow, last_text
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
-from tests.twins.twin import Twin, twin
+from tests.twins.twin import Turn, Twin, rollout_of, twin
 
 NOTES: list[dict[str, Any]] = [{"id": f"note-{number}", "day": number // 3} for number in range(8)]
 
@@ -246,33 +244,14 @@ def calculated() -> Dataset:
     return _recorded(_rows(sheet()), fields, calls)
 
 
-def _called(calls: Sequence[tuple[str, Any, Any]]) -> list[Item]:
-    """What a rollout holds of its calls: each tool's name, arguments and answer."""
-    return [
-        item
-        for at, (name, arguments, answer) in enumerate(calls)
-        for item in (
-            function_call(name, json.dumps(arguments), f"call_{at}"),
-            function_call_output(json.dumps(answer), f"call_{at}"),
-        )
-    ]
-
-
 def _recorded(data: Dataset, fields: list[dict[str, Any]], calls: list[list[tuple[str, Any]]]) -> Dataset:
     """The rows with these fields, and a rollout of each, which earned nothing, that makes these calls."""
-    rows = [{**row.data, **own} for row, own in zip(data.rows, fields, strict=True)]
-    outputs = [_called([(name, arguments, {}) for name, arguments in made]) for made in calls]
-    return replace(
-        data,
-        rows=tuple(replace(old, data=new) for old, new in zip(data.rows, rows, strict=True)),
-        rollouts=tuple(
-            Rollout(
-                {**row, "response": response([*output, message("Booked.")]), "reward": 0.0},
-                Source(Path("rollouts.jsonl"), at),
-            )
-            for at, (row, output) in enumerate(zip(rows, outputs, strict=True), 1)
-        ),
-    )
+    rows = [replace(row, data={**row.data, **own}) for row, own in zip(data.rows, fields, strict=True)]
+    rollouts = [
+        rollout_of(row, *((name, arguments, {}) for name, arguments in made), said="Booked.")
+        for row, made in zip(rows, calls, strict=True)
+    ]
+    return replace(data, rows=tuple(rows), rollouts=tuple(rollouts))
 
 
 class Week(TaskRow):
@@ -362,13 +341,13 @@ def dark_rooms() -> Dataset:
 def lit_rooms() -> Dataset:
     """The same, and of the first row a rollout that earned all, and one that lit one of two rooms and earned nothing."""
     data = dark_rooms()
-    rollouts = []
-    for rooms, reward in ((["the attic", "the pantry"], 1.0), (["the attic"], 0.0)):
-        output = _called([("switch_on", {"room": room}, {"on": room}) for room in rooms])
-        rollouts.append({**data.rows[0].data, "response": response([*output, message("Lit.")]), "reward": reward})
-    return replace(
-        data, rollouts=tuple(Rollout(each, Source(Path("lit.jsonl"), at)) for at, each in enumerate(rollouts, 1))
-    )
+    rollouts = [
+        rollout_of(
+            data.rows[0], *(("switch_on", {"room": room}, {"on": room}) for room in rooms), said="Lit.", reward=reward
+        )
+        for rooms, reward in ((["the attic", "the pantry"], 1.0), (["the attic"], 0.0))
+    ]
+    return replace(data, rollouts=tuple(rollouts))
 
 
 @dataclass
@@ -412,8 +391,7 @@ def recorded_jobs() -> Dataset:
     """Rows, and a rollout of the first one that read the result of a job of an id that no later session is given."""
     data = _rows(counting())
     calls = [("start_job", {"text": "abc"}, {"job_id": "job-3"}), ("wait_job", {"job_id": "job-3"}, {"letters": 3})]
-    recorded = {**data.rows[0].data, "response": response([*_called(calls), message("3")]), "reward": 0.0}
-    return replace(data, rollouts=(Rollout(recorded, Source(Path("rollouts.jsonl"), 1)),))
+    return replace(data, rollouts=(rollout_of(data.rows[0], *calls, said="3"),))
 
 
 @dataclass
@@ -453,24 +431,17 @@ def quay() -> tuple[ResourcesServer, Dataset]:
     )
     tools = _rows(server).rows[0].data["responses_create_params"]["tools"]
     rows, rollouts = [], []
-    for name, place in zip("abcdefgh", (0, 0, 1, 2, 2, 3, 4, 4), strict=True):
+    for at, (name, place) in enumerate(zip("abcdefgh", (0, 0, 1, 2, 2, 3, 4, 4), strict=True), 1):
         asked = {"input": [{"role": "user", "content": f"Load {name}'s box."}], "tools": tools}
-        row = {"responses_create_params": asked, "name": name, "place": place}
+        data = {"responses_create_params": asked, "name": name, "place": place}
+        rows.append(Row(data, Source(Path("quay.jsonl"), at)))
         boxes = boxes_of(name, place)
-        output = [
-            function_call("list_boxes", "{}", "1"),
-            function_call_output(json.dumps(list_boxes(boxes)), "1"),
-            function_call("load_box", json.dumps({"id": boxes.wanted}), "2"),
-            function_call_output('{"aboard": 1}', "2"),
-            message("Loaded."),
-        ]
-        rows.append(row)
-        rollouts.append({**row, "response": response(output), "reward": 1.0})
-    return server, Dataset(
-        tuple(Row(row, Source(Path("quay.jsonl"), at)) for at, row in enumerate(rows, 1)),
-        tuple(Rollout(each, Source(Path("rollouts.jsonl"), at)) for at, each in enumerate(rollouts, 1)),
-        len(rows),
-    )
+        calls: tuple[Turn, ...] = (
+            ("list_boxes", {}, list_boxes(boxes)),
+            ("load_box", {"id": boxes.wanted}, {"aboard": 1}),
+        )
+        rollouts.append(rollout_of(rows[-1], *calls, said="Loaded.", reward=1.0))
+    return server, Dataset(tuple(rows), tuple(rollouts), len(rows))
 
 
 def library() -> ResourcesServer:
