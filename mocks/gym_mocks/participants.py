@@ -4,10 +4,14 @@ import json
 from secrets import token_hex
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from gym_mocks.policy.fake_policy import ROLLOUT_PREFIX
 from gym_mocks.resources.models import validated
+from gym_mocks.resources.outputs import last_text
+from gym_mocks.resources.resources_server import AggregateMetricsRequest
 from gym_mocks.resources.reward_profile import aggregate
-from gym_mocks.resources.rows import TaskRow
+from gym_mocks.resources.rows import PolicyResponse, TaskRow
 from gym_mocks.resources.signed_cookie import SignedCookie
 from gym_mocks.wire import App, HttpReply, HttpRequest, json_body
 from gym_mocks.wire.app import Receive, Scope, Send
@@ -15,11 +19,23 @@ from gym_mocks.wire.client import ASGIApp, call_app, whole
 from gym_mocks.wire.messages import JSON
 
 
+class _Open(BaseModel):
+    """The body of a request to open or close a session: any object."""
+
+    model_config = ConfigDict(extra="allow", defer_build=True)
+
+
+class _Rollout(TaskRow):
+    """The body of a verify."""
+
+    response: PolicyResponse
+
+
 class Participants(App):
     """An agent that asks the policy once and a resources server that takes any row, beside the policy itself.
 
     The agent has both forms, `/run` and sessions; what it is asked in a session is answered by the policy. Verify gives
-    1.0 where the response has a message with text, else 0.0. Nothing is kept.
+    1.0 where the last assistant message has text, else 0.0. Nothing is kept.
 
     Reference: environment_servers/single_agent_turn/app.py and environment_servers/legacy_agent/app.py, 0.7.0.
 
@@ -55,8 +71,10 @@ class Participants(App):
         """A handler that gives back the session's name, and a cookie."""
 
         async def answer(request: HttpRequest) -> HttpReply:
+            body = json_body(request)
+            validated(_Open, body)
             cookie = self.cookie.write(token_hex())
-            return HttpReply.json({key: json_body(request).get(key)}).plus(("set-cookie", cookie))
+            return HttpReply.json({key: body.get(key)}).plus(("set-cookie", cookie))
 
         return answer
 
@@ -75,9 +93,9 @@ class Participants(App):
         return HttpReply.json(_scored(json_body(request)))
 
     async def _aggregate(self, request: HttpRequest) -> HttpReply:
-        return HttpReply.json(aggregate(json_body(request)["verify_responses"]))
+        return HttpReply.json(aggregate(validated(AggregateMetricsRequest, json_body(request)).verify_responses))
 
 
 def _scored(body: dict[str, Any]) -> dict[str, Any]:
-    messages = [item for item in body["response"]["output"] if item.get("type") == "message"]
-    return body | {"reward": float(any(part.get("text") for item in messages for part in item["content"]))}
+    rollout = validated(_Rollout, body)
+    return body | {"reward": float(bool(last_text(rollout.response.output)))}

@@ -58,3 +58,26 @@ def test_a_policy_that_fails_is_handed_on() -> None:
         reply = httpx.post(url + "/run", json={"responses_create_params": PARAMS})
         assert httpx.post(url + "/run", json={}).status_code == 422
     assert (reply.status_code, "a fault on purpose" in reply.json()) == (500, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/close_session", []),
+        ("/verify", {"responses_create_params": PARAMS, "response": {}}),
+        ("/verify", {"responses_create_params": PARAMS, "response": {"output": [1.5]}}),
+        ("/aggregate_metrics", {"verify_responses": 5}),
+        ("/aggregate_metrics", {"verify_responses": ["x"]}),
+    ],
+)
+def test_what_cannot_be_read_is_refused(path: str, body: Any) -> None:
+    """A 500 would look like a fault of the environment server that is judged."""
+    with serve(Participants(policy())) as url:
+        assert httpx.post(url + path, json=body).status_code == 422
+
+
+def test_a_message_in_an_odd_form_scores() -> None:
+    said = {"output": [{"type": "message", "role": "assistant", "content": ["x", {"text": 1}]}]}
+    with serve(Participants(policy())) as url:
+        reply = httpx.post(url + "/verify", json={"responses_create_params": PARAMS, "response": said})
+    assert reply.json()["reward"] == 0.0

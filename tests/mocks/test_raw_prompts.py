@@ -199,6 +199,13 @@ REFUSED: dict[str, tuple[str, Json, str]] = {
     "half a limit": ("/v1/completions", {"prompt": "a", "max_tokens": 2.5}, "max_tokens: an integer is expected"),
     "a chat of texts": ("/v1/chat/completions", {"messages": [], "input_ids": "a"}, "input_ids: a list of token ids"),
     "a chat without tokens": ("/v1/chat/completions/tokens", {"messages": []}, "tokens: a list of token ids"),
+    "a chat of texts to count": ("/tokenize", {"messages": [], "input_ids": 1}, "input_ids: a list of token ids"),
+    "choices in words": ("/v1/messages", {"messages": [], "n": "two"}, "n: 1 to 128 choices are possible"),
+    "a tool of no schema": (
+        "/v1/responses",
+        {"input": "x", "tools": [{"type": "function", "name": "f", "parameters": ["a"]}]},
+        "tools: a list of objects is expected, with objects as parameters",
+    ),
     "no tokens": ("/detokenize", {"tokens": "a"}, "tokens: a list of token ids is expected"),
 }
 

@@ -50,6 +50,11 @@ def test_what_is_no_schema_is_said_to_be_none(schema: Any) -> None:
         sample(schema, seeded(0))
 
 
+def test_a_schema_with_half_a_character_is_said_to_be_none() -> None:
+    with pytest.raises(LookupError, match="no JSON Schema"):
+        sample({"required": ["\ud800"]}, seeded(0))
+
+
 @pytest.mark.parametrize("schema", CORPUS.values(), ids=CORPUS.keys())
 def test_samples_are_valid_varied_and_repeatable(schema: dict[str, Any]) -> None:
     validator = jsonschema_rs.validator_for(schema)

@@ -130,8 +130,7 @@ class PolicyRequest:
     @cached_property
     def tools(self) -> dict[str, dict[str, Any]]:
         """The JSON Schema of each function tool's parameters, by name."""
-        declared = _objects([tool.get("function", tool) for tool in _objects(self.body.get("tools"))])
-        schemas = ((tool.get("name"), tool.get("parameters", tool.get("input_schema"))) for tool in declared)
+        schemas = ((_function(tool).get("name"), parameters(tool)) for tool in _objects(self.body.get("tools")))
         return {name: schema or {} for name, schema in schemas if isinstance(name, str)}
 
 
@@ -314,6 +313,17 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "".join(part["text"] for part in _objects(content) if isinstance(part.get("text"), str))
+
+
+def parameters(tool: Mapping[str, Any]) -> Any:
+    """The JSON Schema of a tool's arguments, in the form of any API; None where it has none."""
+    function = _function(tool)
+    return function.get("parameters", function.get("input_schema"))
+
+
+def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = tool.get("function", tool)
+    return function if isinstance(function, dict) else {}
 
 
 def _objects(value: Any) -> Iterable[dict[str, Any]]:

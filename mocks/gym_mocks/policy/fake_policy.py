@@ -261,15 +261,12 @@ class FakePolicy(App):
             tokens = list(self.tokenizer.text(prompt))
         else:
             opened = body.get("add_generation_prompt", True) is not False
-            tokens = prompt_tokens(PolicyRequest("chat", body), self.tokenizer, open_turn=opened)
+            tokens = prompt_tokens(_chat(body), self.tokenizer, open_turn=opened)
         return HttpReply.json({"count": len(tokens), "max_model_len": MAX_LENGTH, "tokens": tokens})
 
     async def _render(self, request: HttpRequest) -> HttpReply:
         """The request for tokens that vLLM would make of one for a chat."""
-        body = _object(request)
-        if why := refused_value("chat", body):
-            raise HttpRefusal(400, why)
-        asked = PolicyRequest("chat", body)
+        asked = _chat(_object(request))
         rendered: dict[str, Any] = {
             "token_ids": prompt_tokens(asked, self.tokenizer),
             "features": None,
@@ -302,6 +299,13 @@ def _object(request: HttpRequest) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise HttpRefusal(400, "the request is no JSON object")
     return body
+
+
+def _chat(body: dict[str, Any]) -> PolicyRequest:
+    """The request of a chat that is asked for its tokens alone."""
+    if why := refused_value("chat", body):
+        raise HttpRefusal(400, why)
+    return PolicyRequest("chat", body)
 
 
 def _reply_of(answered: Sequence[_Answered], shape: AnswerShape, *, joined: bool) -> HttpReply:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gym_mocks.policy.conversation import PolicyApi
+from gym_mocks.policy.conversation import PolicyApi, parameters
 
 CHOICES = 128  # OpenAI's own limit of `n`
 NAMED_IDS = 1000  # that are scored at each place of a prompt
@@ -11,6 +11,11 @@ NAMED_IDS = 1000  # that are scored at each place of a prompt
 
 def _objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def _tools(value: Any) -> bool:
+    """Whether each tool is an object and so is what says which arguments it takes, if anything does."""
+    return _objects(value) and all(isinstance(parameters(tool), dict | None) for tool in value)
 
 
 def _none(value: Any) -> bool:
@@ -40,7 +45,8 @@ Fields = dict[str, tuple[Callable[[Any], bool], str]]
 EVERY_API: Fields = {
     "model": (lambda value: isinstance(value, str | None), "a name is expected"),
     "stream": (lambda value: isinstance(value, bool | None), "true or false is expected"),
-    "tools": (lambda value: not value or _objects(value), "a list of objects is expected"),
+    "tools": (lambda value: not value or _tools(value), "a list of objects is expected, with objects as parameters"),
+    "n": (_count, f"1 to {CHOICES} choices are possible"),
 }
 OPTIONS = (lambda value: isinstance(value, dict | None), "an object is expected")
 ENGINE: Fields = {
@@ -67,7 +73,6 @@ OF_API: dict[PolicyApi, Fields] = {
     },
     "chat": {
         **MESSAGES,
-        "n": (_count, f"1 to {CHOICES} choices are possible"),
         "functions": (_none, "not supported; send tools"),
         "stream_options": OPTIONS,
         "input_ids": (lambda value: value is None or token_ids(value), "a list of token ids is expected"),
@@ -75,7 +80,6 @@ OF_API: dict[PolicyApi, Fields] = {
     "messages": MESSAGES,
     "completions": {
         "prompt": (_raw_prompt, "a text, a list of token ids, or a list of either is expected"),
-        "n": (_count, f"1 to {CHOICES} choices are possible"),
         "max_tokens": (_limit, "an integer is expected"),
         "suffix": (_none, "not supported"),
         "echo": (lambda value: isinstance(value, bool | None), "true or false is expected"),

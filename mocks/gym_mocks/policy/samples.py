@@ -63,5 +63,5 @@ def _validator(text: str) -> Any:
 
     try:
         return jsonschema_rs.validator_for(json.loads(text), offline=True)
-    except jsonschema_rs.ValidationError as error:
+    except ValueError as error:  # its own ValidationError, or half a character
         raise LookupError(f"no JSON Schema: {text:.500}") from error
