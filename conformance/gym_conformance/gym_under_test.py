@@ -24,10 +24,10 @@ from gym_conformance.drift.served import ServedTool, catch_all, served_tools
 from gym_conformance.drift.survey import survey
 from gym_conformance.drift.tool_drift import Drift, DriftKind
 from gym_conformance.printable import counted
-from gym_conformance.session.channel import Channel, Endpoint, NotSent
+from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.contracts import CookieContract, CookieHabit, SessionContract, post
 from gym_conformance.session.exchange import Reply, Request, reply_of
-from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
 from gym_conformance.session.typed_sessions import TypedContract
 from gym_conformance.session.unserved import NO_SUCH_TOOL, is_served
 

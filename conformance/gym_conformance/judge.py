@@ -13,10 +13,10 @@ from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
 from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import NoSession
-from gym_conformance.session.channel import Channel, NotSent, OutOfTime, PathHangs
+from gym_conformance.session.channel import Channel, OutOfTime, PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Exchange, Request
-from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
 from gym_conformance.trajectories.execute import FEW, beside, run
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, dump
 from gym_conformance.trials.bench import Bench

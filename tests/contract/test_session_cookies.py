@@ -74,6 +74,7 @@ def test_the_last_of_equal_names_is_kept_and_deleted_ones_are_not() -> None:
     assert kept == Cookies((("a", "3"),), 7)
     assert received([], origin=7) == NO_COOKIES
     assert not received(["a=1; max-age=0"], origin=7)
+    assert not received(["a=1", "a=; max-age=0"], origin=7)  # set and deleted by one reply, as every client takes it
 
 
 @given(st.binary().map(as_header))

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from gym_conformance.launch.env import Env
+from gym_conformance.launch.guard import Log
 from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES
 from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.reasons import raised, reason, unfinished
@@ -263,6 +264,15 @@ def test_what_its_dot_env_holds_is_shown_nowhere(tmp_path: Path) -> None:
     refused = _refused(tmp_path, source)
     assert refused.needs == "to start: RuntimeError: 401 for [redacted] (drill.py, line 2)"
     assert "hunter" not in "".join(refused.log)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is full")
+def test_a_disk_without_room_for_its_log_does_not_end_it() -> None:
+    """The guard died of it, and the server with it: a crash of the server's, as it seemed."""
+    log = Log(Path("/dev/full"), 100)
+    for _ in range(3):
+        log.write(b"x" * 40)
+    log.file.close()
 
 
 def test_whoever_listens_hears_only_what_comes_after(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from traceback import walk_tb
 import pytest
 
 from gym_conformance.session.backoff import Backoff
-from gym_conformance.session.channel import Channel, Endpoint, NotSent, OutOfTime
+from gym_conformance.session.channel import Channel, Endpoint, OutOfTime
 from gym_conformance.session.exchange import Exchange, Reply, Request, reply_of
-from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
 from tests.session.event_loop import in_loop
 
 

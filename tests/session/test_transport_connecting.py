@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import socket
 import ssl
 from functools import cache
@@ -13,7 +14,7 @@ import httpx
 import pytest
 import trustme
 
-from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
 from gym_conformance.session.transport import Transport
 from tests.session.event_loop import in_loop
 
@@ -89,6 +90,22 @@ def test_nobody_accepts() -> None:
         fault = asyncio.run(fault_of(httpx.URL(f"http://127.0.0.1:{listener.getsockname()[1]}")))
     assert fault.fault is Fault.UNREACHABLE
     assert "not connected within 0.5 s" in fault.detail
+
+
+def test_files_of_ours_that_are_used_up_are_no_fault_of_the_server() -> None:
+    """A low `ulimit -n`, as on macOS, made a MUST of it: that the server had crashed."""
+
+    async def test() -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        async with Transport(httpx.URL("http://127.0.0.1:9"), deadline=MARGIN) as transport:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+            try:
+                with pytest.raises(NotSent, match="one more connection from this machine: too many open files"):
+                    await transport.send("GET", b"GET / HTTP/1.1\r\n\r\n")
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    asyncio.run(test())
 
 
 def test_no_such_host() -> None:

@@ -17,9 +17,9 @@ from gym_conformance.contract.policy_output import DO_NOTHING, message, response
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.session.channel import Channel, NotSent
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.session.server_fault import NotSent, ServerFault
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside, run
 from gym_conformance.trajectories.first import known
 from gym_conformance.trajectories.followed import followed

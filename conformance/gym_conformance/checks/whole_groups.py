@@ -10,9 +10,9 @@ from http import HTTPStatus
 
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import DO_NOTHING
-from gym_conformance.session.channel import Channel, NotSent
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Exchange, Request
-from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.session.server_fault import NotSent, ServerFault
 from gym_conformance.trials.check import Need, check
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER

@@ -103,7 +103,9 @@ def received(headers: Iterable[str], origin: int | None = None) -> Cookies:
         pair, _, attributes = header.partition(";")
         name, _, value = pair.partition("=")
         # hardly any server sets Max-Age to nothing: only then the attributes are read
-        if not _MAY_EXPIRE.search(attributes) or not parse_set_cookie(header).expires_at_once:
+        if _MAY_EXPIRE.search(attributes) and parse_set_cookie(header).expires_at_once:
+            kept.pop(name.strip(), None)
+        else:
             kept[name.strip()] = value.strip().strip('"')
     return Cookies(tuple(kept.items()), origin if kept else None)
 

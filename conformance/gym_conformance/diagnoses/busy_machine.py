@@ -1,8 +1,8 @@
 """Whether a request hung because the machine was busy: sent again, alone, it is then answered."""
 
 from gym_conformance.diagnoses.diagnosis import Case, TryAgain
-from gym_conformance.session.channel import Channel, NotSent
-from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.server_fault import NotSent, ServerFault
 
 
 class BusyMachine:

@@ -6,8 +6,8 @@ empty object.
 
 from gym_conformance.contract.endpoints import OPENING
 from gym_conformance.diagnoses.diagnosis import Case, TryAgain, has_failed
-from gym_conformance.session.channel import Channel, NotSent
-from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.session.channel import Channel
+from gym_conformance.session.server_fault import NotSent, ServerFault
 from gym_conformance.trials.launched import OtherHosts
 
 

@@ -8,8 +8,7 @@ from typing import Literal
 
 from gym_conformance.contract.policy_output import DO_NOTHING
 from gym_conformance.diagnoses.diagnosis import Case, Missing
-from gym_conformance.session.channel import NotSent
-from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.session.server_fault import NotSent, ServerFault
 from gym_conformance.trials.ending import Untestable
 from gym_conformance.trials.launched import TimesAsked
 from gym_conformance.trials.trial import Trial

@@ -3,9 +3,9 @@
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.diagnoses.diagnosis import Case, Missing
-from gym_conformance.session.channel import Channel, NotSent
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.session.server_fault import NotSent, ServerFault
 
 
 class WornOut:

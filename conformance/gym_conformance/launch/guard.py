@@ -44,12 +44,13 @@ class Log:
         self.file: BinaryIO = path.open("wb", buffering=0)
 
     def write(self, data: bytes) -> None:
-        """Append; what is too old is dropped."""
-        if self.file.tell() + len(data) > self.half:
-            self.file.close()
-            self.path.replace(self.path.with_name(self.path.name + ".before"))
-            self.file = self.path.open("wb", buffering=0)
-        self.file.write(data)
+        """Append; what is too old is dropped, and so is what a full disk does not take: the server must not die of it."""
+        with suppress(OSError):
+            if self.file.tell() + len(data) > self.half:
+                self.path.replace(self.path.with_name(self.path.name + ".before"))
+                self.file.close()
+                self.file = self.path.open("wb", buffering=0)
+            self.file.write(data)
 
 
 def _prctl(option: int, value: int) -> None:

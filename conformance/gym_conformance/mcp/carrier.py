@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.documents import bulk, parse_json
-from gym_conformance.session.channel import Channel, NotSent
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, Request, reply_of
-from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.session.server_fault import NotSent, ServerFault
 
 #: Of the client's own headers: the others are HTTP's business, or ours.
 _SENT: Final = frozenset({"accept", "content-type", "mcp-protocol-version", "mcp-session-id"})

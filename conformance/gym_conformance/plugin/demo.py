@@ -82,6 +82,9 @@ _DEMO = pytest.StashKey[Demo]()
 def demo_of(config: pytest.Config) -> Demo:
     """The demo of this run, which begins to start when this is first asked, and is stopped when pytest ends."""
     if _DEMO not in config.stash:
-        config.stash[_DEMO] = demo = Demo()
+        try:
+            config.stash[_DEMO] = demo = Demo()
+        except OSError as error:  # no process, or no file, is left to us
+            raise pytest.UsageError(f"--gym-demo: its server cannot be started: {error.strerror}") from None
         config.add_cleanup(demo.close)
     return config.stash[_DEMO]

@@ -147,8 +147,7 @@ class Target:
 
     def _served(self) -> Run:
         if self._run is None:
-            if self.options.load:
-                allow_open_files(max(self.options.load))  # a launched server inherits it
+            allow_open_files(max((self.options.in_flight, *self.options.load)))  # a launched server inherits it
             try:
                 served = self._stack.enter_context(self.serve())
             except NotLaunched:

@@ -23,7 +23,7 @@ from gym_conformance.redaction import NO_SECRETS, Secrets
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.exchange import Request
 from gym_conformance.session.latencies import Latencies
-from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
 from gym_conformance.session.transport import Transport
 from gym_conformance.trajectories.in_flight import HERE, Drivers
 from gym_conformance.trajectories.trajectory import Schedule
@@ -199,6 +199,8 @@ def ensure_reachable(url: str, options: Options, deadline: float = _CONNECT) -> 
 
     try:
         asyncio.run(ask())
+    except NotSent as missing:
+        raise Unreachable(f"--gym-url {url}: it needs {missing}") from None
     except ServerFault as fault:
         if launched:
             raise Unreachable(f"it is launched, but {fault.fault}: {fault.detail}") from None

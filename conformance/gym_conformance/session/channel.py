@@ -24,7 +24,7 @@ from gym_conformance.session.held import Held
 from gym_conformance.session.latencies import Latencies
 from gym_conformance.session.request_bytes import NotWritable, RequestBytes
 from gym_conformance.session.seeds import Seeds
-from gym_conformance.session.server_fault import Fault, ServerFault
+from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
 from gym_conformance.session.transport import BODY_LIMIT, IDLE_LIMIT, Transport
 
 #: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
@@ -46,10 +46,6 @@ _REPLIES = 16 << 20
 
 #: Bytes of a request whose reply may be too long because it repeats the request, as verify does, in escapes perhaps.
 _ECHOED = 4 << 20
-
-
-class NotSent(Exception):
-    """A request was not sent; the message says what it would have needed."""
 
 
 class NoRoom(NotSent):
@@ -196,7 +192,7 @@ class Endpoint:
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline.
             NotWritable: a line of the request would not be one.
-            NotSent: what is held leaves no room for the reply, or the run is out of time.
+            NotSent: what is held leaves no room for the reply, this machine has no connection left, or the run is out of time.
         """
         began = time.monotonic()
         while seconds := self.backoff.grant(reply := await self._carry(request, fresh=fresh, over=over), began):

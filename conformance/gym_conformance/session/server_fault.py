@@ -1,4 +1,4 @@
-"""What can go wrong between a request and its answer, as one exception with a closed list of causes."""
+"""What can go wrong between a request and its answer: the server's part, with a closed list of causes, and our own."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ class Fault(enum.StrEnum):
     BROKEN = "the connection broke before the answer was complete"
     INVALID = "the answer is not valid HTTP"
     OVERSIZED = "the answer is larger than allowed"
+
+
+class NotSent(Exception):
+    """A request was not sent, for a reason on our side; the message says what it would have needed."""
 
 
 class ServerFault(Exception):

@@ -9,6 +9,7 @@ and it lets bad HTTP pass.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import ssl
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from gym_conformance.session.content_coding import decoded
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.http_connection import READ, Connection
 from gym_conformance.session.intake import Intake
-from gym_conformance.session.server_fault import PARTIAL_LIMIT, Fault, ServerFault
+from gym_conformance.session.server_fault import PARTIAL_LIMIT, Fault, NotSent, ServerFault
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 BODY_LIMIT = 16 << 20  # bytes of a reply's body
 _UNDER_WAY = 32 << 20  # bytes of all bodies that are being read; beyond, one connection at a time goes on
 IDLE_LIMIT = 256  # connections kept open for reuse: as many sessions as are ever driven at once
+
+#: What keeps this process from one more connection, whatever the server does.
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 #: Seconds after which one is not used again. Uvicorn closes it after 5, or 30 in nemo-gym's servers; and where a process that
 #: the server has forked meanwhile holds the socket, too, nothing tells that it is closed: a request on it hangs.
@@ -86,6 +90,7 @@ class Transport:
 
         Raises:
             ServerFault: No usable reply came.
+            NotSent: This machine has no connection left.
             RuntimeError: The transport is closed.
         """
         self._still_open()
@@ -158,6 +163,8 @@ class Transport:
                     ssl_handshake_timeout=self._deadline + 1 if self._ssl else None,
                 )
         except OSError as error:
+            if error.errno in _OURS:
+                raise NotSent(f"one more connection from this machine: {os.strerror(error.errno).lower()}") from error
             raise self._unconnected(error) from error
         except UnicodeError as error:  # a host that is no name: too long, or with an empty part
             raise ServerFault(Fault.UNREACHABLE, f"{self._host[:80]}: not a host's name") from error

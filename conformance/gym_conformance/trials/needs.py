@@ -12,9 +12,10 @@ from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degen
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.firsts import first_of_each
-from gym_conformance.session.channel import NotSent, OutOfTime
+from gym_conformance.session.channel import OutOfTime
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request, reply_of
+from gym_conformance.session.server_fault import NotSent
 from gym_conformance.session.stepping import SteppingSession
 from gym_conformance.session.unserved import NO_SUCH_TOOL
 from gym_conformance.trajectories.before_and_after import look, writing

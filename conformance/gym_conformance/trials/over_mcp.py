@@ -14,10 +14,9 @@ from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.mcp.carrier import Carrier, NotSpoken
 from gym_conformance.mcp.connection import McpConnection, NotSendable, connected, missing
 from gym_conformance.mcp.offer import Offer
-from gym_conformance.session.channel import NotSent
 from gym_conformance.session.contracts import CookieHabit, Session
 from gym_conformance.session.exchange import reply_of
-from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.session.server_fault import NotSent, ServerFault
 from gym_conformance.trials.check import Need
 from gym_conformance.trials.ending import NotApplicable, Untestable, Violation
 from gym_conformance.trials.needs import RESOURCES_SERVER

@@ -12,9 +12,9 @@ from gym_conformance.contract.openapi import ServerKind
 from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_masked, is_number
-from gym_conformance.session.channel import Channel, NotSent
+from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.session.server_fault import ServerFault
+from gym_conformance.session.server_fault import NotSent, ServerFault
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_conformance.trials.ending import Untestable
