@@ -1,9 +1,10 @@
 """Makes values of a schema from its canonical form; `choices` decides wherever there is a choice."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import count
+from functools import lru_cache, partial
+from itertools import chain, count
 from random import Random
 from typing import Any
 
@@ -71,13 +72,25 @@ def minimal(schema: Parameters) -> Json:
     Raises:
         NoValue: none is known.
     """
-    reading = read(schema)
-    value = smallest(reading, reading.root)
-    if not reading.admits(value):
-        value = next((one for one in _by_chance(reading, reading.root) if reading.admits(one)), ABSENT)
-        if value is ABSENT:
-            raise NoValue
-    return clone(value)
+    least = _least(read(schema))
+    if least is ABSENT:
+        raise NoValue
+    return clone(least)
+
+
+def makeable(reading: SchemaReading) -> bool:
+    """Whether a value of the whole schema is known; one of its canonical form may not be, which can be laxer."""
+    return _least(reading) is not ABSENT
+
+
+@lru_cache(512)
+def _least(reading: SchemaReading) -> Json:
+    try:
+        value = smallest(reading, reading.root)
+    except NoValue:
+        return ABSENT
+    candidates = chain([value], _by_chance(reading, reading.root))
+    return next((one for one in candidates if reading.admits(one)), ABSENT)
 
 
 def sampled(schema: Parameters, random: Random) -> Json:
@@ -197,14 +210,15 @@ class Maker:
         Raises:
             NoValue: none is known.
         """
-        root = self.reading.root
-        if not possible(self.reading, root):
+        least = _least(self.reading)
+        if least is ABSENT:
             raise NoValue
         for _ in range(self.choices.tries):
-            value = self.make(root)
-            if self.reading.admits(value):
-                return value
-        return minimal(self.reading.source)
+            with suppress(NoValue):
+                value = self.make(self.reading.root)
+                if self.reading.admits(value):
+                    return value
+        return clone(least)
 
     def of(self, node: CanonicalSchema) -> Json:
         """A value of a node inside another."""
@@ -377,7 +391,9 @@ class Maker:
             free = list(range(len(made)))
             for one in wanted:
                 index = free.pop(self.choices.pick(range(len(free)))) if free else len(made)
-                made[index : index + 1] = [self.at(index, one)]
+                value = self.at(index, one)
+                weight += _light(value, _HEAVIEST - weight)
+                made[index : index + 1] = [value]
             if view.distinctness == views.Distinctness.SOME_REPEATED and made:
                 made = [*made[:-1], made[0]] if len(made) > 1 else made * 2
             return made

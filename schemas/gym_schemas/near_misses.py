@@ -17,7 +17,7 @@ from gym_schemas.acceptance import accepted
 from gym_schemas.choices import Chance
 from gym_schemas.formats import not_of_format
 from gym_schemas.json_values import ABSENT, TYPES, Json, identity, shown, text
-from gym_schemas.making import MOST_ITEMS, Maker, NoValue, names_admitted, possible
+from gym_schemas.making import MOST_ITEMS, Maker, NoValue, makeable, names_admitted, possible
 from gym_schemas.places import SchemaPlace, fresh_name, places, put
 from gym_schemas.schema_reading import Parameters, SchemaReading, read, validator_of
 
@@ -72,7 +72,7 @@ def near_miss(maker: Maker, right: Json = ABSENT) -> NearMiss | None:
         try:
             value = put(maker, maker.value() if right is ABSENT else right, fault.place.steps, spoil)
         except NoValue:
-            if not possible(reading, reading.root):
+            if not makeable(reading):
                 raise
             continue
         if not reading.admits(value):

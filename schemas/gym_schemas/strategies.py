@@ -9,7 +9,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from gym_schemas.choices import Choices
 from gym_schemas.json_values import Json
-from gym_schemas.making import Maker, Mined, possible
+from gym_schemas.making import Maker, Mined, makeable
 from gym_schemas.near_misses import NearMiss, faults, near_miss
 from gym_schemas.schema_reading import Parameters, SchemaReading, read
 
@@ -60,14 +60,12 @@ def valid_arguments(schema: Parameters, mined: Mined = _NOTHING_MINED) -> Search
     Empty (`is_empty`) if no value can be made.
     """
     reading = read(schema)
-    return (
-        _valid(reading) if not mined else _values(reading, mined) if possible(reading, reading.root) else st.nothing()
-    )
+    return _valid(reading) if not mined else _values(reading, mined) if makeable(reading) else st.nothing()
 
 
 @lru_cache(512)
 def _valid(reading: SchemaReading) -> SearchStrategy[Json]:
-    return _values(reading, _NOTHING_MINED) if possible(reading, reading.root) else st.nothing()
+    return _values(reading, _NOTHING_MINED) if makeable(reading) else st.nothing()
 
 
 @st.composite
@@ -81,7 +79,7 @@ def near_misses(schema: Parameters) -> SearchStrategy[NearMiss]:
     Empty where nothing can be wrong, or no valid value is known.
     """
     reading = read(schema)
-    return _misses(reading) if possible(reading, reading.root) and faults(reading) else st.nothing()
+    return _misses(reading) if makeable(reading) and faults(reading) else st.nothing()
 
 
 @st.composite

@@ -43,6 +43,15 @@ def test_there_may_be_no_smallest_value() -> None:
         minimal({"enum": []})
 
 
+def test_a_schema_of_which_no_value_is_found_has_none_to_draw() -> None:
+    """Its canonical form, which is laxer, has: it was drawn from, and drawing failed in the middle of a run."""
+    one_of = [{"oneOf": [properties(f"a{at}", **{f"a{at}": {"const": one}}) for one in range(4)]} for at in range(6)]
+    schema = {"type": "object", "allOf": one_of}
+    assert valid_arguments(schema).is_empty
+    assert valid_arguments(schema, {"a0": [0]}).is_empty
+    assert near_misses(schema).is_empty
+
+
 def test_the_smallest_value_is_new_each_time() -> None:
     minimal(CITY)["city"] = "changed"
     assert minimal(CITY) == {"city": ""}

@@ -1,6 +1,8 @@
 """Searching for an example with Hypothesis."""
 
 import asyncio
+import math
+import time
 import warnings
 
 from hypothesis import assume
@@ -37,3 +39,24 @@ def test_an_example_that_breaks_the_property_is_not_written_out() -> None:
 
     assert found.example == "x" * 40_000
     assert not warned
+
+
+@st.composite
+def _endless(draw: st.DrawFn) -> int:
+    """Each draw takes its time and comes to nothing, as one that overruns what Hypothesis draws."""
+    number = draw(st.integers())
+    time.sleep(0.02)
+    assume(number > math.inf)
+    return number
+
+
+def test_draws_that_come_to_no_example_take_no_longer_than_a_search_may() -> None:
+    """As of a definition with thousands of arguments: it went on for minutes."""
+
+    async def holds(_: int) -> None:
+        pass
+
+    found = asyncio.run(explore("endless", _endless(), holds, USUAL, AssertionError, until=time.monotonic() + 0.5))
+
+    assert found.tried == 0
+    assert found.cut_short

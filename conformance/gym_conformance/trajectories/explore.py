@@ -20,7 +20,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from hypothesis.statistics import collector, describe_statistics
 from hypothesis.strategies import SearchStrategy
 
-from gym_conformance.trajectories.profiles import Search
+from gym_conformance.trajectories.profiles import Profile, Search
 
 E = TypeVar("E")
 
@@ -66,6 +66,7 @@ async def explore(
     broken: type[Exception],
     *,
     enough: Callable[[], bool] = lambda: False,
+    until: float = math.inf,
 ) -> Found[E]:
     """Try examples until one breaks the property, and shrink it.
 
@@ -76,33 +77,25 @@ async def explore(
         search: how much to try.
         broken: what a broken property raises; any other exception of `attempt` ends the search and is raised.
         enough: whether the search may end where it has reached its floor and found nothing.
+        until: when it ends in any case, in time.monotonic()'s seconds.
 
     Raises:
         Exception: what `attempt` raised that is not `broken`.
     """
     found: Found[E] = Found()
+    course = _Course(found, search.profile, enough, until)
     loop = asyncio.get_running_loop()
     started = time.monotonic()
-    end = math.inf
-    stopped = False
     fault: list[Exception] = []
 
     def try_one(example: E) -> None:
-        nonlocal end
-        now = time.monotonic()
-        if end == math.inf:  # building the strategies is not part of the search
-            end = now + search.profile.seconds
-        short = found.failure is None and found.tried < search.profile.floor
-        settled = found.failure is None and not short and enough()
-        if settled or stopped or fault or now > end + short * (search.profile.patience - search.profile.seconds):
-            found.cut_short = short
-            raise _Enough
+        course.ensure_time()
         found.tried += 1
         try:
             asyncio.run_coroutine_threadsafe(_await(attempt(example)), loop).result()
         except broken as failure:
             if found.failure is None:
-                end = time.monotonic() + max(search.profile.seconds, _SHRINKING)
+                course.end = time.monotonic() + max(search.profile.seconds, _SHRINKING)
             found.example, found.failure = example, failure
             raise
         except Exception as other:
@@ -110,25 +103,60 @@ async def explore(
             raise _Enough from other
 
     try:
-        found.statistics = await asyncio.to_thread(_search, name, examples, try_one, search)
+        found.statistics = await asyncio.to_thread(_search, name, examples, course.ensure_time, try_one, search)
     except Exception:
         if found.failure is None and not fault:
             raise  # a fault of ours while making examples
     finally:
-        stopped = True
+        course.over = True
         found.seconds = time.monotonic() - started
     if fault:
         raise fault[0]
     return found
 
 
+@dataclass
+class _Course:
+    """How long a search goes on: until `end`, later where its floor is not reached, and never beyond `until`."""
+
+    found: Found[Any]
+    profile: Profile
+    enough: Callable[[], bool]
+    until: float
+    end: float = math.inf
+    over: bool = False
+    looked: bool = False
+
+    def ensure_time(self) -> None:
+        """Go on only while the search may; asked before each draw, too: of a huge definition few or none come to an example."""
+        now = time.monotonic()
+        if (
+            self.end == math.inf and self.looked
+        ):  # the first draw builds the strategies, which is not part of the search
+            self.end = now + self.profile.seconds
+        self.looked = True
+        short = self.found.failure is None and self.found.tried < self.profile.floor
+        settled = self.found.failure is None and not short and self.enough()
+        longer = short * (self.profile.patience - self.profile.seconds)
+        if settled or self.over or now > min(self.end + longer, self.until):
+            self.found.cut_short = short
+            raise _Enough
+
+
 async def _await(work: Awaitable[None]) -> None:
     await work
 
 
-def _search(name: str, examples: SearchStrategy[E], try_one: Callable[[E], None], search: Search) -> str:
+def _search(
+    name: str,
+    examples: SearchStrategy[E],
+    ensure_time: Callable[[], None],
+    try_one: Callable[[E], None],
+    search: Search,
+) -> str:
     @st.composite  # without arguments: Hypothesis writes out the outermost strategy where a draw fails, rows and all
     def drawn(draw: st.DrawFn) -> _Drawn[E]:
+        ensure_time()
         return _Drawn(draw(examples))
 
     def holds(one: _Drawn[E]) -> None:

@@ -142,7 +142,8 @@ class _Examples:
         def enough() -> bool:
             return 0 < quiet <= attempts.novelty.quiet
 
-        found = await explore(name, batches, attempts.try_batch, search, Broken, enough=enough)
+        until = attempts.trial.gym.endpoint.until
+        found = await explore(name, batches, attempts.try_batch, search, Broken, enough=enough, until=until)
         attempts.trial.tried.statistics[name] = found.statistics
         attempts.drawn, attempts.settled = attempts.tried - opening, enough()
         failure = found.failure if isinstance(found.failure, Broken) else None
