@@ -34,13 +34,13 @@ NO_TOOLS = {
 NO_READS = {"reward-extra-read"}
 ROWS_ALIKE = {"seed-reads-row"}
 #: No row's answer is a field of it alone, or none earns what others do not.
-NO_MOULD = {"calibration-gold", "calibration-pressed"}
-NO_ANSWERS = NO_MOULD | {f"calibration-{kind}" for kind in ("strict", "deeds", "floor", "swap")}
+NO_TEMPLATE = {"calibration-gold", "calibration-pressed"}
+NO_ANSWERS = NO_TEMPLATE | {f"calibration-{kind}" for kind in ("strict", "deeds", "floor", "swap")}
 CASES: dict[ModuleType, set[str]] = {
     weather: ONE_PART | ROWS_ALIKE | NO_ANSWERS,
     game: ONE_PART | NO_TOOLS | ROWS_ALIKE | {"calibration-deeds"},
-    sandbox: ONE_PART | NO_MOULD,
-    robot: NO_READS | NO_MOULD,
+    sandbox: ONE_PART | NO_TEMPLATE,
+    robot: NO_READS | NO_TEMPLATE,
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from gym_conformance.calibration.row_fields import Hole
+from gym_conformance.calibration.row_fields import Placeholder
 from gym_conformance.checks.calibrated import calibration_gold
 from gym_conformance.checks.registry import CHECKS
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
@@ -367,8 +367,8 @@ def test_what_was_only_found_by_asking_is_not_believed_where_others_earn_the_sam
 
 def test_several_values_that_fill_one_hole_are_no_answer_that_was_only_found_by_asking() -> None:
     """Each of them may be asked to occur, and more of them than were asked for break no rule."""
-    assert Hole(("expected_markers",), "with commas").joins
-    assert not Hole(("expected_answer",)).joins
+    assert Placeholder(("expected_markers",), "with commas").joins
+    assert not Placeholder(("expected_answer",)).joins
 
 
 class PaysWords(ReferenceServer):
@@ -381,7 +381,7 @@ class PaysWords(ReferenceServer):
 
 @pytest.mark.parametrize("server", [ReferenceServer, PaysWords])
 def test_what_recorded_rollouts_say_of_the_answer_shows_that_it_is_the_task(server: type[ReferenceServer]) -> None:
-    """No mould is learned where calls are made; yet each rollout says in the end what its row calls the answer."""
+    """No template is learned where calls are made; yet each rollout says in the end what its row calls the answer."""
     asked = {"calibration-floor", "calibration-swap"}
     found = judge(server(), checks=asked)
     assert telling(found) == (asked if server is PaysWords else set()), found

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-from gym_conformance.calibration.moulds import CallsMould, GivenAnswer, Mould, TextMould
+from gym_conformance.calibration.answer_templates import CallsTemplate, GivenAnswer, Template, TextTemplate
 from gym_conformance.calibration.probe_answers import (
     altered_calls,
     changed_calls,
@@ -58,19 +58,19 @@ def wrong_answers(
 
 
 def probes(
-    scores: RowScores, mould: Mould | None, rows: Sequence[RowScores]
+    scores: RowScores, template: Template | None, rows: Sequence[RowScores]
 ) -> Iterator[tuple[Question, str, GivenAnswer]]:
     """What to hand in for a row beside its own answer."""
     if scores.answer is None:
         return
-    if isinstance(mould, TextMould) and (right := mould.hole.text(scores.row.data)):
-        yield from _of_text(mould, right, scores, rows)
-    elif mould:
+    if isinstance(template, TextTemplate) and (right := template.placeholder.text(scores.row.data)):
+        yield from _of_text(template, right, scores, rows)
+    elif template:
         yield from ((Question.PRESSED, *probe) for probe in changed_calls(scores.answer))
     others = [answer for _, answer in wrong_answers(scores, scores.answer, rows)]
     yield from ((Question.DEEDS, *probe) for probe in other_deeds(scores.answer, others))
     # deeds may be done twice, and need not all be right, but a list of expected calls is exact
-    exact = Question.DEEDS if isinstance(mould, CallsMould) else Question.EITHER
+    exact = Question.DEEDS if isinstance(template, CallsTemplate) else Question.EITHER
     yield from ((exact, *probe) for probe in altered_calls(scores.answer, scores.row.source.line))
     yield from ((Question.FAIR, *form) for form in fair_calls(scores.answer))
     yield from ((Question.EITHER, *form) for form in other_order(scores.answer))
@@ -112,29 +112,29 @@ def _keys_said(words: str) -> frozenset[str]:
 
 
 def _of_text(
-    mould: TextMould, right: str, scores: RowScores, rows: Sequence[RowScores]
+    template: TextTemplate, right: str, scores: RowScores, rows: Sequence[RowScores]
 ) -> Iterator[tuple[Question, str, GivenAnswer]]:
     """What may be written in the place of the right text."""
-    wrong = _wrong_texts(mould, right, scores, rows)
+    wrong = _wrong_texts(template, right, scores, rows)
     if len(wrong) > 1:
-        yield from ((Question.PRESSED, *probe) for probe in pressed(mould, right, wrong))
+        yield from ((Question.PRESSED, *probe) for probe in pressed(template, right, wrong))
     own = GivenAnswer((), gold=(right,))
-    for name, left, answer in cut_off(mould, right):
+    for name, left, answer in cut_off(template, right):
         if surely_wrong(GivenAnswer((), gold=(left,)), scores.row.data, own):
             yield Question.PRESSED, name, answer
-    yield from ((Question.FAIR, *form) for form in fair_forms(mould, right))
-    yield from ((Question.EITHER, *form) for form in look_alikes(mould, right))
+    yield from ((Question.FAIR, *form) for form in fair_forms(template, right))
+    yield from ((Question.EITHER, *form) for form in look_alikes(template, right))
 
 
-def _wrong_texts(mould: TextMould, right: str, scores: RowScores, rows: Sequence[RowScores]) -> list[str]:
-    """What is surely wrong in this row: its own other choices, or else what fills the mould in other rows.
+def _wrong_texts(template: TextTemplate, right: str, scores: RowScores, rows: Sequence[RowScores]) -> list[str]:
+    """What is surely wrong in this row: its own other choices, or else what fills the template in other rows.
 
     No choice of another row's is one here, and whoever passes over it has not taken it for an answer.
     """
-    if mould.hole.key:
-        return mould.hole.others(scores.row.data)
+    if template.placeholder.key:
+        return template.placeholder.others(scores.row.data)
     at = rows.index(scores)
     own = GivenAnswer((), gold=(right,))
-    filled = (mould.fill(other.row.data) for other in (*rows[at + 1 :], *rows[:at]))
+    filled = (template.fill(other.row.data) for other in (*rows[at + 1 :], *rows[:at]))
     wrong = (one for one in filled if one and surely_wrong(one, scores.row.data, own))
     return list(dict.fromkeys(text for one in wrong for text in one.gold))

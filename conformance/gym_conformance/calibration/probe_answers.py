@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from gym_conformance.calibration.moulds import GivenAnswer, TextMould
+from gym_conformance.calibration.answer_templates import GivenAnswer, TextTemplate
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.policy_output import Item, message, reasoning
 from gym_conformance.trajectories.trajectory import is_linked
@@ -42,7 +42,7 @@ _LOOK_ALIKES: Final = str.maketrans(
 Named = Iterator[tuple[str, GivenAnswer]]
 
 
-def pressed(mould: TextMould, right: str, wrong: Sequence[str]) -> Named:
+def pressed(template: TextTemplate, right: str, wrong: Sequence[str]) -> Named:
     """Answers that no reader takes for right, each with its name; `wrong` are surely wrong answers, two at least.
 
     The right one stands neither last nor, where there are several, first: to take the last or the first of many may be
@@ -51,23 +51,26 @@ def pressed(mould: TextMould, right: str, wrong: Sequence[str]) -> Named:
     many = list(wrong[: _CANDIDATES - 1])
     many.insert((len(many) + 1) // 2, right)
     first, last = wrong[0], wrong[1]
-    several = "\n".join(mould.write(text) for text in (first, right, last))
-    yield "a list of candidates, the right one among them", _saying(mould.write(", ".join(many)))
+    several = "\n".join(template.write(text) for text in (first, right, last))
+    yield "a list of candidates, the right one among them", _saying(template.write(", ".join(many)))
     yield "several answers, the right one in the middle", _saying(several)
-    yield "the right answer, taken back", _saying(f"{mould.write(right)}\nNo, that is wrong.\n{mould.write(last)}")
-    corrected = (message(mould.write(right)), message(f"No, that is wrong.\n{mould.write(last)}"))
+    yield (
+        "the right answer, taken back",
+        _saying(f"{template.write(right)}\nNo, that is wrong.\n{template.write(last)}"),
+    )
+    corrected = (message(template.write(right)), message(f"No, that is wrong.\n{template.write(last)}"))
     yield "the right answer, taken back in another message", GivenAnswer(corrected)
-    yield "a denial", _saying(mould.write(f"not {right}, but {last}"))
-    yield from ((name, _saying(mould.write(text))) for name, text in _other_numbers(right))
-    thought = reasoning(mould.write(right))
+    yield "a denial", _saying(template.write(f"not {right}, but {last}"))
+    yield from ((name, _saying(template.write(text))) for name, text in _other_numbers(right))
+    thought = reasoning(template.write(right))
     yield (
         "the right answer in the reasoning alone, a wrong one at the end",
-        GivenAnswer((thought, message(mould.write(last)))),
+        GivenAnswer((thought, message(template.write(last)))),
     )
     yield "the right answer in the reasoning alone", GivenAnswer((thought, message("I am done.")))
 
 
-def cut_off(mould: TextMould, right: str) -> Iterator[tuple[str, str, GivenAnswer]]:
+def cut_off(template: TextTemplate, right: str) -> Iterator[tuple[str, str, GivenAnswer]]:
     """The right answer as it is where the limit of tokens comes in the middle of it: the name, what is left, and the answer.
 
     Not of a number, of which the rest may be close enough, nor of a choice, which the rest may tell from the others; nor
@@ -75,24 +78,24 @@ def cut_off(mould: TextMould, right: str) -> Iterator[tuple[str, str, GivenAnswe
     """
     within = (at for at in range((len(right) + 1) // 2, 1, -1) if right[at - 1 : at + 1].isalnum())
     left = right[: next(within, 0)]
-    if len(right) >= _CUT and any(map(str.isalpha, left)) and not mould.hole.key:
-        yield "the right answer, cut off in its midst", left, _saying(mould.before + left)
+    if len(right) >= _CUT and any(map(str.isalpha, left)) and not template.placeholder.key:
+        yield "the right answer, cut off in its midst", left, _saying(template.before + left)
 
 
-def fair_forms(mould: TextMould, right: str) -> Named:
+def fair_forms(template: TextTemplate, right: str) -> Named:
     """The same answer in other fair writings, each with its name."""
-    yield "white space around it", _saying(f"\n  {mould.write(right)}  \n")
-    yield "white space around the answer in it", _saying(mould.write(f" {right} "))
+    yield "white space around it", _saying(f"\n  {template.write(right)}  \n")
+    yield "white space around the answer in it", _saying(template.write(f" {right} "))
     if right.isascii() and any(map(str.isalpha, right)) and len(right) > 1:
-        yield "another case", _saying(mould.write(right.lower() if right.isupper() else right.upper()))
+        yield "another case", _saying(template.write(right.lower() if right.isupper() else right.upper()))
     if other := _other_number(right):
-        yield "the same number, written otherwise", _saying(mould.write(other))
+        yield "the same number, written otherwise", _saying(template.write(other))
 
 
-def look_alikes(mould: TextMould, right: str) -> Named:
+def look_alikes(template: TextTemplate, right: str) -> Named:
     """The same to the eye, in letters of other alphabets: a fair verifier may fold them or not."""
     if (other := right.translate(_LOOK_ALIKES)) != right:
-        yield "look-alike letters and digits", _saying(mould.write(other))
+        yield "look-alike letters and digits", _saying(template.write(other))
 
 
 def _other_number(text: str) -> str | None:

@@ -137,8 +137,8 @@ _JOINED: Final = frozenset({"with commas", "on lines", "with spaces"})
 
 
 @dataclass(frozen=True)
-class Hole:
-    """What fills a mould: a field of the row, and how it is written.
+class Placeholder:
+    """What fills a template: a field of the row, and how it is written.
 
     With a `key`, the field holds choices, and that other field says which.
     """

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final
 
-from gym_conformance.calibration.moulds import GivenAnswer, Mould
+from gym_conformance.calibration.answer_templates import GivenAnswer, Template
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.row_fields import fields_of, may_be_the_same, names_gold, value_at
 from gym_conformance.contract.dataset_rows import Row
@@ -197,7 +197,7 @@ class Calibration:
         says_gold: whether calls are made, and recorded rollouts at the top say in the end what a field that is called an
             answer holds.
         is_gold: whether the field is known to hold the right answer, by its name or by whoever gave it.
-        mould: how they look, where that was learned.
+        template: how they look, where that was learned.
         reason: why no row could be calibrated; '' where some were.
         missing: whether a file or an option would have helped.
         earned_again: of the rows whose recorded rollout earned the top, those whose answer does again.
@@ -209,7 +209,7 @@ class Calibration:
     rows: tuple[RowScores, ...] = ()
     top: float = 0.0
     words: str = ""
-    mould: Mould | None = None
+    template: Template | None = None
     is_gold: bool = False
     says_gold: bool = False
     reason: str = ""
@@ -222,11 +222,11 @@ class Calibration:
     @property
     def replayed(self) -> bool:
         """Whether the answers are recorded rollouts as they are, so that nothing is known of others."""
-        return self.mould is None and not self.is_gold
+        return self.template is None and not self.is_gold
 
     @cached_property
     def about_answers(self) -> bool:
-        """Whether the reward is known to be about what fills the mould: it is called so, or others mostly earn less."""
+        """Whether the reward is known to be about what fills the template: it is called so, or others mostly earn less."""
         swaps = [one for scores in self.rows for one in _worst(scores, Question.SWAP) if scores.is_top]
         wrong = sum(one.score.reaches(scores.bar) for scores in self.rows for one in _worst(scores, Question.SWAP))
         return self.is_gold or self.says_gold or (bool(swaps) and 2 * wrong < len(swaps))

@@ -1,7 +1,7 @@
 """Whether the reward measures the task: what each row's own answer earns, and what is paid in its place.
 
 Our inference throughout. What a right answer looks like is learned from recorded rollouts that earned the most: text or
-calls with a hole, and the field of the row that fills it. Such a mould is trusted once it has earned the top reward on
+calls with a placeholder, and the field of the row that fills it. Such a template is trusted once it has earned the top reward on
 two rows that it was not learned from. A row that cannot be tried is unchecked, with the reason, and counted.
 """
 

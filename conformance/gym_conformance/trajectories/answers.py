@@ -17,7 +17,7 @@ from gym_conformance.trajectories.generate import named_values
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import Trajectory
 
-#: How prompts ask for an answer, with a hole in it.
+#: How prompts ask for an answer, with a placeholder in it.
 _FORMS: Final = ("\\boxed{%s}", "%s", "<answer>%s</answer>", "Answer: %s", "#### %s", "```\n%s\n```")
 
 #: Languages whose names prompts give to a block of code.

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from gym_conformance.calibration.answer_templates import Candidate, GivenAnswer, Sample, Template, TextTemplate, learn
 from gym_conformance.calibration.handed_in import (
     NOTHING,
     floors,
@@ -17,7 +18,6 @@ from gym_conformance.calibration.handed_in import (
     with_other_words,
     wrong_answers,
 )
-from gym_conformance.calibration.moulds import Candidate, GivenAnswer, Mould, Sample, TextMould, learn
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
 from gym_conformance.calibration.row_fields import fields_of
@@ -50,8 +50,8 @@ _SECONDS: Final = 60.0
 _SLOW: Final = 1.0
 _SECONDS_OF_SLOW: Final = 6.0
 
-#: Rollouts that are learned from, moulds that are tried, rows that each is tried on, and those that it must earn the top on.
-_SAMPLES, _MOULDS, _TESTS, _TRUSTED = 8, 32, 6, 2
+#: Rollouts that are learned from, templates that are tried, rows that each is tried on, and those that it must earn the top on.
+_SAMPLES, _TEMPLATES, _TESTS, _TRUSTED = 8, 32, 6, 2
 
 #: The least that is surely no part of a reward, where nobody recorded what the most is.
 _WHOLE: Final = 1.0
@@ -109,20 +109,22 @@ class Calibrating:
             scores = (RowScores(rows[0], top, gold=nothing),)
             return Calibration(scores, top, reason=_WORTHLESS, recorded=recorded)
         samples = [Sample(row.data, one.calls, one.words) for row, one in given.items()] or self._samples(top)
-        mould, mocked = await self._trusted(samples, rows, top)
-        if guessed and not (isinstance(mould, TextMould) and _is_answer(mould) and top >= _WHOLE):
+        template, mocked = await self._trusted(samples, rows, top)
+        if guessed and not (isinstance(template, TextTemplate) and _is_answer(template) and top >= _WHOLE):
             return Calibration(reason=_UNRECORDED, missing=True)
-        found = await self._ask({row: oracle.get(row) if oracle else self._own(row, mould, top) for row in rows}, top)
+        found = await self._ask(
+            {row: oracle.get(row) if oracle else self._own(row, template, top) for row in rows}, top
+        )
         best = [(one.last_text, row.data) for row in rows if (one := self._best(row, top))]
         return Calibration(
             tuple(found),
             top,
-            _how(mould, oracle),
-            mould,
-            bool(oracle) or (mould is not None and mould.names_gold and not guessed),
+            _how(template, oracle),
+            template,
+            bool(oracle) or (template is not None and template.names_gold and not guessed),
             self.scoring.executes and say_gold(best),
             _reason(found, mocked),
-            earned_again=self._earned_again(found, mould, top),
+            earned_again=self._earned_again(found, template, top),
             recorded=recorded,
             noisy=self.scoring.noisy,
             slow=slow,
@@ -146,9 +148,9 @@ class Calibrating:
             self.scoring.end = min(self.scoring.end, began + _SECONDS_OF_SLOW)
         return nothing, slow
 
-    def _earned_again(self, found: Sequence[RowScores], mould: Mould | None, top: float) -> Rate:
-        """Of the rows whose recorded rollout earned the top, those whose answer by the mould does again."""
-        again = [scores for scores in found if mould and self._best(scores.row, top)]
+    def _earned_again(self, found: Sequence[RowScores], template: Template | None, top: float) -> Rate:
+        """Of the rows whose recorded rollout earned the top, those whose answer by the template does again."""
+        again = [scores for scores in found if template and self._best(scores.row, top)]
         return Rate(sum(scores.is_top for scores in again), len(again))
 
     async def _top_of(self, recorded: Sequence[float], oracle: Mapping[Row, GivenAnswer]) -> tuple[float | None, str]:
@@ -163,8 +165,8 @@ class Calibrating:
     async def row(self, row: Row, found: Calibration, known: Sequence[RowScores]) -> RowScores:
         """What one row of many earns, for its own answer and for no answer, and for that of one of the known rows."""
         answer = (await self._asked_oracle([row], some=False)).get(row)
-        if found.mould and not answer:
-            answer = found.mould.fill(row.data)
+        if found.template and not answer:
+            answer = found.template.fill(row.data)
         scores = await self.scoring.gold(row, answer, found.top)
         at = row.source.line % max(1, len(known))
         return await self._compared(scores, (*known[at:], *known[:at]), 1)
@@ -177,18 +179,18 @@ class Calibrating:
         return tuple(
             await asyncio.gather(
                 *(
-                    self._probed(scores, found.mould, rows, attempts)
+                    self._probed(scores, found.template, rows, attempts)
                     for scores, attempts in zip(probed, await self._in_midst(probed, words), strict=True)
                 )
             )
         )
 
     async def _probed(
-        self, scores: RowScores, mould: Mould | None, rows: Sequence[RowScores], words: Sequence[Attempt]
+        self, scores: RowScores, template: Template | None, rows: Sequence[RowScores], words: Sequence[Attempt]
     ) -> RowScores:
         """The same row with what each probe that can be made of it earns, beside these of its last words."""
         attempts = []
-        for question, name, answer in probes(scores, mould, rows):
+        for question, name, answer in probes(scores, template, rows):
             match question:
                 case Question.FAIR:
                     score = (await self.scoring.gold(scores.row, answer, scores.top)).gold
@@ -226,13 +228,13 @@ class Calibrating:
             found.append(attempts)
         return found
 
-    def _own(self, row: Row, mould: Mould | None, top: float) -> GivenAnswer | None:
-        """A row's own answer: as the mould has it, or, where calls are made, as it was recorded where there is no mould.
+    def _own(self, row: Row, template: Template | None, top: float) -> GivenAnswer | None:
+        """A row's own answer: as the template has it, or, where calls are made, as it was recorded where there is no template.
 
         A recorded text says nothing of others: many texts may be right.
         """
-        if mould:
-            return mould.fill(row.data)
+        if template:
+            return template.fill(row.data)
         best = self._best(row, top)
         return _replay(row, best) if best and best.calls and self.scoring.executes else None
 
@@ -273,26 +275,26 @@ class Calibrating:
                 found.append(Sample(row.data if row else own, tuple(rollout.calls), rollout.last_text))
         return found
 
-    async def _trusted(self, samples: Sequence[Sample], rows: Sequence[Row], top: float) -> tuple[Mould | None, str]:
-        """The first mould that earns the top on rows that it was not learned from; what of ours scored those, if any did."""
+    async def _trusted(self, samples: Sequence[Sample], rows: Sequence[Row], top: float) -> tuple[Template | None, str]:
+        """The first template that earns the top on rows that it was not learned from; what of ours scored those, if any did."""
         mocked = ""
-        for candidate in learn(samples[:_SAMPLES])[:_MOULDS]:
+        for candidate in learn(samples[:_SAMPLES])[:_TEMPLATES]:
             if self.scoring.is_over:
                 break
             scores = await self._tried(candidate, rows, top)
             mocked = mocked or next((score.why for score in scores if score.why in MOCKED), "")
             hits = sum(score.reaches(top) for score in scores)
             # one that no name speaks for may be right by accident here and there
-            if hits >= _TRUSTED and (2 * hits >= len(scores) if candidate.mould.names_gold else hits == len(scores)):
-                return candidate.mould, mocked
+            if hits >= _TRUSTED and (2 * hits >= len(scores) if candidate.template.names_gold else hits == len(scores)):
+                return candidate.template, mocked
         return None, mocked
 
     async def _tried(self, candidate: Candidate, rows: Sequence[Row], top: float) -> list[AnswerScore]:
-        """What a mould earns on rows whose answer is another one than that it was learned from; the first two decide."""
-        learned = candidate.mould.fill(candidate.learned_from)
+        """What a template earns on rows whose answer is another one than that it was learned from; the first two decide."""
+        learned = candidate.template.fill(candidate.learned_from)
         others: dict[tuple[str, ...], tuple[Row, GivenAnswer]] = {}
         for row in rows:
-            answer = candidate.mould.fill(row.data)
+            answer = candidate.template.fill(row.data)
             if answer and (learned is None or answer.gold != learned.gold):
                 others.setdefault(answer.gold, (row, answer))
         scores: list[AnswerScore] = []
@@ -321,9 +323,9 @@ class Calibrating:
         return replace(scores, attempts=tuple(other))
 
 
-def _is_answer(mould: TextMould) -> bool:
+def _is_answer(template: TextTemplate) -> bool:
     """Whether what was only found by asking may be held to be the answer: of several values each may be asked to occur."""
-    return mould.names_gold and not mould.hole.joins
+    return template.names_gold and not template.placeholder.joins
 
 
 def _same(score: AnswerScore, own: AnswerScore) -> bool:
@@ -346,11 +348,11 @@ def _done(score: AnswerScore) -> tuple[list[tuple[str, bytes]], str]:
     return sorted((each.path, each.body or b"") for each in made[:verify]), Rollout(words, Source(Path(), 0)).last_text
 
 
-def _how(mould: Mould | None, oracle: Mapping[Row, GivenAnswer]) -> str:
+def _how(template: Template | None, oracle: Mapping[Row, GivenAnswer]) -> str:
     """How rows are answered, in a few words."""
     if oracle:
         return "the oracle gives them"
-    return f"`{mould}`" if mould else "its recorded rollout as it is"
+    return f"`{template}`" if template else "its recorded rollout as it is"
 
 
 def _reason(found: Sequence[RowScores], mocked: str) -> str:

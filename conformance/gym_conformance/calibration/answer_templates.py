@@ -1,4 +1,4 @@
-"""Moulds: how an answer looks that earns the most, with holes that a row's own fields fill. Learned from rollouts. Pure."""
+"""Templates: how an answer looks that earns the most, with placeholders that a row's own fields fill. Learned from rollouts. Pure."""
 
 import json
 import re
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from gym_conformance.calibration.row_fields import Hole, chosen, dotted, fields_of, names_gold, value_at, written
+from gym_conformance.calibration.row_fields import Placeholder, chosen, dotted, fields_of, names_gold, value_at, written
 from gym_conformance.contract.dataset_rows import Call, Rollout, Source
 from gym_conformance.contract.policy_output import Item, function_call, message
 from gym_schemas import Way, mapped
 
-#: Characters of a frame that stands beside a hole in its line.
+#: Characters of a frame that stands beside a placeholder in its line.
 _FRAME = 200
 
 #: Characters of a text that is searched.
 _WORDY = 100_000
 
-#: Frames of one hole that are tried, and words before it that may belong to them.
+#: Frames of one placeholder that are tried, and words before it that may belong to them.
 _FRAMES, _WORDS = 4, 3
 
 #: The key that stands in arguments for a value of the row.
@@ -60,7 +60,7 @@ class GivenAnswer:
         return GivenAnswer((*items, *([message(words)] if words else [])), tuple(calls), gold)
 
 
-class Mould(Protocol):
+class Template(Protocol):
     """How an answer looks, whatever the row."""
 
     @property
@@ -68,37 +68,37 @@ class Mould(Protocol):
         """Whether a field that fills it is called an answer."""
 
     def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
-        """The answer of a row by its own fields; None where it has no value for a hole."""
+        """The answer of a row by its own fields; None where it has no value for a placeholder."""
 
 
 @dataclass(frozen=True)
-class TextMould:
-    """A final text with one hole."""
+class TextTemplate:
+    """A final text with one placeholder."""
 
     before: str
-    hole: Hole
+    placeholder: Placeholder
     after: str
 
     def __str__(self) -> str:
-        return f"{self.before}{self.hole}{self.after}"
+        return f"{self.before}{self.placeholder}{self.after}"
 
     @property
     def names_gold(self) -> bool:
         """Whether the field is."""
-        return self.hole.names_gold
+        return self.placeholder.names_gold
 
     def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
         """A message."""
-        text = self.hole.text(data)
+        text = self.placeholder.text(data)
         return None if text is None else GivenAnswer.of((), self.write(text), (text,))
 
     def write(self, text: str) -> str:
-        """The final text with this in the hole."""
+        """The final text with this in the placeholder."""
         return f"{self.before}{text}{self.after}"
 
 
 @dataclass(frozen=True)
-class CallsMould:
+class CallsTemplate:
     """The calls, or the message, that a field of the row holds as they are to be made."""
 
     path: Way
@@ -119,12 +119,12 @@ class CallsMould:
 
 
 @dataclass(frozen=True)
-class ScriptMould:
-    """Calls whose arguments have holes, and the last words."""
+class ScriptTemplate:
+    """Calls whose arguments have placeholders, and the last words."""
 
     calls: tuple[Call, ...] = field(hash=False)
     words: str
-    holes: tuple[Hole, ...]
+    placeholders: tuple[Placeholder, ...]
 
     def __str__(self) -> str:
         return ", ".join(f"{call.name}({_shown(call.arguments)})" for call in self.calls)
@@ -136,7 +136,7 @@ class ScriptMould:
 
     def fill(self, data: Mapping[str, Any]) -> GivenAnswer | None:
         """The calls and words; numbers stay numbers."""
-        values = {dotted(hole.path): value_at(data, hole.path) for hole in self.holes}
+        values = {dotted(placeholder.path): value_at(data, placeholder.path) for placeholder in self.placeholders}
         if any(value is None for value in values.values()):
             return None
         calls = tuple(Call(call.name, _filled(call.arguments, values)) for call in self.calls)
@@ -172,64 +172,70 @@ class Sample:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A mould that is not trusted yet, and the fields of the first row that it was learned from."""
+    """A template that is not trusted yet, and the fields of the first row that it was learned from."""
 
-    mould: Mould
+    template: Template
     learned_from: Mapping[str, Any] = field(repr=False)
 
 
 def learn(samples: Sequence[Sample]) -> list[Candidate]:
-    """What may be moulds, the likeliest first.
+    """What may be templates, the likeliest first.
 
     First those that a field called an answer fills, and fields before what they consist of; of the frames around one
-    hole the few that most rollouts have, and of these the widest.
+    placeholder the few that most rollouts have, and of these the widest.
     """
-    learned: dict[Mould, list[int]] = defaultdict(list)
+    learned: dict[Template, list[int]] = defaultdict(list)
     for number, sample in enumerate(samples):
-        for mould in dict.fromkeys((*_of_calls(sample), *_of_text(sample))):
-            learned[mould].append(number)
+        for template in dict.fromkeys((*_of_calls(sample), *_of_text(sample))):
+            learned[template].append(number)
 
-    def framed(mould: TextMould) -> tuple[Any, ...]:
-        often, around = len(learned[mould]), len(mould.before + mould.after)
+    def framed(template: TextTemplate) -> tuple[Any, ...]:
+        often, around = len(learned[template]), len(template.before + template.after)
         return (-often, around > _FRAME, around if often == 1 else -around)
 
-    frames: dict[Hole, list[TextMould]] = defaultdict(list)
-    for mould in learned:
-        if isinstance(mould, TextMould):
-            frames[mould.hole].append(mould)
-    holes = sorted(
-        frames, key=lambda hole: (not hole.names_gold, len(hole.path), -len(learned[min(frames[hole], key=framed)]))
+    frames: dict[Placeholder, list[TextTemplate]] = defaultdict(list)
+    for template in learned:
+        if isinstance(template, TextTemplate):
+            frames[template.placeholder].append(template)
+    placeholders = sorted(
+        frames,
+        key=lambda placeholder: (
+            not placeholder.names_gold,
+            len(placeholder.path),
+            -len(learned[min(frames[placeholder], key=framed)]),
+        ),
     )
-    texts = (mould for hole in holes for mould in sorted(frames[hole], key=framed)[:_FRAMES])
+    texts = (template for placeholder in placeholders for template in sorted(frames[placeholder], key=framed)[:_FRAMES])
     calls = sorted(
-        (mould for mould in learned if not isinstance(mould, TextMould)), key=lambda mould: not mould.names_gold
+        (template for template in learned if not isinstance(template, TextTemplate)),
+        key=lambda template: not template.names_gold,
     )
-    return [Candidate(mould, samples[learned[mould][0]].data) for mould in (*calls, *texts)]
+    return [Candidate(template, samples[learned[template][0]].data) for template in (*calls, *texts)]
 
 
-def _of_calls(sample: Sample) -> Iterator[Mould]:
+def _of_calls(sample: Sample) -> Iterator[Template]:
     if not sample.calls:
         return
     for path, value in fields_of(sample.data):
         if calls_in(value):
-            yield CallsMould(path)
+            yield CallsTemplate(path)
     named = sorted(fields_of(sample.data), key=lambda found: not names_gold(found[0]))
     known = [(path, value) for path, value in named if value not in _COMMON and not isinstance(value, list | dict)]
-    holes: dict[Hole, None] = {}
-    calls = tuple(Call(call.name, _with_holes(call.arguments, known, holes)) for call in sample.calls)
-    if holes:
-        yield ScriptMould(calls, sample.words, tuple(holes))
+    placeholders: dict[Placeholder, None] = {}
+    calls = tuple(Call(call.name, _with_placeholders(call.arguments, known, placeholders)) for call in sample.calls)
+    if placeholders:
+        yield ScriptTemplate(calls, sample.words, tuple(placeholders))
 
 
-def _with_holes(arguments: Any, known: Sequence[tuple[Way, Any]], holes: dict[Hole, None]) -> Any:
-    def hole(said: Any, _: Way) -> Any:
+def _with_placeholders(arguments: Any, known: Sequence[tuple[Way, Any]], placeholders: dict[Placeholder, None]) -> Any:
+    def placeholder(said: Any, _: Way) -> Any:
         path = next((path for path, value in known if type(value) is type(said) and value == said), None)
         if path is None:
             return said
-        holes[Hole(path)] = None
+        placeholders[Placeholder(path)] = None
         return {_FIELD: dotted(path)}
 
-    return mapped(arguments, hole)
+    return mapped(arguments, placeholder)
 
 
 def _is_hole(value: Any) -> bool:
@@ -248,7 +254,7 @@ def _shown(arguments: Any) -> str:
     return json.dumps(arguments, ensure_ascii=False)
 
 
-def _of_text(sample: Sample) -> Iterator[TextMould]:
+def _of_text(sample: Sample) -> Iterator[TextTemplate]:
     """Frames around the last place where a field's value stands in the final text, wider and wider."""
     if sample.calls or not sample.words.strip() or len(sample.words) > _WORDY:
         return
@@ -256,9 +262,9 @@ def _of_text(sample: Sample) -> Iterator[TextMould]:
     for path, value, key in _values(sample.data):
         for name, text in written(value):
             if text.casefold() in folded and (found := _last(text, sample.words)) is not None:
-                hole = Hole(path, name, key)
+                placeholder = Placeholder(path, name, key)
                 for start, end in _around(sample.words, *found):
-                    yield TextMould(sample.words[start : found[0]], hole, sample.words[found[1] : end])
+                    yield TextTemplate(sample.words[start : found[0]], placeholder, sample.words[found[1] : end])
 
 
 def _values(data: Mapping[str, Any]) -> Iterator[tuple[Way, Any, Way]]:
@@ -280,7 +286,7 @@ def _last(text: str, words: str) -> tuple[int, int] | None:
 
 
 def _around(words: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The hole alone; with what touches it; with up to three words before; with its lines, and those beside; with all."""
+    """The placeholder alone; with what touches it; with up to three words before; with its lines, and those beside; with all."""
     yield start, end
     left, right = start, end
     while left > 0 and start - left < _FRAME and not words[left - 1].isspace():
