@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
@@ -13,12 +14,12 @@ from gym_conformance.diagnoses.diagnosis import Case, Missing, TryAgain
 from gym_conformance.findings import Cause, Finding, Verdict
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.asking import NoSession
-from gym_conformance.session.channel import Channel, OutOfTime, PathHangs
+from gym_conformance.session.channel import OutOfTime, PathHangs
 from gym_conformance.session.curl import curl_script
 from gym_conformance.session.exchange import Exchange, Request
 from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
-from gym_conformance.trajectories.execute import FEW, beside, run
-from gym_conformance.trajectories.trajectory import Schedule, Trajectory, dump
+from gym_conformance.trajectories.execute import FEW, beside
+from gym_conformance.trajectories.trajectory import Schedule, dump
 from gym_conformance.trials.bench import Bench
 from gym_conformance.trials.check import Check, Level, Need
 from gym_conformance.trials.ending import NotApplicable, NotExamined, Untestable, Violation
@@ -42,9 +43,8 @@ _CONCURRENT_TRIES = 10
 _SLOW = 0.3
 
 
-#: Where a session in which nothing is done takes so many seconds, gentle checks are judged beside each other, if there are
-#: so many of them.
-_SLOW_SESSION, _SEVERAL = 0.1, 4
+#: Where sessions are slow, gentle checks are judged beside each other, if there are so many of them.
+_SEVERAL = 4
 
 
 def _passes(finding: Finding) -> bool:
@@ -125,13 +125,9 @@ class Judge:
 
     async def _is_worth_it(self) -> bool:
         """Whether sessions take long, and many take no longer beside each other."""
-        began = time.monotonic()
-        try:
-            await run(self.gym, Channel(self.gym.endpoint), Trajectory(self.gym.row))
-            slow = time.monotonic() - began > _SLOW_SESSION
-            return slow and (await knowledge_of(Trial(self.bench))).at_once > 1
-        except (ServerFault, NotSent):
-            return False
+        with suppress(ServerFault, NotSent), self.gym.endpoint.forgiving():
+            return (await knowledge_of(Trial(self.bench))).at_once > 1
+        return False
 
     async def _passes_gently(self, check: Check) -> list[Finding]:
         """A finding for each subject, none where anything but a plain pass came: that is left to be judged alone."""

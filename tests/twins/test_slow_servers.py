@@ -22,6 +22,7 @@ from gym_conformance.plugin.summary import _what_to_mend
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.evidence import chance_so_far
 from gym_conformance.trajectories.execute import FEW
+from gym_conformance.trajectories.generate import Knowledge
 from gym_conformance.trajectories.learn import learn
 from gym_conformance.trajectories.profiles import USUAL
 from gym_conformance.trajectories.trajectory import Trajectory
@@ -33,7 +34,7 @@ from gym_conformance.trials.scoring import Scoring
 from gym_conformance.trials.solo import Solo
 from gym_conformance.trials.trial import Trial
 from gym_mocks.reference import ReferenceServer
-from gym_mocks.resources import ResourcesServer
+from gym_mocks.resources import FunctionTool, ResourcesServer
 from gym_mocks.wire.client import ASGIApp
 from tests.twins.judging import found_by, on_gym, running
 from tests.twins.properties import CurrentSession, PendingRow, VerifyConsumes
@@ -60,9 +61,26 @@ class Computes(ReferenceServer):
         return await super().score(session_id, row, response)
 
 
-@pytest.mark.parametrize(("server", "beside"), [(Waits, FEW), (Computes, 6)])
+class SlowTools(ReferenceServer):
+    """A call waits, and a session in which nothing is done does not."""
+
+    async def call(self, session_id: str, tool: FunctionTool, arguments: dict[str, Any]) -> Any:
+        await asyncio.sleep(_SECONDS)
+        return await super().call(session_id, tool, arguments)
+
+
+@pytest.mark.parametrize(("server", "beside"), [(Waits, FEW), (SlowTools, FEW), (Computes, 6)])
 def test_sessions_run_beside_each_other_where_the_server_waits(server: type[ReferenceServer], beside: int) -> None:
-    assert on_gym(server(), learn).beside(FEW) in range(2 if beside < FEW else FEW, beside + 1)
+    knowledge = on_gym(server(), learn)
+    assert knowledge.beside(FEW) in range(2 if beside < FEW else FEW, beside + 1)
+    assert knowledge.at_once == 1 or server is not Computes
+    assert (knowledge.call_seconds > knowledge.session_seconds) == (server is SlowTools)
+
+
+@pytest.mark.parametrize(("seconds", "made"), [(0.1, 1), (1.0, 2), (60.0, 3)])
+def test_what_is_made_one_by_one_fits_into_its_time(seconds: float, made: int) -> None:
+    knowledge = Knowledge((BARE_ROW,), session_seconds=0.1, call_seconds=0.05)
+    assert len(list(knowledge.affordable([6] * 9, lambda calls: calls, seconds, 3))) == made
 
 
 class Null(Waits):
@@ -81,7 +99,7 @@ _GENTLE = [
 ]
 
 
-@pytest.mark.parametrize("server", [Waits, Null])
+@pytest.mark.parametrize("server", [Waits, Null, SlowTools])
 def test_gentle_checks_find_the_same_beside_each_other(server: type[ReferenceServer]) -> None:
     def judged(upcoming: Sequence[Check]) -> tuple[dict[tuple[str, str], Verdict], float]:
         began = time.monotonic()

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 
 from gym_conformance.checks.own_writes import expect_own_writes, found_again
-from gym_conformance.checks.readiness import READS, SECONDS, ReadLater, expect_each_complete, once_more
+from gym_conformance.checks.readiness import ReadLater, affordable, expect_each_complete, once_more
 from gym_conformance.trajectories.first import first_calls, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, reads_in, writes_in
 from gym_conformance.trajectories.trajectory import Schedule
@@ -42,10 +42,10 @@ async def calls_complete(trial: Trial, _: object) -> None:
     and `haystack_agent` (0.7.0, `tool_concurrency_limit: 4`) posts those of one turn at once.
     """
     knowledge = await knowledge_of(trial)
-    writes = list(islice(_writes(knowledge), knowledge.sessions_in(SECONDS, at_most=READS)))
+    writes = affordable(knowledge, _writes(knowledge))
     if not writes:
         raise NotApplicable("no write and no read are known that mean something")
-    scored = islice(_scored(knowledge), 2 * len(writes))
+    scored = affordable(knowledge, _scored(knowledge), 2 * len(writes))
     await expect_each_complete(trial, [*writes, *scored], "the call")
     await expect_own_writes(trial, knowledge)
 

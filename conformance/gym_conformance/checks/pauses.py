@@ -5,9 +5,10 @@ nothing so. Only what differs then is tried with pauses of its own.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import aclosing
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import DO_NOTHING
@@ -31,6 +32,9 @@ from gym_conformance.trials.trial import Trial
 
 #: Seconds of the pauses that are tried where a session of the run was lost; no longer than that one was left alone.
 _PAUSES: Final = (1.0, 3.0, 8.0, 20.0, 60.0)
+
+#: Sessions that show whether a pause is worth to be tried with many.
+_FEW: Final = 3
 
 #: Other sessions that are opened while one waits: fewer than a batch of rollouts has.
 _STRANGERS: Final = 400
@@ -68,7 +72,7 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     """Continues sessions that were left alone since the run began, for a client that keeps the seed's cookie and for one that replaces it.
 
     The remaining calls, and verify, must be answered as without a pause. If they are not, sessions pause for 1, 3, 8,
-    20 and 60 seconds, each beside one that does not, and chance is excluded. A session is lost if a call gets an error
+    20 and 60 seconds, three of each; if one of the three is lost, chance is excluded. A session is lost if a call gets an error
     that it does not get without the pause, or if everything is answered as in a session in which nothing was done
     before. Other differences, such as those of a clock, do not count.
 
@@ -79,13 +83,14 @@ async def resources_session_kept(trial: Trial, _: object) -> None:
     Source: `setup_session_middleware` in nemo_gym/server_utils.py gives the cookie 14 days (every version).
     """
     keeping = _Keeping(trial, await _taken_up(trial))
-    suspected = [each.habit for each in keeping.taken_up if await keeping.loses(each.outcome)]
-    lost = [habit for habit in suspected if not await keeping.lost_anyway(habit)]
-    for habit in lost:
-        for pause in keeping.pauses:
-            if difference := await keeping.lost_by(pause, habit):
-                raise _lost(difference, habit, f"a pause of {pause:g} s", "one", _TIME_TO_LIVE)
-        for others, pause, what, hint in _among_others(keeping.pauses):
+    losing = [each.habit for each in keeping.taken_up if await keeping.loses(each.outcome)]
+    lost = [habit for habit in losing if not await keeping.lost_anyway(habit)]
+    for habit in lost[:1]:  # what is lost with both has nothing to do with the client
+        async with aclosing(keeping.suspected(partial(keeping.lost, habit=habit))) as suspected:
+            async for pause in suspected:
+                if difference := await keeping.lost_by(pause, habit):
+                    raise _lost(difference, habit, f"a pause of {pause:g} s", "one", _TIME_TO_LIVE)
+        for others, pause, what, hint in _among_others(keeping.pauses[-1:]):
             if difference := await keeping.lost_among(partial(keeping.seeds, others), pause, habit):
                 raise _lost(difference, habit, what, "them", hint)
         if difference := await keeping.lost_among(keeping.verifies, 0.0, habit):
@@ -103,7 +108,7 @@ def _among_others(pauses: Sequence[float]) -> Iterator[tuple[int, float, str, st
     many = f"the seeds of {_STRANGERS} others"
     yield from ((1, pause, f"{pause:g} s, and another's seed", _TIME_TO_LIVE) for pause in pauses)
     yield _STRANGERS, 0.0, many, _PLACES
-    yield from ((_STRANGERS, pause, f"{pause:g} s, and {many}", _TIME_TO_LIVE) for pause in pauses[-1:])
+    yield from ((_STRANGERS, pause, f"{pause:g} s, and {many}", _TIME_TO_LIVE) for pause in pauses)
 
 
 def _lost(difference: Difference, habit: CookieHabit, what: str, without: str, hint: str) -> Violation:
@@ -128,13 +133,14 @@ async def resources_reward_kept(trial: Trial, _: object) -> None:
     """
     keeping = _Keeping(trial, await _taken_up(trial))
     if any([await keeping.rewards(each.outcome) for each in keeping.taken_up]):
-        for pause in keeping.pauses:
-            if found := await keeping.rewarded_after(pause):
-                raise Violation(
-                    f"a reward of {found.expected!r} after a pause of {pause:g} s, as without one",
-                    f"{found.actual!r}",
-                    "The score depends on the time since the seed, or since the last call: count steps instead.",
-                )
+        async with aclosing(keeping.suspected(keeping.rewarded)) as suspected:
+            async for pause in suspected:
+                if found := await keeping.rewarded_after(pause):
+                    raise Violation(
+                        f"a reward of {found.expected!r} after a pause of {pause:g} s, as without one",
+                        f"{found.actual!r}",
+                        "The score depends on the time since the seed, or since the last call: count steps instead.",
+                    )
     trial.note = f"sessions were left alone for {keeping.longest:.0f} s"
 
 
@@ -152,6 +158,10 @@ async def _taken_up(trial: Trial) -> tuple[TakenUp, ...]:
     if not trial.learned.taken_up:
         raise NotApplicable("no call is known that a session could be begun with")
     return trial.learned.taken_up
+
+
+#: How a session that pauses for so many seconds shows what is suspected, over a channel of its own.
+Shows = Callable[[float, Channel], Coroutine[Any, Any, Difference | None]]
 
 
 class _Keeping:
@@ -193,24 +203,41 @@ class _Keeping:
         scores = first is not None and first.step == VERIFY and is_number(first.expected) and is_number(first.actual)
         return first if scores and others == [None] else None
 
+    async def suspected(self, shows: Shows) -> AsyncGenerator[float, None]:
+        """The pauses after which one of a few sessions shows it, the shortest first; all are waited for at the same time."""
+        begun = [
+            (pause, [asyncio.create_task(shows(pause, Channel(self._trial.gym.endpoint))) for _ in range(_FEW)])
+            for pause in self.pauses
+        ]
+        try:
+            for pause, several in begun:
+                if any(await asyncio.gather(*several)):
+                    yield pause
+        finally:
+            waiting = [task for _, several in begun for task in several]
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
     async def rewarded_after(self, pause: float) -> Difference | None:
         """How the reward of sessions differs that pause for so long, chance excluded."""
-        paused, at_once = (partial(self._rewarded, seconds=seconds) for seconds in (pause, 0))
+        paused, at_once = (partial(self.rewarded, seconds) for seconds in (pause, 0))
         return await waiting_beyond_chance(self._trial, paused, at_once, 2 * RUNS)
 
-    async def _rewarded(self, channel: Channel, seconds: float) -> Difference | None:
-        return await self.rewards(await self._after(channel, CookieHabit.REPLACING, seconds))
+    async def rewarded(self, pause: float, channel: Channel) -> Difference | None:
+        """How the reward of a session differs that pauses for so long."""
+        return await self.rewards(await self._after(channel, CookieHabit.REPLACING, pause))
 
     async def lost_anyway(self, habit: CookieHabit) -> bool:
         """Whether so many sessions are lost without a pause that none could be known to be lost by one."""
         [look] = SEVENTEEN
-        tries = [partial(self._lost, Channel(self._trial.gym.endpoint), habit, 0) for _ in range(look.controls)]
+        tries = [partial(self.lost, 0, Channel(self._trial.gym.endpoint), habit) for _ in range(look.controls)]
         lost = [each for each in await beside(tries, look.controls) if each]
         return chance_of([(look, look.trials, len(lost))]) > CHANCE
 
     async def lost_by(self, pause: float, habit: CookieHabit) -> Difference | None:
         """How sessions are lost that pause for so long, chance excluded."""
-        paused, at_once = (partial(self._lost, habit=habit, seconds=seconds) for seconds in (pause, 0))
+        paused, at_once = (partial(self.lost, seconds, habit=habit) for seconds in (pause, 0))
         return await waiting_beyond_chance(self._trial, paused, at_once, 2 * RUNS)
 
     async def seeds(self, strangers: int) -> None:
@@ -250,8 +277,9 @@ class _Keeping:
                     return None
         return found
 
-    async def _lost(self, channel: Channel, habit: CookieHabit, seconds: float) -> Difference | None:
-        return await self.loses(await self._after(channel, habit, seconds))
+    async def lost(self, pause: float, channel: Channel, habit: CookieHabit) -> Difference | None:
+        """How a session is lost that pauses for so long."""
+        return await self.loses(await self._after(channel, habit, pause))
 
     async def _after(self, channel: Channel, habit: CookieHabit, seconds: float) -> Outcome:
         waiting = await Waiting.begun(self._trial.gym, channel, self._trajectory, habit)

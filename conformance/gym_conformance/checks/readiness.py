@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
@@ -33,8 +33,8 @@ PAUSES: Final = (0.3, 0.6, 1.2, 2.0)
 #: Late reads that show what goes on changing.
 _CONTROLS: Final = 8
 
-#: Rows that are read, different tools for each, and all reads; seconds that the early ones may take.
-_ROWS, _FIRST, READS, SECONDS = 4, 3, 8, 2.0
+#: Rows that are read, different tools for each, and all reads; seconds that the early ones of each may take.
+_ROWS, _FIRST, _READS, _SECONDS = 4, 3, 8, 6.0
 
 #: What says so itself is under way by design: a job that is queued.
 _UNDER_WAY: Final = re.compile(
@@ -65,7 +65,7 @@ async def seed_complete(trial: Trial, _: object) -> None:
     Our inference: `SimpleAgent.run` (0.4.0) waits for the seed's reply, and for nothing else, before the policy acts.
     """
     knowledge = await knowledge_of(trial)
-    reads = list(islice(_reads(knowledge), knowledge.sessions_in(SECONDS, at_most=READS)))
+    reads = affordable(knowledge, _reads(knowledge))
     if not reads:
         raise NotApplicable("no read is known that tells anything")
     await expect_each_complete(trial, reads, "the seed")
@@ -105,6 +105,11 @@ class ReadLater:
             numbers = is_number(one.expected) and is_number(one.actual)
             if not self.scored or (one.step == VERIFY and numbers and one.actual < one.expected):
                 yield one
+
+
+def affordable(knowledge: Knowledge, reads: Iterable[ReadLater], most: int = _READS) -> list[ReadLater]:
+    """The first of them, as many as there is time for: the early ones are made one after the other."""
+    return list(knowledge.affordable(reads, lambda read: read.trajectory.steps, _SECONDS, most))
 
 
 async def expect_each_complete(trial: Trial, reads: Sequence[ReadLater], what: str) -> None:

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from gym_conformance.trajectories.trajectory import PLAIN_ANSWER, Reference, Sch
 from gym_schemas import admits, name_of, properties_of, scalars
 from gym_schemas.hostile import hostile_arguments
 from gym_schemas.strategies import near_misses, valid_arguments
+
+T = TypeVar("T")
 
 #: A rollout of this many calls reaches most states; longer ones mostly cost time.
 CALLS = 6
@@ -54,8 +57,9 @@ class Knowledge:
         known_trajectories: what recorded rollouts did, the longest first, and what the tools were found to take.
         crashing: sessions whose last call, an allowed one, crashed the server when it was asked what tools take.
         session_seconds: how long a session takes in which nothing is done.
-        at_once: so many of them take no longer beside each other than one after the other would: the server waits, for a
-            judge model perhaps, and does not compute.
+        call_seconds: how long a call takes.
+        at_once: so many sessions take hardly longer beside each other than one alone: the server waits, for a judge model
+            perhaps, and does not compute. 1 where sessions are short.
         returned: where in a tool's reply a string or an integer stands, by tool.
         quiet: tools whose names say nothing, and without which nothing else is answered otherwise: they read.
         mined: values seen in recorded arguments and in replies, by the name of the property they stood in: two calls
@@ -73,6 +77,7 @@ class Knowledge:
     mined: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)
 
     session_seconds: float = 0.0
+    call_seconds: float = 0.0
     at_once: int = 1
     by_row: dict[Row, Mapping[str, "ToolCalls"]] = field(default_factory=dict, init=False, repr=False)
     by_definition: dict[str, "ToolCalls"] = field(default_factory=dict, init=False, repr=False)
@@ -80,6 +85,17 @@ class Knowledge:
     def sessions_in(self, seconds: float, *, at_most: int) -> int:
         """How many sessions in which nothing is done fit into so many seconds, one at least."""
         return max(1, min(at_most, int(seconds / self.session_seconds) if self.session_seconds else at_most))
+
+    def affordable(
+        self, trajectories: Iterable[T], steps: Callable[[T], int], seconds: float, most: int
+    ) -> Iterator[T]:
+        """The first of these, one at least and `most` of them, that fit into so many seconds one after the other."""
+        spent = 0.0
+        for at, one in enumerate(islice(trajectories, most)):
+            spent += self.session_seconds + self.call_seconds * steps(one)
+            if at and spent > seconds:
+                return
+            yield one
 
     def reads(self, tool: str) -> bool:
         """Whether the tool reads, by its name or as it was found to."""

@@ -64,16 +64,14 @@ async def learn(gym: Gym) -> Knowledge:
     played_rows = () if graded else rows[:_MADE_UP]
     words = await known_arguments(gym, played_rows)
     found = await _found(gym, played_rows, calls, words)
-    seconds = await _session_seconds(gym)
     knowledge = Knowledge(
-        session_seconds=seconds,
-        at_once=await _at_once(gym, seconds),
         rows=rows,
         answers={row: _answers(gym, row) for row in gym.rows or (gym.row,)},
         meaningful={**words, **_arguments(calls)},
         known_trajectories=(*recorded_trajectories(gym), *(() if graded else _written(gym, rows)), *_taken(found)),
         crashing=tuple(one for each in found for one in each.crashing),
     )
+    knowledge = await _with_pace(gym, knowledge)
     runs = knowledge.known_trajectories[:_RUNS]
     knowledge = await (_with_paid_answers(gym, knowledge) if graded else _with_further_reads(gym, knowledge, runs))
     outcomes = await run_each(gym, (*runs, *(made_up(knowledge, row) for row in played_rows)))
@@ -98,20 +96,25 @@ async def _with_further_reads(gym: Gym, knowledge: Knowledge, runs: Sequence[Tra
     return replace(knowledge, known_trajectories=(*asking, *knowledge.known_trajectories))
 
 
-async def _session_seconds(gym: Gym) -> float:
-    started = time.monotonic()
-    for _ in range(_BARE):
-        await run(gym, Channel(gym.endpoint), Trajectory(gym.row))
-    return (time.monotonic() - started) / _BARE
+async def _with_pace(gym: Gym, knowledge: Knowledge) -> Knowledge:
+    """How long a session and a call take, and how many sessions may run beside each other."""
+    bare = Trajectory(gym.row)
+    begun = next((one.chosen([0]) for one in knowledge.known_trajectories if one.calls), bare)
+    session = sum([await _seconds(gym, [bare]) for _ in range(_BARE)]) / _BARE
+    whole = session if begun is bare else await _seconds(gym, [begun])
+    return replace(
+        knowledge,
+        session_seconds=session,
+        call_seconds=max(0.0, whole - session),
+        at_once=_MANY if whole > _BRIEF and await _seconds(gym, [begun] * _MANY) <= _AS_ONE * whole else 1,
+    )
 
 
-async def _at_once(gym: Gym, seconds: float) -> int:
-    """How many sessions in which nothing is done may run beside each other, since one of them takes so long by waiting."""
-    if seconds <= _BRIEF:
-        return 1
+async def _seconds(gym: Gym, trajectories: Sequence[Trajectory]) -> float:
+    """How long they take beside each other."""
     started = time.monotonic()
-    await beside([partial(run, gym, Channel(gym.endpoint), Trajectory(gym.row))] * _MANY, _MANY)
-    return _MANY if time.monotonic() - started <= _AS_ONE * seconds else 1
+    await beside([partial(run, gym, Channel(gym.endpoint), one) for one in trajectories], _MANY)
+    return time.monotonic() - started
 
 
 async def quiet_tools(gym: Gym, found: Sequence[Trajectory]) -> frozenset[str]:
