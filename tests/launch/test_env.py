@@ -404,3 +404,34 @@ def test_no_yaml(tmp_path: Path, configs: dict[str, str], needs: str) -> None:
     launch = Launch(Env("env", folder), NOBODY, python=sys.executable)
     with pytest.raises(NotLaunched, match=needs), LaunchedServer(launch):
         pass
+
+
+@pytest.mark.parametrize(
+    ("entry", "places", "found"),
+    [
+        ("table: {entrypoint: app.py}", ["resources_servers/table/app.py"], "resources_servers/table"),
+        ("env: {entrypoint: app.py}", [], "resources_servers/env"),
+        ("other: {entrypoint: table.py}", ["resources_servers/env/table.py"], "resources_servers/env"),
+        ("table: {entrypoint: app.py}", [], ""),
+    ],
+)
+def test_the_servers_that_it_asks(tmp_path: Path, entry: str, places: list[str], found: str) -> None:
+    """In a folder of its kind, as NeMo Gym starts it, or in the env's own."""
+    for place in ("resources_servers/env/app.py", "resources_servers/env/configs/env.yaml", *places):
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(
+            "env:\n  resources_servers:\n    env:\n      entrypoint: app.py\n"
+            "      asked: {type: resources_servers, name: second}\n"
+            f"second:\n  resources_servers:\n    {entry}\n"
+        )
+    [env] = find_envs([str(tmp_path / "resources_servers/env")], tmp_path)
+    assert env.asked({"second"}) == ()
+    if found:
+        [asked] = env.asked()
+        assert (asked.folder, asked.server) == (tmp_path / found, "second")
+    else:
+        with pytest.raises(
+            BadConfig,
+            match=r"whose folder resources_servers/table is not here.*second\.resources_servers\.table\.port=",
+        ):
+            env.asked()

@@ -8,6 +8,7 @@ import httpx
 import psutil
 import pytest
 
+from gym_conformance.contract.policy_output import response
 from gym_conformance.launch.env import find_envs
 from gym_conformance.launch.launched_server import LaunchedServer
 from gym_conformance.launch.not_launched import NotLaunched
@@ -60,6 +61,40 @@ def test_why_it_does_not_start(tmp_path: Path, gym_python: str, more: str, confi
     with pytest.raises(NotLaunched) as refused, _launch(folder, gym_python):
         pass
     assert refused.value.needs.startswith(needs)
+
+
+_ASKS = """
+    from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
+
+    class One(SimpleResourcesServer):
+        async def verify(self, body: BaseVerifyRequest) -> BaseVerifyResponse:
+            reply = await self.server_client.get(server_name="table", url_path="/")
+            return BaseVerifyResponse(**body.model_dump(), reward=float(reply.status < 500))
+
+    if __name__ == "__main__":
+        One.run_webserver()
+"""
+
+
+def test_a_server_that_it_asks_is_started_beside_it(tmp_path: Path, gym_python: str) -> None:
+    """Nobody would answer otherwise, and each call that asks it would hang."""
+    config = dedent(_YAML) + "      table: {type: resources_servers, name: table}\n"
+    config += "table:\n  resources_servers:\n    table:\n      entrypoint: app.py\n      domain: agent\n"
+    asked = _env(tmp_path / "resources_servers").with_name("table")
+    asked.with_name("env").rename(asked)
+    folder = _env(tmp_path / "resources_servers", app=_ASKS, config=config)
+    body = {"responses_create_params": {"input": []}, "response": response([])}
+    with _launch(folder, gym_python) as server:
+        assert set(server.known) == {"env", "table"}
+        assert httpx.post(f"{server.url}/verify", json=body, timeout=60).json()["reward"] == 1.0
+        [table] = server.started_beside
+        assert table.pid != server.pid
+    assert gone(table.pid)
+    asked.joinpath("app.py").write_text("import no_such_module_here")
+    with pytest.raises(
+        NotLaunched, match=r"^the server table, which it asks; that needs the module no_such_module_here"
+    ):
+        _launch(folder, gym_python).start()
 
 
 def test_a_setting_mends_it(tmp_path: Path, gym_python: str) -> None:

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from glob import glob
@@ -111,6 +111,14 @@ class Env:
         """
         return () if self.application or self.server else _others(self.folder, self.config)
 
+    def asked(self, elsewhere: Collection[str] = ()) -> tuple["Env", ...]:
+        """The other resources servers that its config refers to, which it may ask while it is judged, but for those that run `elsewhere`.
+
+        Raises:
+            BadConfig: one of them is not here.
+        """
+        return () if self.application else tuple(_asked(self.configured, self.folder, self.root, elsewhere))
+
     @property
     def root(self) -> Path:
         """Where `gym env start` is run, and what paths in its YAML are relative to; of a package, where it is imported from."""
@@ -152,6 +160,7 @@ class ConfiguredServer:
         models: names of the model servers that it refers to, such as a judge's; of an environment server, names of all
             servers that it refers to, for it asks its model by way of an agent.
         group: the second level, the kind of server.
+        peers: names of the other resources servers that it refers to; none of an environment server.
     """
 
     name: str
@@ -160,6 +169,7 @@ class ConfiguredServer:
     entrypoint: str
     models: tuple[str, ...]
     group: str = RESOURCES
+    peers: tuple[str, ...] = ()
 
 
 def find_envs(patterns: Iterable[str], cwd: Path) -> tuple[Env, ...]:
@@ -414,6 +424,29 @@ def _declared(files: Iterable[Path], root: Path | None) -> list[ConfiguredServer
     return found
 
 
+def _asked(server: ConfiguredServer, folder: Path, root: Path, elsewhere: Collection[str]) -> Iterator[Env]:
+    """The resources servers that a server refers to, if the same config declares them.
+
+    Raises:
+        BadConfig: the folder of one is not here.
+    """
+    declared = chained(server.path, root)
+    for name in (each for each in server.peers if each not in elsewhere):
+        kinds = declared.get(name)
+        servers = kinds.get(RESOURCES) if isinstance(kinds, dict) else None
+        for inner, entry in servers.items() if isinstance(servers, dict) else ():
+            started = str(entry.get("entrypoint") or "app.py") if isinstance(entry, dict) else "app.py"
+            own = [folder] if inner == server.inner or started != server.entrypoint else []
+            places = (root / RESOURCES / str(inner), *own)
+            place = next((place for place in places if (place / started).is_file()), None)
+            if place is None:
+                raise BadConfig(
+                    f"the server {name}, which it asks, and whose folder {RESOURCES}/{inner} is not here; start it "
+                    f"yourself, and say where: --gym-env-set {name}.{RESOURCES}.{inner}.port=PORT, and .host=HOST"
+                )
+            yield _at(place, place, (), server.path, name)
+
+
 def _others(folder: Path, config: Path | None) -> tuple[ConfiguredServer, ...]:
     """The servers that might be meant as well: of the same file, or of any where none bears the folder's name."""
     judged, *rest = _candidates(folder, config)
@@ -496,7 +529,12 @@ def _configured_servers(file: Path, root: Path | None = None) -> list[Configured
                     entrypoint = str(entry.get("entrypoint") or "app.py")
                     played = None if group == ENVIRONMENT else "responses_api_models"  # by a mock of ours
                     models = tuple(name for kind, name in references(entry) if played in (None, kind))
-                    found.append(ConfiguredServer(str(name), str(inner), file, entrypoint, models, group))
+                    peers = [one for kind, one in references(entry) if kind == RESOURCES == group and one != name]
+                    found.append(
+                        ConfiguredServer(
+                            str(name), str(inner), file, entrypoint, models, group, tuple(dict.fromkeys(peers))
+                        )
+                    )
     return found
 
 

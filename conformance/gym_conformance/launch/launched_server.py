@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
 from shutil import which
@@ -60,6 +60,8 @@ class LaunchedServer:
         pid: the server's process.
         config: its global config, interpolations unresolved; what the head is to tell.
         seconds: how long it took to start.
+        known: where the servers listen that it may ask, and itself, by name.
+        started_beside: those that were started for it.
     """
 
     launch: Launch
@@ -67,6 +69,8 @@ class LaunchedServer:
     pid: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    known: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    started_beside: list["LaunchedServer"] = field(default_factory=list)
     _guard: "subprocess.Popen[bytes] | None" = None
     _folder: "tempfile.TemporaryDirectory[str] | None" = None
     _written: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -110,18 +114,47 @@ class LaunchedServer:
             with self._listener(port) as listener:
                 port = listener.getsockname()[1]
                 self.url = f"http://127.0.0.1:{port}"
-                self._spawn(listener, self.launch.specification(port))
+                self._spawn(listener, replace(self.launch, beside=self._accompanied(port)).specification(port))
             deadline = time.monotonic() + self.launch.deadline
             self._await(deadline)
             if self.launch.real:
                 self._await_listening(port, deadline)
-        except BadConfig as bad:
-            raise NotLaunched(str(bad)) from None
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, BadConfig):
+                raise NotLaunched(str(error)) from None
             raise
         self.seconds = time.monotonic() - began
         return self
+
+    def _accompanied(self, port: int) -> dict[str, tuple[str, int]]:
+        """Where the servers listen that it asks, started first, and those that they ask; itself at `port`.
+
+        Raises:
+            NotLaunched: one of them does not start.
+            BadConfig: the env has no YAML that can be used.
+        """
+        launch = self.launch
+        known = dict(launch.beside)
+        if launch.env.application:
+            return known
+        known[launch.env.configured.name] = ("127.0.0.1", port)
+        for env in replace(launch, beside=known).asked:
+            if env.server in known:
+                continue  # another that it asks has asked for it
+            python = launch.pythons.get(env.server, launch.interpreter)
+            own = replace(launch, env=env, python=python, beside=known, workers=1, real=False)
+            one = LaunchedServer(replace(own, network=launch.network or launch.real))
+            self.started_beside.append(one)
+            try:
+                one.start()
+            except NotLaunched as refused:
+                raise NotLaunched(
+                    f"the server {env.server}, which it asks; that needs {refused.needs}", refused.log
+                ) from None
+            known |= one.known
+        self.known = known
+        return known
 
     def _listener(self, port: int) -> socket.socket:
         try:
@@ -181,7 +214,9 @@ class LaunchedServer:
         return Secrets.of_named([*os.environ.items(), *settings, *named_values(self.config), *self._written])
 
     def close(self) -> None:
-        """End it, and all that it started; closing twice does nothing."""
+        """End it, all that it started, and what was started for it to ask; closing twice does nothing."""
+        while self.started_beside:
+            self.started_beside.pop().close()
         if (guard := self._guard) is not None:
             assert guard.stdin is not None  # noqa: S101
             assert guard.stdout is not None  # noqa: S101

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from gym_conformance.launch.env import (
@@ -60,6 +60,8 @@ class Launch:
         network: whether it may use the network while it is judged.
         local_sandbox: whether commands are run, by the framework's own local provider, where a sandbox is asked for.
         variables: of the environment, which get a made-up value where they have none.
+        beside: where other resources servers listen, by name.
+        pythons: their interpreters, by name, but for those that run in this one.
     """
 
     env: Env
@@ -72,11 +74,23 @@ class Launch:
     network: bool = False
     local_sandbox: bool = False
     variables: tuple[str, ...] = ()
+    beside: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    pythons: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def interpreter(self) -> str:
         """The interpreter that will be used."""
         return self.env.interpreter(self.python)
+
+    @property
+    def asked(self) -> tuple[Env, ...]:
+        """The other servers to be started beside it, since it may ask them.
+
+        Raises:
+            BadConfig: the env has no YAML that can be used, or one of them is not here.
+        """
+        given = (setting.partition("=")[0].split(".") for setting in self.settings)
+        return self.env.asked({*self.beside, *(key[0] for key in given if key[-1] == "port")})
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -170,6 +184,7 @@ def _overrides(launch: Launch, instance: ConfiguredServer, port: int) -> dict[st
         "head_server": _address(launch.peers.head),
         "policy_base_url": "http://{host}:{port}/v1".format(**policy),
         **dict.fromkeys(("policy_api_key", "policy_model_name"), _NOTHING),
+        **{name: _beside(_dict(declared.get(name)), at) for name, at in launch.beside.items()},
         instance.name: {instance.group: {instance.inner: server}},
         **{name: {kind: _peer(kind, _dict(_dict(declared.get(name)).get(kind)), policy)} for _, kind, name in peers},
         **{
@@ -183,6 +198,11 @@ def _served(launch: Launch, port: int) -> dict[str, Any]:
     """Where it is to listen, and with how many workers: the child forks its own."""
     workers = {"num_workers": launch.workers} if launch.workers > 1 else {}
     return {**_address(("127.0.0.1", port)), **(workers if launch.real else {"num_workers": 1})}
+
+
+def _beside(declared: Mapping[str, Any], at: tuple[str, int]) -> dict[str, Any]:
+    """Where another resources server listens."""
+    return {RESOURCES: {inner: _address(at) for inner in _dict(declared.get(RESOURCES))}}
 
 
 def _address(peer: tuple[str, int]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A target that is launched from an env's files: its server, with the mocks beside it, for as long as it is judged."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,7 @@ from shlex import quote
 from typing import Any, Protocol
 
 from gym_conformance.dataset import BadData, Dataset, load
-from gym_conformance.launch.env import BadConfig
+from gym_conformance.launch.env import BadConfig, Env
 from gym_conformance.launch.launched_server import LaunchedServer
 from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.specification import Launch, PeerAddresses
@@ -54,18 +54,19 @@ class launched:  # noqa: N801 - a context manager
     """
 
     launch: Launch
-    interpreter: Callable[[], str]
+    interpreter: Interpreter
     options: Options
     mocks: Mocks
     server: LaunchedServer = field(init=False)
 
     def __enter__(self) -> RunningServer:
         try:
-            models = self.launch.models
+            models, asked = self.launch.models, self.launch.asked
         except BadConfig as bad:
             raise NotLaunched(str(bad)) from None
         dataset = self._rows(self.launch.env.data)
-        self.server = LaunchedServer(replace(self.launch, python=self.interpreter()))
+        python = self.interpreter()
+        self.server = LaunchedServer(replace(self.launch, python=python, pythons=dict(self._pythons(asked))))
         self.mocks.forget()
         self.server.start()
         try:
@@ -89,6 +90,22 @@ class launched:  # noqa: N801 - a context manager
 
     def __exit__(self, *_: object) -> None:
         self.server.close()
+
+    def _pythons(self, asked: Sequence[Env]) -> Iterator[tuple[str, str]]:
+        """The interpreters of other servers that it asks, and of those that they ask, by name; first those that it has anyway.
+
+        Raises:
+            NotLaunched: what one requires cannot be installed.
+        """
+        waiting, found = list(asked), set[str]()
+        while waiting:
+            env = waiting.pop()
+            if env.server not in found:
+                found.add(env.server)
+                with suppress(BadConfig):  # its launch says so
+                    waiting += env.asked()
+                if env.python or self.options.install:
+                    yield env.server, self.interpreter.of(env)
 
     def _rows(self, found: tuple[Path, ...]) -> Dataset:
         """The data the user gave, else what was found; rollouts found but unreadable are a finding of env-rollouts."""

@@ -269,6 +269,14 @@ class Interpreter:
                 raise
         return self._found
 
+    def of(self, env: Env) -> str:
+        """That of another env, found as this one's.
+
+        Raises:
+            NotLaunched: what it requires cannot be installed.
+        """
+        return Interpreter(env, self.options, self.say)()
+
     def _find(self) -> str:
         options = self.options
         if not options.install:
