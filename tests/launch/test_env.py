@@ -435,3 +435,76 @@ def test_the_servers_that_it_asks(tmp_path: Path, entry: str, places: list[str],
             match=r"whose folder resources_servers/table is not here.*second\.resources_servers\.table\.port=",
         ):
             env.asked()
+
+
+_ROW = '{"responses_create_params": {"input": []}}\n'
+_SERVES = "from fastapi import FastAPI\n%s\n@app.post('/verify')\ndef verify(): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "application"),
+    [
+        ({"app/__init__.py": "", "app/main.py": _SERVES % "app = FastAPI()"}, "app.main:app"),
+        ({"app.py": _SERVES % "app: FastAPI = fastapi.FastAPI(title='x')"}, "app:app"),
+        ({"src/shop/web.py": _SERVES % "def create_app(config='x'):\n  app = FastAPI()"}, "shop.web:create_app"),
+        ({"main.py": _SERVES % "application = FastAPI()", "factory.py": "def make_app(): ..."}, "main:application"),
+        ({"main.py": _SERVES % "app = FastAPI()", "tests/conftest.py": "app = FastAPI()", "odd.py": "("}, "main:app"),
+    ],
+)
+def test_a_folder_of_another_framework_is_judged_by_its_one_application(
+    tmp_path: Path, files: dict[str, str], application: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shop" / name).write_text(text)
+    [env] = find_envs(["shop"], tmp_path)
+    assert (env.name, env.folder, env.application) == ("shop", tmp_path / "shop", application)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            {"a.py": _SERVES % "app = FastAPI()", "b.py": "api = Flask()"},
+            "several applications.*--gym-env shop/a:app, --gym-env shop/b:api",
+        ),
+        ({"a.py": "app = FastAPI()"}, "no app.py"),
+        ({"envs/one/app.py": "", "envs/two/app.py": ""}, r"its envs are envs/\*"),
+    ],
+)
+def test_what_a_folder_might_mean_is_named(tmp_path: Path, files: dict[str, str], said: str) -> None:
+    for name, text in files.items():
+        (tmp_path / "shop" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "shop" / name).write_text(text)
+    with pytest.raises(NoEnv, match=said):
+        find_envs(["shop"], tmp_path)
+
+
+@pytest.mark.parametrize("place", ["config/env.yml", "conf/env/one.yaml", "env.yml", "configs/env.yml"])
+def test_a_yaml_may_lie_anywhere_in_an_env(tmp_path: Path, place: str) -> None:
+    for name in ("app.py", "docker-compose.yaml", "environment.yml", place):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(
+            "name: other\n" if name != place else "one:\n  resources_servers:\n    kind: {entrypoint: app.py}\n"
+        )
+    [env] = find_envs([str(tmp_path)], tmp_path)
+    assert (env.configured.name, env.configured.path) == ("one", tmp_path / place)
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (["train.jsonl", "val.jsonl", "val_rollouts.jsonl"], "val.jsonl"),
+        (["splits/train.jsonl", "splits/test.jsonl"], "splits/test.jsonl"),
+        (["notes.jsonl"], ""),
+    ],
+)
+def test_rows_may_lie_anywhere_in_its_data(tmp_path: Path, files: list[str], found: str) -> None:
+    """What holds no rows, or what was recorded of them, is none of them."""
+    (tmp_path / "web.py").write_text(_SERVES % "app = FastAPI()")
+    for name in files:
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        recorded = _ROW.replace("}}", '}, "response": {}}')
+        (tmp_path / "data" / name).write_text({"notes.jsonl": "{}\n", "val_rollouts.jsonl": recorded}.get(name, _ROW))
+    [env] = find_envs([str(tmp_path)], tmp_path)
+    assert env.data == ((tmp_path / "data" / found,) if found else ())

@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from glob import glob
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Final
 
-from gym_conformance.documents import read_text, read_yaml, yaml_mapping
+from gym_conformance.documents import parse_json, read_lines, read_text, read_yaml, yaml_mapping
+from gym_conformance.launch.served_applications import applications
 from gym_conformance.printable import Refusal
 from gym_conformance.redaction import named_values
 
@@ -38,6 +39,13 @@ _HOMES: Final = "config.yaml"
 
 #: The keys of credentials: a made-up value will do until they are used.
 CREDENTIAL = re.compile(r"key|token|secret|passw|credential|(^|_)cx$", re.IGNORECASE)
+
+#: Where else a YAML may lie, how many files and folders are looked at, and how many applications are named.
+_ANYWHERE: Final = ("*.yml", "configs/*.yml", "*/*.yaml", "*/*.yml", "*/*/*.yaml", "*/*/*.yml")
+_LOOKED_AT, _SEVERAL = 200, 4
+
+#: What files of rows are called, those first that are meant to be looked at.
+_NAMES: Final = ("example", "val", "test", "dev", "train")
 
 #: What datasets are for, those first that are meant to be looked at.
 _KINDS = ("example", "validation", "train")
@@ -193,11 +201,14 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
     if named and (application := _application(cwd, **named.groupdict())):
         return [application]
     if folder.is_dir():
-        if (env := _read(folder)) is None:
+        env = _read(folder)
+        if env is None or _has_no_config(env):
+            env = _alone(pattern, folder.resolve()) or env
+        if env is None:
             raise NoEnv(
                 f"{pattern!r}: the folder has no app.py, no YAML whose `entrypoint` is there, and no config.yaml that names "
-                "a server of its repo; give an env's folder, a glob such as 'envs/*', or FOLDER/module:app for any other "
-                "ASGI or WSGI application"
+                f"a server of its repo{_inside(folder)}; give an env's folder, a glob such as 'envs/*', or FOLDER/module:app "
+                "for any other ASGI or WSGI application"
             )
         return [env]
     if folder.is_file() and (env := _configured(folder)) is None:
@@ -212,6 +223,35 @@ def _find(pattern: str, cwd: Path) -> list[Env]:
     return envs
 
 
+def _has_no_config(env: Env) -> bool:
+    """Whether no YAML at all declares a server for it, so that it is none of NeMo Gym's."""
+    try:
+        return not env.configured
+    except BadConfig:
+        return not _yaml_files(env.folder)
+
+
+def _alone(pattern: str, folder: Path) -> Env | None:
+    """The one application in a folder of no NeMo Gym's; None where it has none.
+
+    Raises:
+        NoEnv: it has several.
+    """
+    found = applications(folder)
+    if len(found) > 1:
+        named = ", ".join(f"--gym-env {pattern.rstrip('/')}/{each}" for each in found[:_SEVERAL])
+        raise NoEnv(f"{pattern!r}: its Python files make several applications; give the one that is meant: {named}")
+    env = _application(folder, "", found[0]) if found else None
+    return env and replace(env, name=_UNFIT.sub("-", folder.name))
+
+
+def _inside(folder: Path) -> str:
+    """Which folders below it are envs, as a glob, where any is."""
+    below = [each for pattern in ("*", "*/*") for each in islice(folder.glob(pattern), _LOOKED_AT) if each.is_dir()]
+    parents = dict.fromkeys(each.parent.relative_to(folder) / "*" for each in sorted(below) if _read(each))
+    return f" (its envs are {', '.join(map(str, parents))})" if parents else ""
+
+
 def _application(cwd: Path, folder: str, name: str) -> Env | None:
     """An application, of a module that may be installed, or of a folder, which then has that module; None where it has not."""
     home = (cwd / folder).resolve() if folder else cwd
@@ -219,8 +259,7 @@ def _application(cwd: Path, folder: str, name: str) -> Env | None:
     places = (home / inside / file for inside in ("", _SOURCES) for file in (f"{module}.py", module / "__init__.py"))
     if folder and not any(place.is_file() for place in places):
         return None
-    rows = home / _ROWS
-    env = _at(home, home, (rows,) if rows.is_file() else ())
+    env = _at(home, home, _rows_below(home))
     return replace(env, name=(f"{env.name}." if folder else "") + name.replace(":", "."), application=name)
 
 
@@ -298,7 +337,30 @@ def _rows_of(folder: Path, config: Path | None = None, server: str = "") -> tupl
     examples = [place for kind, place in there if kind == _KINDS[0]]
     if own.is_file() and (own in examples or not examples):
         return (own,)
-    return tuple(place for _, place in there[:1])
+    return tuple(place for _, place in there[:1]) or _rows_below(folder)
+
+
+def _rows_below(folder: Path) -> tuple[Path, ...]:
+    """The file of rows in its `data`, or in a folder there: its examples, else what its name says is meant to be looked at."""
+    if (own := folder / _ROWS).is_file():
+        return (own,)
+    files = [each for pattern in ("*.jsonl", "*/*.jsonl") for each in (folder / _ROWS.parent).glob(pattern)]
+    rows = sorted(each for each in files[:_LOOKED_AT] if _holds_rows(each))
+
+    def rank(file: Path) -> int:
+        name = str(file.relative_to(folder))
+        return next((at for at, kind in enumerate(_NAMES) if kind in name), len(_NAMES))
+
+    return (min(rows, key=rank),) if rows else ()
+
+
+def _holds_rows(file: Path) -> bool:
+    """Whether its first line is a row, and none of what is recorded of one."""
+    try:
+        first = parse_json(next(read_lines(file), b""))
+    except (OSError, ValueError):
+        return False
+    return isinstance(first, dict) and "responses_create_params" in first and "response" not in first
 
 
 def _agents_of(server: "ConfiguredServer") -> Iterator[Any]:
@@ -460,9 +522,21 @@ def _others(folder: Path, config: Path | None) -> tuple[ConfiguredServer, ...]:
 
 
 def _yaml_files(folder: Path) -> list[Path]:
-    """An env's own YAML files, that of its name first."""
+    """An env's own YAML files, that of its name first: in `configs`, else beside its app.py, else those anywhere in it that declare a server."""
     own = [*folder.glob("configs/*.yaml")] or [*folder.glob("*.yaml")]
+    if not any(map(_declares, own)):
+        below = [each for pattern in _ANYWHERE for each in islice(folder.glob(pattern), _LOOKED_AT)]
+        own = [
+            each for each in below if not each.relative_to(folder).parts[0].startswith(".") and _declares(each)
+        ] or own
     return sorted(own, key=lambda file: (file.stem != folder.name, file.name))
+
+
+def _declares(file: Path) -> bool:
+    """Whether a YAML declares a server."""
+    with suppress(BadConfig):
+        return bool(_configured_servers(file))
+    return False
 
 
 def chained(file: Path, root: Path) -> dict[str, Any]:
