@@ -421,6 +421,16 @@ def test_what_clients_ask_of_the_tokenizer(client: httpx.Client) -> None:
     assert "<|im_start|>assistant\n" in told["chat_template"]
 
 
+def test_sglangs_router_finds_the_model_and_sglangs_clients_the_tokenizer(client: httpx.Client) -> None:
+    """As sglang-router 0.3.2 asks before it takes a worker, and SGLang's own benchmark for the tokenizer."""
+    told = [client.get(path).json() for path in ("/model_info", "/get_model_info", "/server_info", "/get_server_info")]
+    assert {(each["model_path"], each["served_model_name"], each["is_generation"]) for each in told} == {
+        ("m", "m", True)
+    }
+    tokens = client.post("/v1/tokenize", json={"prompt": "hi"}).json()["tokens"]
+    assert client.post("/v1/detokenize", json={"tokens": tokens}).json()["text"] == "hi"
+
+
 def test_an_engines_other_paths_are_answered_where_they_are_named(client: httpx.Client, policy: FakePolicy) -> None:
     """What trainers ask of an engine beside tokens: weights, pauses, memory; each has paths of its own."""
     assert client.post("/pause").status_code == 404

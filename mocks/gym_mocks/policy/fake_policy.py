@@ -40,6 +40,8 @@ ROLLOUT_PREFIX = re.compile(r"^/ng-rollout/[A-Za-z0-9][A-Za-z0-9._-]*(/training-
 #: Which say that it lives; the last is SGLang's.
 PROBES = ("/", "/health", "/livez", "/readyz", "/healthz", "/health_generate")
 MODELS = "/v1/models"
+#: Where SGLang tells of itself, under today's name and yesterday's: its router asks there for the model's name.
+ENGINE_INFO = ("/model_info", "/get_model_info", "/server_info", "/get_server_info")
 #: Where clients ask how long a request is, and by which API it is one.
 COUNTED: dict[str, PolicyApi] = {"/v1/messages/count_tokens": "messages", "/v1/responses/input_tokens": "responses"}
 #: By which Anthropic's clients, whose tool runner asks for a thread that the server keeps, know that they must do without.
@@ -113,13 +115,14 @@ class FakePolicy(App):
         handlers = {("POST", path): self._complete for path in SHAPES}
         probes = {("GET", path): live for path in PROBES}
         tokenizing = {
-            ("POST", "/tokenize"): self._tokenize,
-            ("POST", "/detokenize"): self._detokenize,
+            **dict.fromkeys((("POST", "/tokenize"), ("POST", "/v1/tokenize")), self._tokenize),
+            **dict.fromkeys((("POST", "/detokenize"), ("POST", "/v1/detokenize")), self._detokenize),
             ("POST", "/v1/chat/completions/render"): self._render,
         }
         counting = {("POST", path): partial(self._count, api=api) for path, api in COUNTED.items()}
         told = {("GET", MODELS): self._models, ("GET", "/tokenizer_info"): self._tokenizer_info}
-        super().__init__({**handlers, **probes, **tokenizing, **counting, **told})
+        engine = {("GET", path): self._engine for path in ENGINE_INFO}
+        super().__init__({**handlers, **probes, **tokenizing, **counting, **told, **engine})
 
     def bind(self, route: str, policy: Policy, *, api_key: str = "") -> Route:
         """Bind any policy, sync or async, to a route: a model name, or an API key."""
@@ -249,6 +252,13 @@ class FakePolicy(App):
     async def _model(self, _: HttpRequest, *, name: str) -> HttpReply:
         return HttpReply.json(_told(name))
 
+    async def _engine(self, _: HttpRequest) -> HttpReply:
+        """What SGLang tells of itself and of its model."""
+        name = next(iter(self.routes.names), "mock")
+        paths = dict.fromkeys(("model_path", "served_model_name", "tokenizer_path"), name)
+        more = {"weight_version": "default", "preferred_sampling_params": None, "internal_states": []}
+        return HttpReply.json({**paths, "is_generation": True, "tp_size": 1, "dp_size": 1, **more})
+
     async def _tokenizer_info(self, _: HttpRequest) -> HttpReply:
         """What vLLM tells of its tokenizer, which lm-eval asks for."""
         end = self.tokenizer.decoded([self.tokenizer.end])
@@ -283,7 +293,8 @@ class FakePolicy(App):
         body = _object(request)
         if not token_ids(body.get("tokens")):
             raise HttpRefusal(400, "tokens: a list of token ids is expected")
-        return HttpReply.json({"prompt": self.tokenizer.decoded(body["tokens"])})
+        text = self.tokenizer.decoded(body["tokens"])
+        return HttpReply.json({"prompt": text, "text": text})  # as vLLM names it, and as SGLang does
 
 
 def _told(name: str) -> dict[str, Any]:
