@@ -422,11 +422,12 @@ def test_what_clients_ask_of_the_tokenizer(client: httpx.Client) -> None:
 
 
 def test_sglangs_router_finds_the_model_and_sglangs_clients_the_tokenizer(client: httpx.Client) -> None:
-    """As sglang-router 0.3.2 asks before it takes a worker, and SGLang's own benchmark for the tokenizer."""
+    """As sglang-router 0.3.2 asks before it takes a worker, SGLang's own benchmark for the tokenizer, and TRL 1.16 for the type."""
     told = [client.get(path).json() for path in ("/model_info", "/get_model_info", "/server_info", "/get_server_info")]
     assert {(each["model_path"], each["served_model_name"], each["is_generation"]) for each in told} == {
         ("m", "m", True)
     }
+    assert told[2]["vllm_config"]["model_config"]["dtype"] == "torch.bfloat16"
     tokens = client.post("/v1/tokenize", json={"prompt": "hi"}).json()["tokens"]
     assert client.post("/v1/detokenize", json={"tokens": tokens}).json()["text"] == "hi"
 

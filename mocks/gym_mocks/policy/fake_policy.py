@@ -253,11 +253,13 @@ class FakePolicy(App):
         return HttpReply.json(_told(name))
 
     async def _engine(self, _: HttpRequest) -> HttpReply:
-        """What SGLang tells of itself and of its model."""
+        """What SGLang tells of itself and of its model, and vLLM beside it, which TRL's asynchronous trainer asks."""
         name = next(iter(self.routes.names), "mock")
         paths = dict.fromkeys(("model_path", "served_model_name", "tokenizer_path"), name)
         more = {"weight_version": "default", "preferred_sampling_params": None, "internal_states": []}
-        return HttpReply.json({**paths, "is_generation": True, "tp_size": 1, "dp_size": 1, **more})
+        config = {"model_config": {"model": name, "dtype": "torch.bfloat16"}, "lora_config": None}
+        vllm = {"vllm_config": config | {"parallel_config": {"data_parallel_size": 1}}}
+        return HttpReply.json({**paths, "is_generation": True, "tp_size": 1, "dp_size": 1, **more, **vllm})
 
     async def _tokenizer_info(self, _: HttpRequest) -> HttpReply:
         """What vLLM tells of its tokenizer, which lm-eval asks for."""
