@@ -117,7 +117,13 @@ class MockGym:
         return self._server(name).app
 
     def add_env(self, server: ResourcesServer, rows: Iterable[Mapping[str, Any]]) -> list[RunnableRow]:
-        """Serve a resources server and its agent, `{name}_simple_agent`; the rows, ready to run."""
+        """Serve a resources server and its agent, `{name}_simple_agent`; the rows, ready to run.
+
+        Raises:
+            TypeError: it is another application, which `add_resources` takes.
+        """
+        if not isinstance(server, ResourcesServer):
+            raise TypeError(f"a ResourcesServer and its rows are expected: not {server!r:.80}")
         self.add_resources(server.name, server)
         agent = f"{server.name}_simple_agent"
         self.add_agent(agent, resources=server.name)
@@ -177,14 +183,14 @@ class MockGym:
         }
         return self._add(name, "environment_servers", "single_agent_turn", app, refs)
 
-    def add_config(self, path: Path) -> None:
+    def add_config(self, path: Path | str) -> None:
         """Take up an env's own `configs/*.yaml`, as `add_servers` does.
 
         Raises:
             ValueError: the file is no configuration, or an agent needs a server that is not there.
             OSError: the file cannot be read.
         """
-        config = load_config(path)
+        config = load_config(Path(path))
         try:
             self.add_servers(config)
         except ValueError as error:
@@ -233,7 +239,10 @@ class MockGym:
 
         Raises:
             ValueError: its path is none of the resources servers', so that it could never happen.
+            TypeError: it is a policy's, which `gym.policy.fail` takes.
         """
+        if not isinstance(fault, RolloutFault):
+            raise TypeError(f"a RolloutFault is expected; a PolicyFault is for policy.fail: not {fault!r:.80}")
         if fault.path != RUN:
             self._ensure_served(fault)
         self.faults.add(fault)

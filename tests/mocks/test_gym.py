@@ -1,7 +1,7 @@
 """A whole gym, driven over HTTP as a trainer drives it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -13,8 +13,9 @@ import yaml
 
 from gym_mocks.examples import game, robot, sandbox, weather
 from gym_mocks.gym import MockGym
-from gym_mocks.policy import FakePolicy, PolicyFault, call, raw_call, say, scripted_rows
+from gym_mocks.policy import FakePolicy, PolicyFault, call, raw_call, say, scripted, scripted_rows
 from gym_mocks.reference import DATA, ROLLOUTS, reference_app
+from gym_mocks.rollout_faults import RolloutFault
 from tests.mocks.conftest import census
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "notes_env" / "configs" / "notes_env.yaml"
@@ -247,3 +248,37 @@ def test_a_gym_that_is_closed_is_not_entered_again() -> None:
         pass
     with pytest.raises(RuntimeError, match="make another"):
         gym.add_policy("late", FakePolicy())
+
+
+MISTAKES: dict[str, tuple[Callable[[MockGym], object], str]] = {
+    "text-for-turns": (lambda gym: gym.policy.script("m", "Sunny."), "a script is a list of turns: not 'Sunny.'"),
+    "turn-for-turns": (lambda _: scripted(say("Sunny.")), "a script is a list of turns: not Say"),  # type: ignore[arg-type]
+    "turns-for-policy": (lambda gym: gym.policy.bind("m", [say("x")]), "a function of the request"),  # type: ignore[arg-type]
+    "text-for-policy": (lambda _: FakePolicy("x"), "a function of the request"),  # type: ignore[arg-type]
+    "number": (lambda _: say(3), "a text is expected: not 3"),  # type: ignore[arg-type]
+    "object": (lambda _: raw_call("get", {}), "a text is expected: not {}"),  # type: ignore[arg-type]
+    "rollouts": (lambda gym: gym.policy.replay("m", [{"output": []}]), "a recorded rollout has"),
+    "rollout": (lambda gym: gym.policy.replay("m", [{"response": {}}]), "a recorded rollout has"),
+    "path": (lambda gym: gym.policy.accept("pause"), "begins with a slash: not 'pause'"),
+    "kind": (lambda gym: gym.policy.fail("cut"), "a PolicyFault is expected: not 'cut'"),  # type: ignore[arg-type]
+    "rollouts-fault": (lambda gym: gym.policy.fail(RolloutFault("lost")), "a PolicyFault is expected"),  # type: ignore[arg-type]
+    "policys-fault": (lambda gym: gym.fail(PolicyFault("cut")), "PolicyFault is for policy.fail"),  # type: ignore[arg-type]
+    "turn": (lambda _: PolicyFault("cut", turn="1"), "turn='1' is no turn"),  # type: ignore[arg-type]
+    "tokens": (lambda _: FakePolicy(tokens="gpt2"), "a tokenizer is expected: not 'gpt2'"),  # type: ignore[arg-type]
+    "order": (lambda gym: gym.add_env(weather.ROWS, weather.server()), "ResourcesServer and its rows"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_a_script_is_told_where_it_is_made(gym: MockGym, mistake: str) -> None:
+    made, told = MISTAKES[mistake]
+    with pytest.raises((TypeError, ValueError)) as error:
+        made(gym)
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_configuration_may_be_named_by_a_text(gym: MockGym, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: 1", encoding="utf-8")
+    gym.add_config(str(tmp_path / "a.yaml"))
+    assert gym.config["a"] == 1

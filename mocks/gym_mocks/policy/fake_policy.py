@@ -17,6 +17,7 @@ from gym_mocks.policy.policies import (
     echo,
     ending,
     generated,
+    policy_of,
     replayed,
     scripted,
     turn_by,
@@ -89,6 +90,7 @@ class FakePolicy(App):
 
     Raises:
         ValueError: `tokens` that cannot be used.
+        TypeError: a `default` that is no function.
     """
 
     def __init__(
@@ -103,7 +105,7 @@ class FakePolicy(App):
         keep: int = 1000,
         seed: int = 0,
     ) -> None:
-        self.default = default
+        self.default = policy_of(default)
         self.token_fields = token_fields or tokens is not None
         self.tokenizer = tokenizer_of(tokens)
         self.made = TokenFields(log_prob_scale, routed_experts)
@@ -126,7 +128,7 @@ class FakePolicy(App):
 
     def bind(self, route: str, policy: Policy, *, api_key: str = "") -> Route:
         """Bind any policy, sync or async, to a route: a model name, or an API key."""
-        return self.routes.bind(route, policy, api_key=api_key)
+        return self.routes.bind(route, policy_of(policy), api_key=api_key)
 
     def script(self, route: str, turns: Sequence[Said], *, api_key: str = "") -> Route:
         """Bind a script: what to say at each turn."""
@@ -144,7 +146,12 @@ class FakePolicy(App):
         """Answer these paths from now on, by GET and POST, as an engine that is given weights, paused or put to sleep.
 
         A reply that is a text is sent as it stands, as an engine's metrics are.
+
+        Raises:
+            ValueError: a path that no request could have.
         """
+        if wrong := next((path for path in paths if not path.startswith("/")), None):
+            raise ValueError(f"a path begins with a slash: not {wrong!r:.80}")
         answer = HttpReply(200, reply.encode(), PLAIN) if isinstance(reply, str) else HttpReply.json(reply)
 
         async def handler(request: HttpRequest) -> HttpReply:
@@ -256,7 +263,7 @@ class FakePolicy(App):
         """What SGLang tells of itself and of its model, and vLLM beside it, which TRL's asynchronous trainer asks."""
         name = next(iter(self.routes.names), "mock")
         paths = dict.fromkeys(("model_path", "served_model_name", "tokenizer_path"), name)
-        more = {"weight_version": "default", "preferred_sampling_params": None, "internal_states": []}
+        more: dict[str, Any] = {"weight_version": "default", "preferred_sampling_params": None, "internal_states": []}
         config = {"model_config": {"model": name, "dtype": "torch.bfloat16"}, "lora_config": None}
         vllm = {"vllm_config": config | {"parallel_config": {"data_parallel_size": 1}}}
         return HttpReply.json({**paths, "is_generation": True, "tp_size": 1, "dp_size": 1, **more, **vllm})

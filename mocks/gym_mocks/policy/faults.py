@@ -59,6 +59,8 @@ class PolicyFault:
 
     def __post_init__(self) -> None:
         check_fault(self, get_args(FaultKind))
+        if self.turn is not None and not (isinstance(self.turn, int) and self.turn >= 0):
+            raise ValueError(f"PolicyFault: turn={self.turn!r} is no turn of a conversation, which are counted from 0")
 
 
 class Faults:
@@ -69,7 +71,13 @@ class Faults:
         self._left: list[tuple[PolicyFault, int | None]] = []
 
     def add(self, fault: PolicyFault) -> None:
-        """Let a fault happen from now on."""
+        """Let a fault happen from now on.
+
+        Raises:
+            TypeError: it is no policy's.
+        """
+        if not isinstance(fault, PolicyFault):
+            raise TypeError(f"a PolicyFault is expected: not {fault!r:.80}")
         self._left.append((fault, fault.times))
 
     def clear(self) -> None:

@@ -39,19 +39,25 @@ TurnItem = Say | Refuse | Think | ToolCall
 Turn = tuple[TurnItem, ...]
 
 
+def _checked(text: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"a text is expected: not {text!r:.80}")
+    return text
+
+
 def say(text: str) -> Say:
     """An assistant message."""
-    return Say(text)
+    return Say(_checked(text))
 
 
 def refuse(text: str) -> Refuse:
     """An assistant message that refuses."""
-    return Refuse(text)
+    return Refuse(_checked(text))
 
 
 def think(text: str) -> Think:
     """Reasoning before the items that follow it."""
-    return Think(text)
+    return Think(_checked(text))
 
 
 def call(tool: str, /, **arguments: Any) -> ToolCall:
@@ -61,7 +67,7 @@ def call(tool: str, /, **arguments: Any) -> ToolCall:
 
 def raw_call(tool: str, arguments: str) -> ToolCall:
     """A function call with its arguments' text as it stands: malformed ones too."""
-    return ToolCall(tool, arguments)
+    return ToolCall(tool, _checked(arguments))
 
 
 def written(item: TurnItem) -> tuple[str, ...]:

@@ -22,11 +22,28 @@ async def turn_by(policy: Policy, request: PolicyRequest) -> Turn:
     return turn_of(await said if inspect.isawaitable(said) else said)
 
 
+def policy_of(given: Any) -> Policy:
+    """A policy as it is given.
+
+    Raises:
+        TypeError: it is no function.
+    """
+    if not callable(given):
+        raise TypeError(f"a policy is a function of the request, which scripted(...) makes of turns: not {given!r:.80}")
+    policy: Policy = given
+    return policy
+
+
 def scripted(turns: Sequence[Said]) -> Policy:
     """Say the n-th turn to a conversation in which it has had n turns, then "Done.".
 
     It keeps no state, so any number of rollouts may follow one script at once.
+
+    Raises:
+        TypeError: they are no list of turns, or one of them is no turn.
     """
+    if isinstance(turns, str | TurnItem) or not isinstance(turns, Sequence):
+        raise TypeError(f"a script is a list of turns: not {turns!r:.80}")
     script = [turn_of(said) for said in turns]
     return lambda request: script[request.step] if request.step < len(script) else Say("Done.")
 
@@ -56,10 +73,17 @@ def replayed(rollouts: Iterable[Mapping[str, Any]]) -> Policy:
 
     The rollout is the one of the same prompt; of several, the one that agrees with the turns so far. Where
     nothing is left to say, `Done.`; where none fits, the client gets a 500 that says so.
+
+    Raises:
+        ValueError: one of them is of another form.
     """
     recorded: defaultdict[tuple[Prompt, ...], list[list[Turn]]] = defaultdict(list)
     for rollout in rollouts:
-        asked, played = _prompt(_asked(rollout)), list(recorded_turns(rollout["response"]["output"]))
+        try:
+            asked, played = _prompt(_asked(rollout)), list(recorded_turns(rollout["response"]["output"]))
+        except (KeyError, TypeError) as error:
+            needed = "responses_create_params (with input) and response (with output)"
+            raise ValueError(f"a recorded rollout has {needed}: not {rollout!r:.80}") from error
         recorded[asked].append(played)
 
     def policy(request: PolicyRequest) -> Said:

@@ -83,6 +83,8 @@ def tokenizer_of(tokens: TokensBy | None) -> Tokenizer:
     """
     if tokens is None or isinstance(tokens, tuple):
         return _MadeUp(Vocabulary(*(tokens or ())))
+    if not hasattr(tokens, "eos_token_id"):
+        raise ValueError(f"tokens: (size, end) or a tokenizer is expected: not {tokens!r:.80}")
     return _Pretrained(tokens)
 
 
