@@ -53,20 +53,18 @@ _SHARED = 3
 _ZEROS: Final = range(37, 180)
 
 _KEPT: Final = (
-    "What is answered is kept for all sessions under a part of the arguments: what it is kept under must name all of them, "
-    "such as the size of a page and its cursor, too."
+    "Answers are cached for all sessions under part of the arguments: the key must include all of them, such as the size of "
+    "a page and its cursor."
 )
 
-_CACHED: Final = "The score is kept under the answer alone: what it is kept under must name the row, too."
+_CACHED: Final = "Scores are cached under the answer alone: the key must include the row."
 
 _POOLED: Final = (
-    "The score takes in earlier ones of the same task, such as a mean, a best one or a bonus for what is new: it must "
-    "depend on this session and the response alone."
+    "The score depends on earlier ones of the same task, such as a mean, a best one or a bonus for novelty: it must depend "
+    "on this session and the response alone."
 )
 
-_CUT: Final = (
-    "The score is kept under a part of the answer, such as its beginning: what it is kept under must be all of it."
-)
+_CUT: Final = "Scores are cached under part of the answer, such as its beginning: the key must be all of it."
 
 #: Words that two answers have in common, before what differs or after it: more than any key is cut to.
 _ALIKE: Final = "I go through it once more, step by step, and write down all that follows from it. " * 8

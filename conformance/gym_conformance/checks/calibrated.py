@@ -305,7 +305,7 @@ async def calibration_separates(trial: Trial, _: object) -> None:
         raise NotExamined(found.reason)
     tried = [score.reward for scores in found.rows for score in scores.scores]
     if None in tried:
-        raise NotApplicable("not all that was tried is scored")
+        raise NotApplicable("some of what was tried is not scored")
     rewards = [*found.recorded, *tried]
     if len(rewards) < _REWARDS or not tried:
         raise NotApplicable(f"only {len(rewards)} rewards are known" if tried else found.reason)

@@ -219,7 +219,7 @@ async def _refusals(trial: Trial, trajectory: Trajectory) -> list[StepOutcome]:
         if fault.fault is not Fault.HANG or not rollout.refusals:
             raise
         trial.gym.endpoint.forgive(fault)
-        raise NotApplicable("it hangs after a refused call: the finding of calls-refused-harmless") from fault
+        raise NotApplicable("it hangs after a refused call; see calls-refused-harmless") from fault
     return rollout.refusals
 
 
@@ -257,7 +257,7 @@ async def calls_refused_harmless(trial: Trial, schedule: Schedule) -> None:
         return
     in_words = any(not is_error(step.status) for step in disturbing.refusals)
     if in_words and not await _undone(trial, noisy, difference):
-        raise NotApplicable("the call was refused in words alone, and may be a move like any other")
+        raise NotApplicable("the call was refused only in words, and may be a move like any other")
     if bare := next((one for one in trial.channel.exchanges if _loses_the_session(one)), None):
         raise Violation("a Set-Cookie header on the refusal", f"none from {bare}", _REFUSED_BEFORE, Cause.LOST_SESSION)
     if not in_words:
@@ -290,7 +290,7 @@ async def _refused(trial: Trial, noisy: Trajectory) -> TrajectoryRun:
     if not all(step.is_refused for step in disturbing.refusals):
         raise NotApplicable("the call was not refused")
     if any(is_crash(step.status) for step in disturbing.refusals):
-        raise NotApplicable("the call crashed the server: the finding of calls-invalid")
+        raise NotApplicable("the call crashed the server; see calls-invalid")
     return disturbing
 
 
@@ -317,18 +317,18 @@ async def _disturbed(trial: Trial, channel: Channel, noisy: Trajectory) -> Traje
         raise Violation(
             f"{asked} answers after a call that was refused, as in other sessions",
             f"{fault.fault}: {fault.detail}, twice",
-            "A refused call leaves the session's lock, or a transaction, held: use `async with`, or release it in `finally`.",
+            "A refused call leaves a lock or a transaction of the session open: use `async with`, or release it in `finally`.",
         ) from fault
     return rollout
 
 
 _REFUSED_BEFORE = (
-    "The body is refused before the session is looked up, so that no cookie goes with it, and simple_agent, which replaces "
-    "its cookies with those of each reply, has lost the session. Set the cookie before the body is parsed."
+    "The body is refused before the session is looked up, so the reply sets no cookie, and simple_agent, which replaces its "
+    "cookies with those of each reply, loses the session. Set the cookie before the body is parsed."
 )
 _ROLLED_BACK = (
-    "The refused call takes the calls before it back, such as by a rollback of a transaction that nobody has committed: "
-    "commit each call that has succeeded, or roll back to a savepoint."
+    "The refused call undoes the calls before it, such as by rolling back a transaction that nobody has committed: commit "
+    "each call that succeeds, or roll back to a savepoint."
 )
 
 

@@ -27,8 +27,8 @@ _CONTROLS: Final = 3
 _WORD: Final = re.compile(r"[\w.+-]+")
 
 _LOST: Final = (
-    "Each call reads the state, waits, and writes what it has made of it, so that one undoes the other: hold a lock of the "
-    "session while a call changes it, or change it without a wait in between."
+    "Each call reads the state, awaits something, and writes the state back, so that one call undoes the other: hold a lock "
+    "for the session while a call changes it, or change it without an await in between."
 )
 
 

@@ -43,9 +43,9 @@ class _TakesCompressed(Channel):
             if fault.fault is not Fault.INVALID or "content-encoding" not in fault.detail:
                 raise
             raise Violation(
-                "a body that is coded as its Content-Encoding says",
+                "a body that is encoded as its Content-Encoding says",
                 f"{request.method} {request.path}: {fault.detail}",
-                "Middleware sets its header on replies that it does not compress, such as errors or short ones.",
+                "Middleware sets the header on replies that it does not compress, such as errors or short ones.",
             ) from fault
 
 
@@ -80,5 +80,5 @@ async def _expect_the_same(trial: Trial, trajectory: Trajectory) -> None:
         raise Violation(
             f"{difference.step} answers {difference.expected!r}, as to a client that takes no compressed replies",
             f"{difference.actual!r}",
-            "Another reply is compressed, or only a part of it: compress the very bytes that would be sent otherwise.",
+            "What is compressed is another reply, or only part of it: compress exactly the bytes that would be sent otherwise.",
         )

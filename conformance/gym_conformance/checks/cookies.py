@@ -154,7 +154,7 @@ async def _expect_none_lost(trial: Trial, rollouts: Sequence[Trajectory]) -> Non
             raise Violation(
                 f"{came.name} answers {kept.status}, {kept.body!r}, as where the seed's cookie is kept",
                 f"it answers {came.status}, {came.body!r}",
-                "A reply before it, perhaps a refusal, sets the cookie of another session: set the one that was sent.",
+                "An earlier reply, perhaps a refusal, sets another session's cookie: set the one that was sent.",
                 Cause.LOST_SESSION,
             )
 

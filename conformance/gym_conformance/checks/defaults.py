@@ -123,7 +123,7 @@ async def drift_default(trial: Trial, _: object) -> None:
     knowledge = await knowledge_of(trial)
     found, zeros = list(_left_out(known(knowledge))), list(_with_zero(known(knowledge)))
     if not found and not zeros:
-        raise NotApplicable("no call that is known to mean something has an argument with a default")
+        raise NotApplicable("no meaningful call is known that has an argument with a default")
 
     async def differs(one: _LeftOut) -> bool:
         return await one.tried(trial, Solo(trial, one.without), Channel(trial.gym.endpoint)) is not None
@@ -135,7 +135,7 @@ async def drift_default(trial: Trial, _: object) -> None:
                 f"{difference.step} answers {difference.actual!r} where {'.'.join(one.way)} of {one.tool} is left out, as where "
                 f"its default, {one.default!r}, is given",
                 f"{difference.expected!r}",
-                "The tool's own default is another one: change it in the tool or in the definition.",
+                "The tool has a different default: change it in the tool or in the definition.",
             )
     taken = await beside([partial(one.taken_for, trial) for one in zeros], knowledge.beside(FEW))
     for each, value in zip(zeros, taken, strict=True):

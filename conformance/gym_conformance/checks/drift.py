@@ -317,7 +317,7 @@ async def drift_server_takes_more(trial: Trial, subject: Any) -> None:
     if not _agreed(trial, subject):
         trial.tell(subject)
         raise Violation(
-            "a definition of everything that the server takes",
+            "a definition of everything that the server accepts",
             subject.message,
             "Add it to the definition, if it is meant for the policy.",
         )

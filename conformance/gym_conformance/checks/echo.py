@@ -45,8 +45,8 @@ _EXACT: Final = 2**53
 _CLOSE: Final = 1e-6
 
 _LOOSELY: Final = (
-    "The body is read into loose values and written again: {} becomes [] where both are one type (PHP's arrays), and "
-    "large integers are rounded where all numbers are floats. Keep what is echoed as it came."
+    "The body is parsed into loosely typed values and serialised again: {} becomes [] where both are one type (PHP's "
+    "arrays), and large integers are rounded where all numbers are floats. Echo what was sent unchanged."
 )
 
 #: Fields of a row with what is easily changed by reading a body loosely and writing it again.
@@ -103,7 +103,7 @@ async def _expect_whole_reply(trial: Trial) -> None:
         raise Violation(
             f"a reply in JSON to a message with {_WORDS!r} in it, as to one in ASCII",
             f"no JSON; it ends with {reply.text[-_END:]!r}",
-            "Content-Length is the number of bytes that are sent, not of characters.",
+            "Content-Length is the number of bytes, not of characters.",
         )
 
 

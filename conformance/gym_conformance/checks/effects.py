@@ -44,7 +44,7 @@ async def calls_complete(trial: Trial, _: object) -> None:
     knowledge = await knowledge_of(trial)
     writes = affordable(knowledge, _writes(knowledge))
     if not writes:
-        raise NotApplicable("no write and no read are known that mean something")
+        raise NotApplicable("no meaningful write and read are known")
     scored = affordable(knowledge, _scored(knowledge), 2 * len(writes))
     await expect_each_complete(trial, [*writes, *scored], "the call")
     await expect_own_writes(trial, knowledge)

@@ -55,7 +55,7 @@ async def calibration_every_row(trial: Trial, _: object) -> None:
         raise NotExamined("the whole dataset was not asked for (--gym-rows)")
     found = await calibrated(trial)
     if found.replayed:
-        raise Untestable("a template or an oracle: answers are known from recorded rollouts alone, of a few rows")
+        raise Untestable("a template or an oracle: answers are known only for the few rows with recorded rollouts")
     asked = _EveryRow(trial, found, plan)
     await asked.run()
     tallies = {question: asked.counts[question].tally(question) for question in ASKED}

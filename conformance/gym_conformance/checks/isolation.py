@@ -39,14 +39,14 @@ _NEEDS = [RESOURCES_SERVER, SCORE]
 FOUND_BY_ID = "What a session made is found by its id or cursor alone: look it up within the session that asks."
 
 _IN_THE_WAY = (
-    "Scores that are made at once get in each other's way: a place in a pool or the time is short, and what could not be "
-    "scored counts as wrong; or they share a variable, a file or a process. A score that failed is no reward: answer with an "
-    "error, or wait for a place."
+    "Concurrent scorings get in each other's way: a place in a pool or the time runs short, and what could not be scored counts "
+    "as wrong; or they share a variable, a file or a process. A failed scoring is no reward: answer with an error, or wait "
+    "for a place."
 )
 
 _EVICTED = (
-    "The session was evicted, by a store of a fixed size or an expiry; unless isolation-interleaved says that sessions "
-    "share state. A store of a fixed size is smaller than a batch one day."
+    "The session was evicted by a store of a fixed size or an expiry, unless isolation-interleaved says that sessions "
+    "share state. Sooner or later, a store of a fixed size is smaller than a batch."
 )
 
 _WORKERS = (

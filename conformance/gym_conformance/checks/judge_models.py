@@ -71,7 +71,7 @@ async def _expect_told_apart(trial: Trial, failed: Any) -> None:
         raise Violation(
             f"_ng_failure_class, or an error, when the judge model answers {Saying.FAILURE}",
             f"a reward of {failed}, as for a wrong answer",
-            "The scorer catches the error and scores all the same: an outage of the judge model trains as failures.",
+            "The scorer catches the error and scores all the same: an outage of the judge model looks like failures of the policy.",
         )
 
 
@@ -140,7 +140,7 @@ def judge_models_of(trial: Trial) -> JudgeModels:
     """
     models = trial.launched.judge_models
     if models is None:
-        raise NotApplicable("only of a server that the suite launches, with a judge of its own, is this known")
+        raise NotApplicable("it is known only for servers that the suite launches, with a judge model of our own")
     if not models.names:
         raise NotApplicable("its config refers to no model server")
     return models

@@ -223,7 +223,7 @@ def _tell_quote(trial: Trial, quoted: Sequence[_Quoted]) -> None:
         f"what {words.no!r} alone earns",
         f"in {len(quoted)} of {counted(len(quoted), 'row')}, such as {one.row}, a judge model that says {words.quoted_first!r} earns "
         f"{judgement.reward:g}, as {words.yes!r} alone does",
-        "Ask for the verdict at the end, in a form that nothing else has, read the last one, and refuse two that differ.",
+        "Ask for the verdict at the end, in a form that nothing else has, read the last one, and reject two that differ.",
     )
 
 

@@ -56,8 +56,8 @@ _PATHOLOGICAL: Final[Mapping[str, str]] = {
 }
 
 _HINT: Final = (
-    "State that requests change without a lock, a cache or a pool that many sessions share, an eviction, or a limit of time "
-    "within the server, whose end is scored as a wrong answer."
+    "State that requests change without a lock, a cache or a pool that many sessions share, an eviction, or a time limit "
+    "within the server whose end is scored as a wrong answer."
 )
 
 
@@ -149,7 +149,7 @@ async def _episodes(trial: Trial) -> list[Known]:
         if idle and idle.alone.reward != episode.alone.reward:
             found.append(idle)
     if not found:
-        raise NotApplicable("no episode that was tried ends well and comes to the same reward twice, alone")
+        raise NotApplicable("no episode that was tried ends well and earns the same reward twice, alone")
     return found
 
 

@@ -112,7 +112,7 @@ def _forged(opened: Opened, forgery: str) -> Headers:
     session: Any = opened.session
     if forgery == _ID:
         if session.id is None:
-            raise NotApplicable("the session's id is not to be seen")
+            raise NotApplicable("the session's id cannot be read")
         return lambda given: dict.fromkeys(given, session.id)
     if forgery == _COOKIE:
         if not session.cookies:
@@ -193,7 +193,7 @@ async def mcp_sessions_apart(trial: Trial, _: object) -> None:
         raise Violation(
             f"{difference.step} of {name} answers {difference.expected!r}, as alone",
             f"{difference.actual!r}, while other sessions are open",
-            "The session is taken from something that all calls share, instead of from the call's own token.",
+            "The session is taken from something that all calls share instead of from the call's own token.",
         )
 
 
@@ -239,5 +239,5 @@ async def mcp_restricted(trial: Trial, _: object) -> None:
                     raise Violation(
                         f"an error to {name}, which tools/list does not offer to the session of {row}",
                         str(result),
-                        "The list is restricted, but the call is not; apply the token to both.",
+                        "The list is restricted but the call is not; apply the token to both.",
                     )

@@ -107,7 +107,7 @@ async def repeat_pages(trial: Trial, _: object) -> None:
     Our inference: no client goes through pages; policies do.
     """
     if not any(_places(tool) for row in trial.gym.rows for tool in row.tools):
-        raise NotApplicable("no tool takes where a page begins")
+        raise NotApplicable("no tool has an argument that says where a page begins")
     found = list(_paged(known(await knowledge_of(trial))))[:_TOOLS]
     walked = 0
     for paged in found:

@@ -43,16 +43,16 @@ _STRANGERS: Final = 400
 _VERIFIES: Final = 5
 
 _TIME_TO_LIVE: Final = (
-    "The session, or its cookie, has a time to live: let it last as long as a rollout may take, and count from the last "
+    "The session, or its cookie, has a time to live: let it last as long as a rollout may take, counted from the last "
     "request."
 )
 _PLACES: Final = (
-    "There is room for so many sessions, and a new one takes the place of one that is still open: make room for all "
+    "There is room for a fixed number of sessions, and a new one replaces one that is still open: make room for all "
     "rollouts of a batch, or refuse the seed."
 )
 _ENDED: Final = (
-    "A verify ends another session than its own, such as the oldest: let it release what is its own, by its id. Or a session "
-    "has a time to live that is as long as so many verifies take."
+    "A verify ends another session than its own, such as the oldest: let it release only its own, by its id. Or the "
+    "session's time to live is as long as so many verifies take."
 )
 
 
@@ -139,7 +139,7 @@ async def resources_reward_kept(trial: Trial, _: object) -> None:
                     raise Violation(
                         f"a reward of {found.expected!r} after a pause of {pause:g} s, as without one",
                         f"{found.actual!r}",
-                        "The score depends on the time since the seed, or since the last call: count steps instead.",
+                        "The score depends on the time since the seed or the last call: count steps instead.",
                     )
     trial.note = f"sessions were left alone for {keeping.longest:.0f} s"
 

@@ -22,7 +22,7 @@ from gym_conformance.trials.property import knowledge_of
 from gym_conformance.trials.trial import Trial
 
 _OWN_COPY = (
-    "What the call wrote stays in the memory of one process or thread, and others answer from a copy of their own: keep "
+    "What the call wrote stays in the memory of one process or thread, and others answer from copies of their own: store "
     "it where all of them find it, and cache it for no longer than one request."
 )
 

@@ -67,7 +67,7 @@ async def seed_complete(trial: Trial, _: object) -> None:
     knowledge = await knowledge_of(trial)
     reads = affordable(knowledge, _reads(knowledge))
     if not reads:
-        raise NotApplicable("no read is known that tells anything")
+        raise NotApplicable("no read is known whose answer shows anything")
     await expect_each_complete(trial, reads, "the seed")
 
 

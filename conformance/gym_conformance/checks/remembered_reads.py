@@ -20,8 +20,8 @@ ROUNDS: Final = 3
 _CONTROLS: Final = 3
 
 _REMEMBERED: Final = (
-    "An earlier answer to the read is given again: a cache that no write clears. Clear it with each write of the session, "
-    "or do without it."
+    "The read repeats an earlier answer, from a cache that no write clears. Clear it with each write of the session, or do "
+    "without it."
 )
 
 

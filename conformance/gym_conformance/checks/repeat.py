@@ -124,7 +124,7 @@ async def repeat_replies(trial: Trial, schedule: Schedule) -> None:
             raise Violation(
                 f"{difference.expected!r} again at {place} of {difference.step}",
                 f"{difference.actual!r} at {place} of {difference.step}, where another session got {difference.expected!r}",
-                "A time, an id, a random text or a count over all sessions; fine as long as no reward depends on it.",
+                "A time, an id, a random text or a count over all sessions, which is fine as long as no reward depends on it.",
             )
 
 

@@ -32,7 +32,7 @@ from gym_conformance.trials.trial import Trial
 _TRAJECTORIES: Final = 2
 
 _HINT: Final = (
-    "The session was in the memory of the process, and an id that it does not know starts empty, as with setdefault or "
+    "The session was in the memory of the process, and an unknown id starts an empty session, as with setdefault or "
     "get(id, {}). Refuse it with 404, set mask_sample in the verify reply, or keep sessions where a new process finds them."
 )
 
@@ -73,7 +73,7 @@ async def restart_session(trial: Trial, _: object) -> None:
         raise NotExamined("starting the server again takes as long as its launch (--gym-profile ci)")
     interrupted = await _interrupt(trial)
     if not interrupted:
-        raise NotApplicable("nothing to lose: nothing that was tried shows in what a later call, or verify, answers")
+        raise NotApplicable("nothing to lose: nothing that was tried shows in a later reply, or in verify")
     try:
         await asyncio.to_thread(relaunch.restart)
     except NotLaunched as missing:

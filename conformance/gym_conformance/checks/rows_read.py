@@ -69,7 +69,7 @@ async def seed_reads_row(trial: Trial, _: object) -> None:
     await _expect_zeros_read(trial)
     rows = _different(trial.gym.rows)
     if len(rows) == 1:
-        raise NotApplicable("no two rows have different fields of their own, ids apart")
+        raise NotApplicable("no two rows have fields of their own that differ in more than ids")
     reads = _reads(trial.gym, rows)
     outcomes = [await run(trial.gym, trial.channel, Trajectory(row, reads)) for row in rows]
     if all(is_error(step.status) for step in outcomes[0].calls):
@@ -129,7 +129,7 @@ async def _expect_zeros_read(trial: Trial) -> None:
                 raise Violation(
                     f"{step.name} answers alike on {row} each time, as where its {field} is 1",
                     f"another {'.'.join(map(str, place[2:])) or 'reply'} each time where it is 0, as recorded in the row",
-                    "0 is taken for no value, as in `row.get('seed') or time()`: ask whether it is None.",
+                    "0 is treated as missing, as in `row.get('seed') or time()`: compare with None instead.",
                 )
 
 
@@ -199,7 +199,7 @@ def _reads(gym: Gym, rows: Sequence[Row]) -> tuple[Call, ...]:
     # a catalogue that all rows share takes a question; what takes none tells the state
     known = tuple(call for call in reads.values() if gym.recorded or not call.arguments)
     if not known:
-        raise NotApplicable("no tool is known that reads")
+        raise NotApplicable("no tool is known to read")
     return known
 
 

@@ -22,7 +22,7 @@ _PAUSE = 0.1
 def _sandboxes(trial: Trial) -> FakeSandboxes:
     found = trial.launched.sandboxes
     if found is None:
-        raise NotApplicable("only of a server that the suite launches, with sandboxes of its own, is this known")
+        raise NotApplicable("it is known only for servers that the suite launches, with sandboxes of our own")
     return found
 
 

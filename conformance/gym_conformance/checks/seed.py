@@ -230,7 +230,7 @@ async def seed_opens_own_session(trial: Trial, _: object) -> None:
     if not (replies[0].set_cookies and replies[1].set_cookies) and first.id is None:
         raise NotApplicable("the seeds set no cookie; see seed-sets-cookie")
     if first.id is None and replies[0].set_cookies == replies[1].set_cookies:
-        raise NotApplicable("both cookies are alike, and hold no id that can be read; section isolation tells more")
+        raise NotApplicable("the two cookies are equal and contain no id that can be read; see the isolation checks")
     if first.id is not None and first.id == second.id:
         raise Violation(
             "two different sessions",

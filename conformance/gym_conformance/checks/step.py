@@ -255,7 +255,7 @@ async def step_reset_fresh(trial: Trial, row: Row) -> None:
         raise Violation(
             f"{difference.expected!r} again",
             f"{difference.actual!r}",
-            "It uses randomness that the row does not seed, or a reset leaves something of the previous episode behind.",
+            "It uses randomness that the row does not seed, or a reset leaves traces of the previous episode.",
         )
 
 
@@ -290,6 +290,6 @@ async def step_isolation(trial: Trial, _: object) -> None:
         raise Violation(
             f"{found.step} answers {found.expected!r}, as alone",
             f"{found.actual!r}, while another episode is played",
-            "State is kept by something other than the session id.",
+            "State is stored under something other than the session id.",
             Cause.SHARED_STATE,
         )

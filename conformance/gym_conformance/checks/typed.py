@@ -354,7 +354,7 @@ async def _expect_attempts_apart(trial: Trial, knowledge: Knowledge) -> None:
             raise Violation(
                 f"{difference.step} of a second attempt answers {difference.expected!r}, as alone",
                 f"{difference.actual!r}, where the first attempt's session is open",
-                "Sessions are kept by the rollout's id, which is the same for each attempt: keep them by resources_session_id.",
+                "Sessions are stored under the rollout's id, which is the same for each attempt: store them under resources_session_id.",
                 Cause.SHARED_STATE,
             )
 

@@ -27,8 +27,8 @@ _SECONDS: Final = 4.0
 _LEAST, _MOST = 24, 160
 
 _READS_ON: Final = (
-    "The scorer's parser reads on where the text has ended, or makes a number of what is none: an answer that cannot be "
-    "read is a wrong one."
+    "The scorer's parser reads past the end of the text, or converts to a number what is none: an answer that cannot be "
+    "parsed is a wrong one."
 )
 
 

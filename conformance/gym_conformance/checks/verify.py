@@ -139,8 +139,8 @@ async def verify_degenerate(trial: Trial, output: Degenerate) -> None:
 
 _UNEXPECTED = "The scorer assumes that there is a message, text, or arguments that parse."
 _TOO_LONG = (
-    "The scorer reads the number or the JSON without a guard: int() raises a ValueError above 4,300 digits, and json a "
-    "RecursionError where it is nested too deep. What cannot be read is a wrong answer."
+    "The scorer parses the number or the JSON without catching errors: int() raises a ValueError above 4,300 digits, and "
+    "json a RecursionError if it is nested too deeply. An answer that cannot be parsed is a wrong answer."
 )
 
 
@@ -228,7 +228,7 @@ async def verify_raw_surrogate(trial: Trial, _: object) -> None:
     if not is_success(reply.status) and not trial.met_framework:
         replaced = await trial.verify_fresh(REPLACED_SURROGATE.response)
         if is_success(replaced.status):
-            raise NotApplicable("the server's web framework cannot hold it; with U+FFFD in its place it is scored")
+            raise NotApplicable("the server's web framework cannot represent it; with U+FFFD in its place it is scored")
     expect_success(
         reply,
         "This comes from NeMo Gym's own echo, not from this environment: UTF-8 has no lone surrogates.",

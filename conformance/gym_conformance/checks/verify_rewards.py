@@ -209,7 +209,7 @@ async def verify_floor(trial: Trial, row: Row) -> None:
         reward = (await _scored(trial, row, output)).get("reward")
         if is_number(reward) and reward >= best:
             if idle and await _nothing_is_not_enough(trial, row):
-                raise NotApplicable("its best recorded rollout only looks, and in other rows doing nothing earns less")
+                raise NotApplicable("its best recorded rollout only reads, and in other rows doing nothing earns less")
             raise Violation(
                 f"less than {best}, the best recorded reward",
                 f"{reward} for {name}",
@@ -219,7 +219,7 @@ async def verify_floor(trial: Trial, row: Row) -> None:
 
 _IGNORES = "The scorer ignores what the policy did, or compares with a state that needs no change."
 _BELIEVES = (
-    "The scorer takes words such as 'done' for the deed, or any message for an answer: an empty output earns less."
+    "The scorer takes words such as 'done' for the deed, or any message for an answer: let an empty output earn less."
 )
 
 

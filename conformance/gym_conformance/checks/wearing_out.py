@@ -130,7 +130,7 @@ class _Pace:
 
 
 _SLOWER = (
-    "Each call searches, copies or writes what all sessions before it have left, such as a list that nobody empties or a "
+    "Each call searches, copies or writes what all earlier sessions have left, such as a list that nobody empties or a "
     "table without an index; or what each of them started is still running."
 )
 

@@ -28,12 +28,12 @@ from gym_conformance.trials.trial import Trial
 _TRAJECTORIES, _CALLS = 2, 3
 
 _CANCELLED: Final = (
-    "The handler is cancelled where it awaits something, with half of its work done or a lock in its hands: change the "
-    "state in one go, after the last await, and release in `finally` (`async with`)."
+    "The handler is cancelled while it awaits something, with half of its work done or a lock held: change the state in "
+    "one go, after the last await, and release in `finally` (`async with`)."
 )
 _RACES: Final = (
-    "Two requests of one session change its state at the same time, or a reply is written to whoever reads next: take a lock "
-    "for each session, and read each request's body to its end, also where it is refused."
+    "Two requests of one session change its state at the same time, or a reply goes to whoever reads next: take a lock for "
+    "each session, and read each request's body to its end even if it is refused."
 )
 
 
@@ -115,7 +115,7 @@ async def _try(trial: Trial, faults: Sequence[WireFault], hint: str) -> int:
         Violation: an episode went as none should.
     """
     if not trial.gym.endpoint.url.startswith("http://"):
-        raise NotApplicable("the faults are those of plain HTTP")
+        raise NotApplicable("the faults are tried over plain HTTP only")
     tried = 0
     for trajectory in known(await knowledge_of(trial))[:_TRAJECTORIES]:
         once = await measured_alone(trial.gym, trajectory)
@@ -137,7 +137,7 @@ async def _try(trial: Trial, faults: Sequence[WireFault], hint: str) -> int:
                 hint,
             )
     if not tried:
-        raise NotApplicable("no episode that was tried ends well and comes to the same reward twice, alone")
+        raise NotApplicable("no episode that was tried ends well and earns the same reward twice, alone")
     return tried
 
 

@@ -78,7 +78,7 @@ def expect_number(reply: Reply) -> None:
             f"reward: {reward!r}" if reply.is_json else _unreadable(reply),
             "A division by zero, or a score that was never set; NaN becomes null in JSON."
             if reward is None or isinstance(reward, float)
-            else "The score is put into another form, such as text: return float(score).",
+            else "The score is converted to another type, such as text: return float(score).",
         )
 
 

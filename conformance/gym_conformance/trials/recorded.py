@@ -44,7 +44,7 @@ _HINT = (
 )
 _LEFT = (
     "The record is not stale, but earlier sessions have left something behind: one store for all sessions, or one keyed "
-    "by the row. On the untouched server it was not so."
+    "by the row. The untouched server answered as recorded."
 )
 
 #: What was recorded is one run: it differs where it never comes again in so many, and so many run at once.

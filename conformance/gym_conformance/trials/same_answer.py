@@ -37,13 +37,13 @@ _STEPS: Final = _TIMES - 1
 _SECONDS: Final = 8.0
 
 _COUNTED: Final = (
-    "Answers are counted or remembered over all sessions, such as for a bonus for new ones: a score must depend on the row "
-    "and the response alone."
+    "Answers are counted or remembered across all sessions, such as for a novelty bonus: a score must depend on the row and "
+    "the response alone."
 )
 
 _USED_UP: Final = (
-    "All sessions use up one and the same thing, such as seats or beds kept under a name of the row, or an iterator: keep "
-    "it by the session's id, and make it anew with each seed."
+    "All sessions use up the same thing, such as seats or beds stored under a name of the row, or an iterator: store it "
+    "under the session's id, and create it anew with each seed."
 )
 
 

@@ -24,16 +24,16 @@ _CONTROLS = 5
 
 #: What is likely, where a session shows another one.
 STORE: Final = (
-    "One store for several sessions: a module or class attribute, a default argument such as [] or {}, which is made once, "
-    "a cache, the one random generator of a module, or a store keyed by the row, its task or a name in it. Keep it by the "
-    "session's id, and make it anew with each seed."
+    "One store for several sessions: a module or class attribute, a default argument such as [] or {}, which is created "
+    "once, a cache, a module's random generator, or a store keyed by the row, its task or a name in it. Store it under the "
+    "session's id, and create it anew with each seed."
 )
 
 #: The same where it shows in sessions that run at the same time.
 MEANWHILE: Final = (
-    "What one request is about is kept where others find it while it waits: a module variable, or an attribute of the "
-    "server or of a client that all share, across an await or between threads; or two requests read the same number, such "
-    "as the last id, and both write the next. Or one store for several sessions."
+    "A request stores what it is working on where other requests find it while it waits: in a module variable, or an "
+    "attribute of the server or of a client that all share, across an await or between threads; or two requests read the "
+    "same number, such as the last id, and both write the next one. Or there is one store for several sessions."
 )
 
 
