@@ -494,6 +494,46 @@ def test_moves_that_name_nothing_of_their_row_are_no_wrong_answer_in_another() -
     assert worst(found["calibration-swap"]) is not Verdict.FAIL, found
 
 
+class Translates(ResourcesServer):
+    """Counts the words that are right, in whatever order they are; they are to be kept, too."""
+
+    def __init__(self) -> None:
+        def keep(state: Reading, words: dict[str, str]) -> dict[str, int]:
+            state.pages = len(words)
+            return {"kept": len(words)}
+
+        super().__init__("translates", tools=[keep], state=Reading, verify=lambda: 0.0)
+
+    async def score(self, session_id: str, row: TaskRow, response: dict[str, Any]) -> Score:
+        said, session = last_text(response["output"]) if response["output"] else "", self.sessions.get(session_id)
+        right = sorted(said.split()) == sorted(row.model_dump()["reference"].split())
+        return Score(float(right and session is not None and session.state.pages > 0), {})
+
+
+def test_the_same_words_in_another_order_are_not_surely_wrong() -> None:
+    words = {"sun": "sol", "sea": "mar", "salt": "sal", "bread": "pan"}
+    orders = [
+        ("sun", "sea"),
+        ("sea", "sun"),
+        ("salt", "sun"),
+        ("sun", "salt"),
+        ("bread", "sea"),
+        ("bread", "salt"),
+        ("sea", "salt"),
+    ]
+    [first, _] = rows_of(Translates()).rows
+    rows, rollouts = [], []
+    for at, order in enumerate(orders, 1):
+        told = " ".join(words[each] for each in order)
+        rows.append(Row({**first.data, "reference": told, "words": list(order)}, Source(DATA, at)))
+        call = function_call("keep", json.dumps({"words": {each: words[each] for each in order}}), "call_0")
+        items = [call, function_call_output('{"kept": 2}', "call_0"), message(told)]
+        rollouts.append(Rollout({**rows[-1].data, "response": response(items), "reward": 1.0}, rows[-1].source))
+    with serve(Translates()) as url:
+        found = judge(url, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
+    assert worst(found["calibration-swap"]) is not Verdict.FAIL, found
+
+
 class Sells(ResourcesServer):
     """Whoever asks for more than there is must get nothing; a careless one pays for nothing where one or two are wanted, too."""
 

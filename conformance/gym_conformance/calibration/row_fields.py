@@ -203,9 +203,9 @@ def plain(text: str) -> str:
 
 
 def may_be_the_same(one: str, other: str) -> bool:
-    """Whether a fair verifier might take one text for the other: equal but for form, part of it, or a close number."""
+    """Whether a fair verifier might take one text for the other: the same words in any order, part of it, or a close number."""
     first, second = plain(one), plain(other)
-    if first == second or _is_part(first, second) or _is_part(second, first):
+    if sorted(first.split()) == sorted(second.split()) or _is_part(first, second) or _is_part(second, first):
         return True
     if _NUMBER.fullmatch(first) and _NUMBER.fullmatch(second):
         x, y = float(first.replace(",", "")), float(second.replace(",", ""))

@@ -20,7 +20,7 @@ from gym_conformance.calibration.handed_in import (
 )
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
-from gym_conformance.calibration.row_fields import fields_of
+from gym_conformance.calibration.row_fields import fields_of, may_be_the_same
 from gym_conformance.calibration.row_scores import (
     AnswerScore,
     Attempt,
@@ -337,15 +337,16 @@ def _same(score: AnswerScore, own: AnswerScore) -> bool:
     if not score.exchanges:
         return False
     (theirs, words), (ours, own_words) = _done(score), _done(own)
-    return set(theirs) == set(ours) and (theirs != ours or words == own_words)
+    return set(theirs) == set(ours) and (theirs != ours or may_be_the_same(words, own_words))
 
 
-def _done(score: AnswerScore) -> tuple[list[tuple[str, bytes]], str]:
+def _done(score: AnswerScore) -> tuple[list[tuple[str, str]], str]:
     """The requests between the seed and the verify, sorted, and the last words; a typed session is closed after it."""
     made = [exchange.request for exchange in score.exchanges if exchange.request.path != SEED_SESSION]
     verify = next(at for at, each in enumerate(made) if each.path == VERIFY)
     words = json.loads(made[verify].body or b"{}")
-    return sorted((each.path, each.body or b"") for each in made[:verify]), Rollout(words, Source(Path(), 0)).last_text
+    calls = [(each.path, json.dumps(json.loads(each.body or b"{}"), sort_keys=True)) for each in made[:verify]]
+    return sorted(calls), Rollout(words, Source(Path(), 0)).last_text
 
 
 def _how(template: Template | None, oracle: Mapping[Row, GivenAnswer]) -> str:
