@@ -526,12 +526,10 @@ def test_the_same_words_in_another_order_are_not_surely_wrong() -> None:
     for at, order in enumerate(orders, 1):
         told = " ".join(words[each] for each in order)
         rows.append(Row({**first.data, "reference": told, "words": list(order)}, Source(DATA, at)))
-        call = function_call("keep", json.dumps({"words": {each: words[each] for each in order}}), "call_0")
-        items = [call, function_call_output('{"kept": 2}', "call_0"), message(told)]
-        rollouts.append(Rollout({**rows[-1].data, "response": response(items), "reward": 1.0}, rows[-1].source))
-    with serve(Translates()) as url:
-        found = judge(url, Dataset(tuple(rows), tuple(rollouts), len(rows)), checks={"calibration-swap"})
-    assert worst(found["calibration-swap"]) is not Verdict.FAIL, found
+        call = ("keep", {"words": {each: words[each] for each in order}}, {"kept": 2})
+        rollouts.append(rollout_of(rows[-1], call, said=told, reward=1.0))
+    data = Dataset(tuple(rows), tuple(rollouts), len(rows))
+    assert worst(judge(Translates(), data, checks={"calibration-swap"})["calibration-swap"]) is not Verdict.FAIL
 
 
 class Sells(ResourcesServer):

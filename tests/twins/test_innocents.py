@@ -35,6 +35,7 @@ from tests.twins.innocent import (
     RefusedMovesCount,
     SaysHowManyMoves,
     WrongMovesCount,
+    refused_in_words,
 )
 from tests.twins.judging import found_by, judge, running
 from tests.twins.properties import CountsForAll, TwoCopies, WritesLater
@@ -594,6 +595,23 @@ def test_a_lost_cookie_does_not_hide_that_refused_calls_are_counted() -> None:
     asked = {"cookie-sent-again", "tool-refused-call"}
     found = judge(CountsAndLosesTheCookie(), checks=asked)
     assert {name for name in asked if worst(found[name]) is Verdict.FAIL} == {"cookie-sent-again"}, found
+
+
+class CostsInWords(RefusedMovesCost):
+    """Says in words what it refuses, and takes a little of the reward each time."""
+
+    sent = 0
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        self.sent += 1
+        return refused_in_words(request, await super().dispatch(request))
+
+
+def test_what_each_refusal_costs_is_not_told_from_chance_in_every_example() -> None:
+    server = CostsInWords()
+    [found] = found_by("calls-refused-harmless", server)
+    assert found.verdict is not Verdict.FAIL, found.actual
+    assert server.sent < 4_000  # it was 11,000
 
 
 class CostsSoMuchAtMost(RefusedMovesCost):
