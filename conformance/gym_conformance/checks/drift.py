@@ -9,6 +9,7 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.drift.compare import first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.lax import said
@@ -17,7 +18,7 @@ from gym_conformance.drift.survey import undeclared_result
 from gym_conformance.drift.tool_drift import Drift, DriftKind, Weight, Witness
 from gym_conformance.drift.wording import argument, short
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.probes.asking import NoSession, ask, taken
+from gym_conformance.probes.asking import NoSession, ask
 from gym_conformance.probes.catch_all import unknown_argument
 from gym_conformance.probes.ignored import is_ignored
 from gym_conformance.probes.live_answer import Live, LiveAnswer
@@ -236,7 +237,11 @@ async def drift_result(trial: Trial, subject: Any) -> None:
     served = (gym.served or {})[subject.name]
     for arguments in islice(_calls(gym, subject), _REPLIES):
         reply = await ask(gym, trial.channel, gym.row_for(subject), subject.name, arguments)
-        drift = undeclared_result(served, reply.json(), Witness(arguments)) if taken(reply) and reply.is_json else None
+        drift = (
+            undeclared_result(served, reply.json(), Witness(arguments))
+            if is_success(reply.status) and reply.is_json
+            else None
+        )
         if drift is not None:
             detail = f"status {reply.status}, {reply.text}"
             trial.tell(drift, Live(LiveAnswer.CONFIRMED, detail))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row
-from gym_conformance.contract.statuses import is_crash, is_success
+from gym_conformance.contract.statuses import is_success
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit, Session
@@ -35,13 +35,3 @@ async def ask(gym: Gym, channel: Channel, row: Row, tool: str, arguments: Any) -
     """
     session = await opened(gym, channel, row)
     return reply_of(await session.call(Call(tool, arguments)))
-
-
-def taken(reply: Reply) -> bool:
-    """Whether the call was taken."""
-    return is_success(reply.status)
-
-
-def crashed(reply: Reply) -> bool:
-    """Whether the server failed: that is another check's finding, and no drift."""
-    return is_crash(reply.status)

@@ -11,11 +11,12 @@ from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call
+from gym_conformance.contract.statuses import is_crash
 from gym_conformance.drift.compare import UNNAMED, offered
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.soundness import not_json_schema
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.probes.asking import ask, crashed, opened
+from gym_conformance.probes.asking import ask, opened
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Reply, reply_of
@@ -103,7 +104,7 @@ def _calls(gym: Gym, definition: Definition) -> Iterator[Any]:
 def _refuses(stranger: Reply, strange: str) -> bool:
     """Whether the answer to what nobody serves is a refusal that names it, or that can be of nothing else."""
     words = _REFUSAL if strange in stranger.text else _NO_TOOL
-    return not crashed(stranger) and bool(words.search(stranger.text.replace(strange, _NAME)))
+    return not is_crash(stranger.status) and bool(words.search(stranger.text.replace(strange, _NAME)))
 
 
 def _alike(reply: Reply, name: str, stranger: Reply, strange: str) -> bool:

@@ -4,17 +4,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from gym_conformance.contract.statuses import UNROUTED
+from gym_conformance.contract.statuses import UNROUTED, is_crash, is_success
 from gym_conformance.drift.tool_drift import Drift, Witness
 from gym_conformance.drift.wording import short
 from gym_conformance.gym_under_test import Gym
-from gym_conformance.probes.asking import ask, crashed, taken
+from gym_conformance.probes.asking import ask
 from gym_conformance.probes.call_places import Place, known_places
 from gym_conformance.probes.live_answer import Live, LiveAnswer
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
-from gym_conformance.session.refusals import places, says_no
+from gym_conformance.session.refusals import places, says_yes
 from gym_conformance.trajectories.trajectory import Trajectory
 from gym_schemas import Acceptance, Schema, admits, boundary_values
 from gym_schemas.json_values import type_of
@@ -57,7 +57,7 @@ async def is_refused(
         live = Live(LiveAnswer.NOT_CONFIRMED, doubt)
     else:
         live = await _beside(gym, channel, drift, reply)
-    if live.confirmed or taken(reply) or crashed(reply) or not drift.shown:
+    if live.confirmed or is_success(reply.status) or is_crash(reply.status) or not drift.shown:
         return live
     return await _in_its_place(gym, channel, drift, await known()) or live
 
@@ -70,11 +70,11 @@ async def _in_its_place(gym: Gym, channel: Channel, drift: Drift, known: Sequenc
     theirs = Acceptance(served.arguments)
     for place in known_places(gym, channel, drift.tool, known)[:_PLACES]:
         base, reply = await place.ask(place.base)
-        if not taken(reply) or says_no(reply) or not isinstance(base, dict):
+        if not says_yes(reply) or not isinstance(base, dict):
             continue
         changed = _taking(place.base, drift.witness, name)
         sent, refusal = await place.ask(changed)
-        if taken(refusal):
+        if is_success(refusal.status):
             return Live(LiveAnswer.NOT_CONFIRMED, f"the server accepted {short(sent)}: status {refusal.status}")
         definition = place.row.parameters_of(drift.tool)
         shows = admits(definition, base) and admits(definition, sent) and not theirs.accepts(sent)
@@ -97,7 +97,7 @@ async def _is_for_its_value(place: Place, drift: Drift, name: str, sent: dict[st
         return True  # the known call, which is taken, differs in this alone
     other = _taking(place.base, drift.counterpart, name) if drift.counterpart else place.base
     beside, reply = await place.ask(other)
-    if taken(reply) and not says_no(reply):
+    if says_yes(reply):
         return _names(refusal, drift.path) or _near(sent[name], beside.get(name), drift.served)
     told = alike(Answer(refusal, (sent[name],)), Answer(reply, (beside.get(name),)))
     return not told and _names(refusal, drift.path)
@@ -121,9 +121,9 @@ def _taking(base: Mapping[str, Any], witness: Witness, name: str) -> dict[str, A
 
 def _doubt(drift: Drift, reply: Reply) -> str:
     """Why the reply to the witness is no refusal of its arguments; '' where it is one."""
-    if taken(reply):
+    if is_success(reply.status):
         return f"the server accepted the witness: status {reply.status}"
-    if crashed(reply):
+    if is_crash(reply.status):
         return f"the witness crashes the server, which is not drift: status {reply.status}"
     if reply.status in _OTHER_REFUSALS:
         return f"status {reply.status}, which is not about the arguments"
@@ -138,7 +138,7 @@ async def _beside(gym: Gym, channel: Channel, drift: Drift, refusal: Reply) -> L
     other = drift.counterpart or _of_the_server(gym, drift.tool)
     if other is not None:
         reply = await ask(gym, channel, gym.row_for(drift), drift.tool, other.value)
-        if taken(reply):
+        if is_success(reply.status):
             return Live(
                 LiveAnswer.CONFIRMED, f"{status}; {short(other.value)} is accepted: status {reply.status}; {body}"
             )

@@ -25,7 +25,7 @@ from gym_conformance.probes.call_places import Place, known_places, recorded_pla
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import Reply
 from gym_conformance.session.likeness import Answer, alike
-from gym_conformance.session.refusals import says_no
+from gym_conformance.session.refusals import says_no, says_yes
 from gym_conformance.trajectories.trajectory import Trajectory, is_linked
 from gym_schemas import Acceptance, Document, Schema, boundary_values, same, scalars, upgrade, walk, whole
 from gym_schemas.json_values import type_of
@@ -182,7 +182,7 @@ async def _mended(place: Place, nodes: Mapping[str, Schema], refusal: Reply) -> 
     for name, node in nodes.items():
         for value in islice(map(whole, boundary_values(node)), _MENDS) if name in place.base else ():
             call, reply = await place.ask({**place.base, name: value})
-            if is_success(reply.status) and not says_no(reply):
+            if says_yes(reply):
                 return _Mended(name, f", and {short(call)} is accepted", (reply,))
             if not otherwise.argument and not alike(Answer(refusal, (place.base[name],)), Answer(reply, (value,))):
                 otherwise = _Mended(name, f", and {short(call)} is not", (reply,))
@@ -323,13 +323,13 @@ class _Argument:
             like = self._like(value, reply)
             if like:
                 refused.append((value, sent, reply, like))
-            elif is_success(reply.status) and not says_no(reply):
+            elif says_yes(reply):
                 self.taken.append((sent, reply))
         return refused
 
     async def _try_without(self) -> None:
         sent, reply = await self._ask_without()
-        if is_success(reply.status) and not says_no(reply):
+        if says_yes(reply):
             self.taken.append((sent, reply))
 
     async def _try_retyped(self) -> None:
@@ -350,7 +350,7 @@ class _Argument:
                 return
         for value in others:
             sent, reply = await self._ask(value)
-            looked_for = _ABSENT.search(reply.text) or (is_success(reply.status) and not says_no(reply))
+            looked_for = _ABSENT.search(reply.text) or says_yes(reply)
             if not looked_for or is_crash(reply.status):
                 return
         self.otherwise = sent, reply
@@ -360,7 +360,7 @@ class _Argument:
         place = self.place
         for other in recorded_places(place.gym, place.channel, place.tool, told=self.name):
             sent, reply = await other.ask(other.base)
-            if is_success(reply.status) and not says_no(reply):
+            if says_yes(reply):
                 self.told.append(sent[self.name])
 
     async def _ask_without(self) -> tuple[Any, Reply]:

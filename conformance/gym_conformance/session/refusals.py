@@ -2,10 +2,12 @@
 
 import re
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, Final
 
 from gym_conformance.contract.statuses import UNROUTED, is_refusal, is_success
 from gym_conformance.session.exchange import Reply
+from gym_schemas import scalars
 
 #: Refusals that say nothing about the arguments: of the caller, the place, the method, the state, or the pace.
 _OTHER_REFUSALS: Final = UNROUTED | {
@@ -24,6 +26,9 @@ _NO: Final = re.compile(
     re.IGNORECASE,
 )
 
+#: So many values, or characters of a text, are more than a refusal has.
+_MANY, _LONG = 12, 300
+
 _ERROR: Final = re.compile(r"\W*error\b", re.IGNORECASE)
 
 
@@ -32,6 +37,11 @@ def says_no(reply: Reply) -> bool:
     if is_success(reply.status):
         return bool(_NO.search(reply.text))
     return is_refusal(reply.status) and reply.status not in _OTHER_REFUSALS
+
+
+def says_yes(reply: Reply) -> bool:
+    """Whether the reply is a 2xx without a word that a refusal might have."""
+    return is_success(reply.status) and not says_no(reply)
 
 
 def places(reply: Reply) -> list[list[Any]]:
@@ -47,3 +57,13 @@ def says_error(reply: Reply) -> bool:
     if isinstance(said, dict):
         return bool(said.get("error") or said.get("errors")) or said.get("ok", said.get("success")) is False
     return isinstance(said, str) and _ERROR.match(said) is not None
+
+
+def refuses(reply: Reply) -> bool:
+    """Whether a 2xx may be a refusal: by its form, or by its words if it says no more than a refusal would.
+
+    The subject of a mail, or the description of a room, may say "not" or "wrong" too.
+    """
+    parts = list(islice(scalars(reply.said), _MANY))
+    long = len(parts) == 1 and isinstance(parts[0][0], str) and len(parts[0][0]) >= _LONG
+    return says_error(reply) or (says_no(reply) and len(parts) < _MANY and not long)

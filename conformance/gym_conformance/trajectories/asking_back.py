@@ -13,11 +13,11 @@ from gym_conformance.contract.statuses import is_success
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel, NoRoom
 from gym_conformance.session.exchange import reply_of
+from gym_conformance.session.refusals import refuses
 from gym_conformance.trajectories.execute import TrajectoryRun
 from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.generate import named_alike
 from gym_conformance.trajectories.renaming import takes_any_word
-from gym_conformance.trajectories.scout import refuses
 from gym_conformance.trajectories.trajectory import Reference, Trajectory, is_reference, stand_in
 from gym_schemas import admits, name_of, properties_of, scalars
 

@@ -17,8 +17,8 @@ from gym_conformance.contract.statuses import is_crash, is_success
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import Session
-from gym_conformance.session.exchange import Reply, reply_of
-from gym_conformance.session.refusals import says_error, says_no
+from gym_conformance.session.exchange import reply_of
+from gym_conformance.session.refusals import refuses
 from gym_conformance.trajectories.first import plain_arguments
 from gym_conformance.trajectories.generate import may_read, named_alike, named_values
 from gym_conformance.trajectories.outcome import StepOutcome
@@ -28,9 +28,6 @@ from gym_schemas import Document, NoValue, admits, minimal, name_of, properties_
 
 #: Tools that are asked about, calls that are tried of each, and values of a reply that may stand in later calls.
 _TOOLS, _TRIES, _SEEN = 16, 5, 200
-
-#: So many values, or characters of a text, are more than a refusal tells.
-_MANY, _LONG = 12, 300
 
 #: Names that begin like this are assumed to take something away, or to end the whole.
 _TAKES_AWAY: Final = ("cancel", "clear", "delete", "drop", "remove", "reset", "revoke", "undo", "withdraw")
@@ -239,16 +236,6 @@ def _some(arguments: Any) -> Any:
 def _least(schema: Any) -> Iterator[Any]:
     with suppress(NoValue):
         yield minimal(schema)
-
-
-def refuses(reply: Reply) -> bool:
-    """Whether a 2xx may be a refusal: by its form, or by its words where it tells no more than a refusal would.
-
-    Subjects of mails, or what a room looks like, say "not" and "wrong", too.
-    """
-    parts = list(islice(scalars(reply.said), _MANY))
-    long = len(parts) == 1 and isinstance(parts[0][0], str) and len(parts[0][0]) >= _LONG
-    return says_error(reply) or (says_no(reply) and len(parts) < _MANY and not long)
 
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:
