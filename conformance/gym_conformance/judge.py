@@ -1,4 +1,4 @@
-"""Judging: run a check on a gym, subject by subject, and say what was found."""
+"""Judging: run a check on a gym, subject by subject, and turn what it raises into findings."""
 
 import math
 import time
@@ -35,11 +35,11 @@ _HINTS = {
     Fault.TLS: "The TLS connection failed.",
 }
 
-#: How often a concurrent schedule is tried again: a race that lost once is likely to lose again in so many tries.
+#: How often a concurrent schedule is replayed: a race that was lost once is likely to be lost again in so many tries.
 _CONCURRENT_TRIES = 10
 
 
-#: Where a subject took so many seconds, the others are tried beside each other.
+#: Seconds that one subject takes, above which the others are tried concurrently.
 _SLOW = 0.3
 
 
@@ -55,10 +55,14 @@ def _passes(finding: Finding) -> bool:
 class Judge:
     """Runs checks on one gym.
 
-    `upcoming` are the checks that it will be asked for, as far as that is known. `silent` says since when the server no
-    longer answers, '' while it does; `told` are paths of which a finding says that they hang; `passed` are the findings of
-    gentle checks that have passed beside each other, None before that was tried. Until `patient_until`, a monotonic time, the
-    subjects of the check that is judged may take what time they need to exclude chance.
+    Attributes:
+        upcoming: the checks that it will be asked to run, as far as they are known.
+        silent: since when the server no longer answers; '' while it does.
+        asked: how a check ends if a need is not met, by the need's name; None if it is met.
+        told: paths that a finding reports as hanging.
+        passed: findings of gentle checks that passed while they ran concurrently; None until that was tried.
+        patient_until: a monotonic time, until which the subjects of the current check may take the time they need to
+            exclude chance.
     """
 
     bench: Bench
@@ -72,11 +76,11 @@ class Judge:
 
     @property
     def gym(self) -> Gym:
-        """The gym that is judged."""
+        """The gym under test."""
         return self.bench.gym
 
     async def judge(self, check: Check) -> list[Finding]:
-        """One finding for each subject of the check, at least one in all."""
+        """Run a check: a finding for each subject, and at least one."""
         if unmet := await self._unmet(check):
             return [unmet]
         try:
@@ -104,7 +108,7 @@ class Judge:
         return findings or [self._finding(check, "server", Verdict.NOT_APPLICABLE, "there is nothing to try")]
 
     async def _beside(self, check: Check, subjects: Sequence[object]) -> list[Finding]:
-        """Try them beside each other, and what does not pass there again, alone."""
+        """Try subjects concurrently, and those that do not pass once more, alone."""
         with self.gym.endpoint.forgiving():
             findings = await beside(partial(self._try, check, subject, among=True) for subject in subjects)
         self.silent = ""
@@ -114,7 +118,7 @@ class Judge:
         ]
 
     async def _judge_gently(self) -> dict[str, list[Finding]]:
-        """Judge the gentle checks beside each other where the server is slow, and answers many as fast as one."""
+        """Run the gentle checks concurrently if the server is slow, but answers many sessions as fast as one."""
         gentle = [check for check in self.upcoming if check.gentle]
         if len(gentle) < _SEVERAL or not await self._is_worth_it():
             return {}
@@ -124,13 +128,13 @@ class Judge:
         return {check.id: findings for check, findings in zip(gentle, passed, strict=True) if findings}
 
     async def _is_worth_it(self) -> bool:
-        """Whether sessions take long, and many take no longer beside each other."""
+        """Whether sessions take long, and many at once take no longer."""
         with suppress(ServerFault, NotSent), self.gym.endpoint.forgiving():
             return (await knowledge_of(Trial(self.bench))).at_once > 1
         return False
 
     async def _passes_gently(self, check: Check) -> list[Finding]:
-        """A finding for each subject, none where anything but a plain pass came: that is left to be judged alone."""
+        """A finding for each subject; none unless all plainly pass, so that the check is judged alone."""
 
         async def passed(subject: object) -> Finding:
             trial = Trial(self.bench)
@@ -148,11 +152,11 @@ class Judge:
         return [] if any(finding.caution for finding in findings) else findings
 
     async def read(self, check: Check) -> list[Finding]:
-        """Run a check of files only: nothing is sent, not even to see whether the server still answers."""
+        """Run a check of files: nothing is sent, not even to see whether the server still answers."""
         return [await self._try(check, subject) for subject in check.subjects(Trial(self.bench))]
 
     async def _unmet(self, check: Check) -> Finding | None:
-        """The first need of the check that this gym does not meet, as a finding."""
+        """A finding for the first need of the check that this gym does not meet."""
         for need in check.needs:
             if need.name not in self.asked:
                 self.asked[need.name] = await self._ask(need)
@@ -162,7 +166,7 @@ class Judge:
         return None
 
     async def _ask(self, need: Need) -> tuple[Verdict, str, bool] | None:
-        """How a check ends if the need is not met, why, and whether the user could have provided it; None if it is met."""
+        """How a check ends without the need, why, and whether the user could have provided it; None if it is met."""
         trial = Trial(self.bench)
         try:
             await need.ask(trial)
@@ -177,7 +181,7 @@ class Judge:
         return None
 
     async def replay(self, check: Check, schedule: Schedule) -> list[Finding]:
-        """Try one schedule that broke a property before; several times if it runs concurrently."""
+        """Try one schedule that broke a property before, several times if it is concurrent."""
         attempt = check.attempt
         if attempt is None:
             raise ValueError(f"{check.id} is not a property of trajectories")
@@ -202,7 +206,7 @@ class Judge:
         return self._with_what_is_told(finding, trial)
 
     def _with_what_is_told(self, finding: Finding, trial: Trial) -> Finding:
-        """The finding with what the trial has for the reports."""
+        """The finding, completed with what the trial has for reports."""
         rows = tuple(row.as_json(self.gym.endpoint.secrets) for row in trial.drift)
         return replace(
             finding,
@@ -240,14 +244,14 @@ class Judge:
         return replace(passed, caution=self._show(trial.caution))
 
     def _untold(self, missing: Exception) -> ServerFault | None:
-        """How a path hung, where no finding tells that: each check left it to the others, or met it before it could judge."""
+        """How a path hung, if no finding reports it: each check left it to others, or met it before it could judge."""
         last = missing.last if isinstance(missing, PathHangs) else None
         return last if last and last.exchange and last.exchange.request.path not in self.told else None
 
     async def _explained(
         self, check: Check, subject: object, cause: Violation | ServerFault, trial: Trial, *, repeated: bool = False
     ) -> Finding:
-        """The violation, unless a diagnosis has another cause for it."""
+        """The violation, unless a diagnosis explains it otherwise."""
         if isinstance(cause, Violation) and cause.cause is Cause.WORN_OUT:
             return self._violation(check, subject, cause, trial)  # it is what the others are explained by
         fault = cause if isinstance(cause, ServerFault) else None
@@ -275,7 +279,7 @@ class Judge:
         )
 
     async def _afterwards(self, check: Check) -> list[Finding]:
-        """Whatever a check sent, the server must still answer after it."""
+        """Whatever a check sent, the server must still answer afterwards."""
         trial = Trial(self.bench)
         try:
             await trial.send(Request("GET", LIVENESS))
@@ -298,14 +302,14 @@ class Judge:
         return Violation(f"a whole HTTP reply within {seconds}", f"{cause.fault}: {cause.detail}", hint)
 
     def _ended_by(self, cause: Violation | ServerFault) -> list[Exchange]:
-        """Where the server is gone, the last request that it answered, and the first ones that it did not."""
+        """If the server is gone, the last request that it answered, and the first few that it did not."""
         if not isinstance(cause, ServerFault) or cause.fault is not Fault.UNREACHABLE:
             return []
         endpoint = self.gym.endpoint
         return [*filter(None, [endpoint.answered]), *endpoint.unanswered]
 
     def _violation(self, check: Check, subject: object, cause: Violation | ServerFault, trial: Trial) -> Finding:
-        """A violation, or a note; a note whose request was not answered tells nothing, and is untestable."""
+        """A violation, or a note; a note whose request was not answered is untestable."""
         violation, verdict, reason = self._as_violation(cause), Verdict.FAIL, ""
         if violation.cause:
             self.bench.learned.causes.add(violation.cause)

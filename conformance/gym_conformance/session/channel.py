@@ -1,4 +1,4 @@
-"""The endpoint of one target, and the channels to it: one for each trial, each keeping a record of its own."""
+"""The endpoint of one target, and the channels to it: one for each trial, each with a record of its own."""
 
 import asyncio
 import math
@@ -27,24 +27,25 @@ from gym_conformance.session.seeds import Seeds
 from gym_conformance.session.server_fault import Fault, NotSent, ServerFault
 from gym_conformance.session.transport import BODY_LIMIT, IDLE_LIMIT, Transport
 
-#: A path that hung this often is not asked again: the findings are made, and every further one would cost a deadline.
+#: A path that hung this often is not asked again: it has been reported, and each further request would cost a deadline.
 _HANGS = 2
 
 
-#: So many sessions' tokens are kept from being shown: those that a finding may still speak of.
+#: How many sessions' tokens are redacted: those of the last sessions, which a finding may still mention.
 _TOKENS = 200
 
 
-#: Requests that are kept to be named where a server is gone.
+#: How many unanswered requests are kept, to be named if the server is gone.
 _UNANSWERED = 4
 
-#: Bytes that exchanges under way may come to, each reply as large as the largest so far.
+#: The most bytes of concurrent exchanges, if each reply is as large as the largest so far.
 _AT_ONCE = 32 << 20
 
-#: Bytes of replies that a channel keeps whole; of older ones it keeps the beginning, for a reproduction needs requests.
+#: Bytes of replies that a channel keeps complete; of older ones it keeps the beginning, since a reproduction needs only
+#: the requests.
 _REPLIES = 16 << 20
 
-#: Bytes of a request whose reply may be too long because it repeats the request, as verify does, in escapes perhaps.
+#: Bytes of a request above which a reply may be too long because it echoes the request, as verify does.
 _ECHOED = 4 << 20
 
 
@@ -69,7 +70,7 @@ class OutOfTime(NotSent):
 
 
 class Sender(Protocol):
-    """What an endpoint's requests go through: a `Transport`."""
+    """What sends an endpoint's requests: a `Transport`."""
 
     async def send(self, method: str, message: bytes, *, fresh: bool = False) -> Reply:
         """Send one request, as bytes.
@@ -86,9 +87,18 @@ class Sender(Protocol):
 class Endpoint:
     """What all channels to one target share.
 
-    `url` has no trailing slash; `timeout` is in seconds, per request; `seconds` is how long requests were under way,
-    however many at once; a path that hung `most_hangs` times is not asked again; nothing is sent after `until`, in time.monotonic()'s seconds, which is when the run had taken
-    `bound` seconds; `known` are secrets beside those in `headers`.
+    Attributes:
+        url: without a trailing slash.
+        timeout: of one request, in seconds.
+        in_flight: how many requests may be in flight at once.
+        most_hangs: a path that hung so often is not asked again.
+        hangs: how often each path hung.
+        requests: how many were sent.
+        seconds: how long requests were in flight, however many at once.
+        until: the time, as `time.monotonic()` has it, after which nothing is sent.
+        bound: how many seconds the run may take until then.
+        known: secrets besides those in `headers`.
+        tokens: of sessions over MCP, which are secret too.
     """
 
     url: str
@@ -122,10 +132,10 @@ class Endpoint:
         self._since = 0.0
 
     def at(self, url: str, in_flight: int = 0) -> "Endpoint":
-        """The same with connections of its own, and nothing asked yet: for another process of the server, or for a load.
+        """The same with connections of its own and nothing sent yet: for another process of the server, or for a load.
 
-        With `in_flight`, so many requests may be under way, a path is asked again however often it hung, and what is
-        told to wait does not: a load is to see that.
+        `in_flight` is for a load: so many requests may be in flight, a path is asked again however often it hung, and a
+        request that is told to wait is not sent again, so that the load sees both.
         """
         transport = Transport(httpx.URL(url), deadline=self.timeout, idle=max(in_flight, IDLE_LIMIT))
         return Endpoint(
@@ -144,7 +154,7 @@ class Endpoint:
 
     @contextmanager
     def forgiving(self, *, when: bool = True) -> Iterator[None]:
-        """Within the block no hang counts: what is asked there may be answered elsewhere, or later."""
+        """Count no hang within the block: what hangs there may be answered elsewhere, or later."""
         hangs = self.hangs.copy()
         try:
             yield
@@ -153,12 +163,12 @@ class Endpoint:
                 self.hangs = hangs
 
     def forgive(self, fault: ServerFault) -> None:
-        """Count this one no more, if it is a hang: its path is answered elsewhere."""
+        """Uncount this fault, if it is a hang, because its path is answered elsewhere."""
         if fault.fault is Fault.HANG and fault.exchange:
             self.hangs[fault.exchange.request.path] -= 1
 
     def ensure_time(self) -> None:
-        """Go on only while the run may.
+        """Ensure that the run still has time.
 
         Raises:
             OutOfTime: it has taken as long as it may.
@@ -167,16 +177,16 @@ class Endpoint:
             raise OutOfTime(f"more time: after {self.bound:g} s the run ends (--gym-max-time)")
 
     def ensure_room(self) -> None:
-        """Go on only while what is held of large requests and replies leaves room for more.
+        """Ensure that the large requests and replies that are held leave room for more.
 
         Raises:
-            NoRoom: it does not.
+            NoRoom: they do not.
         """
         if held := self.held.over():
             raise NoRoom(f"smaller rows and replies: {held} would be held at once")
 
     def written(self, request: Request) -> bytes:
-        """A request as it is sent.
+        """The bytes of a request.
 
         Raises:
             NotWritable: a line of it would not be one.
@@ -184,10 +194,10 @@ class Endpoint:
         return self._bytes.written(request)
 
     async def carry(self, request: Request, *, fresh: bool, over: Sender | None) -> Reply:
-        """Send a request as soon as fewer than `in_flight` others are under way, and count it.
+        """Send a request as soon as fewer than `in_flight` others are in flight, and count it.
 
-        Where requests or the server's replies are large, only so many at once as fit in memory. A request that is told
-        to come again later, since the server is full or was asked too often, is sent again then, in bounds.
+        If requests or replies are large, only as many are sent at once as fit in memory. A request that the server, being
+        full or asked too often, tells to come again later is sent again then, within bounds.
 
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline.
@@ -224,11 +234,11 @@ class Endpoint:
                 self.seconds += time.monotonic() - self._since
         self._largest = max(self._largest, len(reply.body))
         reply = self.held.shared(reply)
-        self.ensure_room()  # where many were asked before any was known to be large, some are let go
+        self.ensure_room()  # many may have been sent before any was known to be large
         return reply
 
     async def _in_time(self, sending: Awaitable[Reply]) -> Reply:
-        """The reply, if it comes while the run may go on: a request begun just before would take it `timeout` further."""
+        """The reply, if it comes while the run has time: a request begun just before its end would take `timeout` longer."""
         try:
             async with asyncio.timeout(self.until - time.monotonic()):
                 return await sending
@@ -237,7 +247,7 @@ class Endpoint:
             raise
 
     def took(self, request: Request, reply: Reply) -> None:
-        """Remember how long a good reply took, and which seeds were taken."""
+        """Remember how long a good reply took, and which seeds were accepted."""
         self.unanswered.clear()
         self.seeds.note(request, reply)
         if not is_error(reply.status):
@@ -245,7 +255,7 @@ class Endpoint:
 
     @property
     def secrets(self) -> Secrets:
-        """What must never be shown: what was `known` before, the user's headers, and sessions' MCP tokens."""
+        """What must never be shown: secrets that are `known`, the user's headers, and sessions' MCP tokens."""
         if self._secrets is None:
             self._secrets = reduce(or_, self.tokens, self.known | Secrets.of_headers(self.headers))
         return self._secrets
@@ -262,10 +272,19 @@ class Endpoint:
 class Channel:
     """Sends requests and records every exchange.
 
-    Connections are kept and shared by all channels, last in, first out, so that requests one after another reach one
-    worker of a server that has several. Each request of a `fresh` channel has a connection of its own; one `over` a
-    transport shares that one's. Each waits for `pause` seconds before it is sent. `sent` counts them. One may go on with
-    the `record` of another, in its place.
+    Connections are kept and shared by all channels, last in, first out, so that consecutive requests reach the same
+    worker of a server that has several.
+
+    Attributes:
+        exchanges: the record.
+        sent: how many requests were sent.
+
+    Args:
+        endpoint: where requests go.
+        fresh: whether each request has a connection of its own.
+        pause: seconds to wait before each request.
+        over: a transport whose connections are used instead of the endpoint's.
+        record: a channel whose record is continued.
     """
 
     def __init__(
@@ -286,12 +305,12 @@ class Channel:
         self._replies = sum(len(one.reply.body) for one in self.exchanges if one.reply)
 
     async def send(self, request: Request) -> Exchange:
-        """Send one request; a redirect is not followed, an error status is no error.
+        """Send one request. Redirects are not followed, and an error status raises nothing.
 
-        A verify that scores whole groups is sent as one rollout of a group.
+        If verify scores whole groups, it is sent as one rollout of a group.
 
         Raises:
-            ServerFault: no whole, valid HTTP reply came within the deadline; the exchange is recorded all the same.
+            ServerFault: no complete, valid HTTP reply came within the deadline; the exchange is recorded all the same.
             NotSent: the path has hung too often to be asked again, the run is out of time, too much is held, or the
                 request is too large for HTTP or for its echo to be read.
         """
@@ -312,7 +331,7 @@ class Channel:
         return exchange
 
     async def _belongs_in_a_group(self, request: Request) -> bool:
-        """Whether it is scored only with others; a hang of it was none then."""
+        """Whether it is scored only together with others, in which case it did not hang."""
         if not self.endpoint.groups.concern(request):
             return False
         hangs = self.endpoint.hangs.pop(request.path, 0)
@@ -363,7 +382,7 @@ class Channel:
         return endpoint.answered
 
     def record(self, request: Request, reply: Reply) -> Exchange:
-        """Record a request that was not sent over this channel, and its reply."""
+        """Record a request, and its reply, that was not sent over this channel."""
         self.sent += 1
         reply = self.endpoint.held.shared(reply)
         return self._record(Exchange(self.sent, request, reply), reply)
@@ -376,7 +395,7 @@ class Channel:
         return exchange
 
     def _lighten(self) -> None:
-        """Keep only the beginning of the oldest replies, half of the bytes."""
+        """Shorten the oldest replies to their beginning, until half of the bytes are left."""
         self._replies = sum(one.reply_bytes for one in self.exchanges)
         for at, one in enumerate(self.exchanges[:-1]):
             if self._replies <= _REPLIES // 2:
@@ -385,17 +404,17 @@ class Channel:
             self._replies -= one.reply_bytes - self.exchanges[at].reply_bytes
 
     def adopt(self, exchange: Exchange) -> None:
-        """Record an exchange of another channel, unless it is here already: it belongs to what is to be reproduced."""
+        """Record an exchange of another channel, unless it is here already, since it belongs to the reproduction."""
         if exchange not in self.exchanges:
             self.sent += 1
             self.exchanges.append(replace(exchange, number=self.sent))
 
     def forget(self, exchange: Exchange) -> None:
-        """Leave an exchange out of the record: it proved harmless, and would only lengthen the reproduction."""
+        """Remove an exchange from the record: it proved harmless, and would only lengthen the reproduction."""
         self.exchanges.remove(exchange)
 
     def reply_to(self, request: Request) -> Coroutine[Any, Any, Reply]:
-        """Send one request as it stands, and keep no record of it.
+        """Send one request unchanged, and do not record it.
 
         Raises:
             ServerFault: no whole, valid HTTP reply came within the deadline.
@@ -405,7 +424,7 @@ class Channel:
 
 @asynccontextmanager
 async def apart(channel: Channel) -> AsyncIterator[Channel]:
-    """A channel with the same record that keeps connections of its own, until the block ends."""
+    """A channel with the same record that has connections of its own until the block ends."""
     endpoint = channel.endpoint
     async with Transport(httpx.URL(endpoint.url), deadline=endpoint.timeout) as transport:
         yield Channel(endpoint, over=transport, record=channel)

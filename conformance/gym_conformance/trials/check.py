@@ -1,7 +1,7 @@
 """What a check is: data and one function.
 
-A check raises `Violation` when the contract is violated, `NotApplicable` when the rule says nothing about this
-server, `Untestable` when something it needs is missing. Any other exception is our own fault, never a finding.
+A check raises `Violation` if the contract is violated, `NotApplicable` if the rule does not apply to this server, and
+`Untestable` if something that it needs is missing. Any other exception is a bug of ours, never a finding.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from gym_conformance.trials.trial import Trial
 
 
 class Level(StrEnum):
-    """How much a rule weighs: a MUST fails the run, a SHOULD warns (RFC 2119); a NOTE tells a fact and is no rule."""
+    """How severe a rule is: a MUST fails the run, a SHOULD warns (RFC 2119); a NOTE states a fact and is no rule."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -24,16 +24,16 @@ class Level(StrEnum):
 
     @classmethod
     def of(cls, title: str) -> "Level":
-        """What the rule itself says; a title that says neither tells a fact."""
+        """The level that the title names; a title with neither MUST nor SHOULD states a fact."""
         return next((level for level in (cls.MUST, cls.SHOULD) if level in title.split()), cls.NOTE)
 
 
 @dataclass(frozen=True)
 class Need:
-    """What a check cannot do without; asked once for a gym, before the first check that has it.
+    """A prerequisite of checks, which is asked about once for each gym, before the first check that needs it.
 
-    `ask` is given a trial, and raises `NotApplicable` where the rule says nothing about such a gym, and `Untestable` where something is
-    missing, with what it is.
+    `ask` is given a trial. It raises `NotApplicable` if the rule does not apply to such a gym, and `Untestable`, with what
+    is missing, if it cannot be tested.
     """
 
     name: str
@@ -51,18 +51,19 @@ class Check:
 
     Attributes:
         id: permanent, in kebab case; its first word is the section of the contract.
-        title: the rule, in one line, with the MUST or SHOULD that it weighs; of a note the fact.
+        title: the rule in one line, with its MUST or SHOULD; for a note, the fact.
         why: what a violation does to training, or why the fact is worth knowing.
         doc: the documentation: how the rule is tested, and its source.
-        needs: what it cannot do without.
-        subjects: what it is tried on, one trial each; each is named by `str()`.
+        needs: its prerequisites.
+        subjects: makes what it is tried on, with a trial for each; `str()` names them.
         body: tries one subject.
-        attempt: for a property, tries one schedule: what `--gym-replay` runs; else None.
+        attempt: for a property, tries one schedule, as `--gym-replay` does; otherwise None.
         framework: whether every stock NeMo Gym server has this finding, which its author cannot fix.
-        beside: whether its subjects may be tried beside each other where each takes long; what does not pass then is tried alone.
-        gentle: whether it sends only what a client sends, and measures no time: where the server is slow it may be judged
-            beside other such checks; unless it passes there, it is judged again, alone.
-        url: of its documentation, where that is not our own page.
+        beside: whether its subjects may be tried concurrently if each takes long; one that does not pass then is tried
+            again alone.
+        gentle: whether it sends only what a client sends, and measures no time. If the server is slow, it may be judged
+            concurrently with other such checks; unless it passes there, it is judged again alone.
+        url: where its documentation is, if not on our own page.
     """
 
     id: str
@@ -80,7 +81,7 @@ class Check:
 
     @property
     def level(self) -> Level:
-        """How much it weighs."""
+        """How severe a violation is."""
         return Level.of(self.title)
 
     @property
@@ -91,7 +92,7 @@ class Check:
     def finding(
         self, verdict: Verdict, reason: str = "", *, subject: str = "server", log: tuple[str, ...] = ()
     ) -> Finding:
-        """What came of it for a subject, with no more than its reason."""
+        """A finding for one subject that has no more than a reason."""
         return Finding(self.id, self.level.value, self.title, verdict, subject, reason=reason, log=log, docs=self.url)
 
 
@@ -114,8 +115,7 @@ def check(
 ) -> Callable[[Body], Check]:
     """Make the decorated function a check; its docstring is the check's documentation.
 
-    `beside` says that several subjects may be tried at once where the server is slow, and `gentle` that other checks may be
-    judged at the same time; `url` is where that can be read, of checks that are not this package's own.
+    The arguments are those of `Check`; `url` is for checks of other packages.
     """
 
     def declare(body: Body) -> Check:

@@ -7,10 +7,10 @@ class Violation(Exception):
     """The contract is violated.
 
     Args:
-        expected: what the contract asks, as a short fact.
-        actual: what came, as it came; it is escaped and cut where it is shown.
+        expected: what the contract requires, in a short phrase.
+        actual: what came instead, unescaped; it is escaped and shortened wherever it is shown.
         hint: the likely cause, in an env author's words.
-        cause: what reports group it by with the violations of other checks, where it is known.
+        cause: the cause that it shares with violations of other checks, if known; reports group them by it.
     """
 
     def __init__(self, expected: str, actual: str, hint: str = "", cause: Cause | None = None) -> None:
@@ -22,12 +22,12 @@ class Violation(Exception):
 
 
 class NotApplicable(Exception):
-    """The rule says nothing about this server; the message is the reason."""
+    """The rule does not apply to this server; the message is the reason."""
 
 
 class NotExamined(NotApplicable):
-    """The rule may well apply, but an option or a file is missing to look; the message names it. The summary says so."""
+    """The rule may well apply, but examining it takes an option or a file, which the message names. The summary lists it."""
 
 
 class Untestable(Exception):
-    """Something that the check needs is missing; the message names it."""
+    """The check needs something that is missing; the message names it."""

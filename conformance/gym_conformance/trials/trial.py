@@ -1,4 +1,4 @@
-"""One trial: a check tries one subject, over a channel whose record becomes the reproduction."""
+"""One trial: a check tries one subject over a channel, and what the channel records becomes the reproduction."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -27,13 +27,21 @@ from gym_conformance.trials.launched import Launched, TimesAsked
 class Trial:
     """What a check's function works with.
 
-    `note` says of a pass how it came about, `caution` why it says less than it seems to; `schedule` is the shortest one
-    that broke a property; `volatile` names the places in replies that were not compared, since they differ between two
-    runs alone, and `hidden` counts them among how many values in all; `shrinking` says that the fault is certain, and what is tried is to be a shorter example of it;
-    `among` that others are tried at the same time, so that what breaks is a suspicion;
-    `dismissed` tells the differences that chance may explain, and after `patient_until`, a monotonic time, only those that it
-    hardly explains are looked into further; `drift` are the rows for the drift report; `readings` are
-    of the server's process; `load` is what came of episodes, so many at once, and `rewards` what rows pay.
+    Attributes:
+        note: how a pass came about.
+        caution: why a pass says less than it seems to.
+        schedule: the shortest one that broke a property.
+        volatile: places in replies that were not compared because they differ between two runs alone.
+        hidden: how many values these are, and among how many.
+        shrinking: whether the fault is certain, and a shorter example of it is being looked for.
+        among: whether others are tried at the same time, so that a failure is only a suspicion.
+        dismissed: differences that chance may explain.
+        patient_until: a monotonic time, after which only differences that chance hardly explains are examined further.
+        drift: rows for the drift report.
+        readings: of the server's process.
+        load: what came of episodes, at each number of them at once.
+        rewards: what rows earn.
+        log: the last lines that a launched server has printed since the trial began.
     """
 
     def __init__(self, bench: Bench, channel: Channel | None = None) -> None:
@@ -53,12 +61,11 @@ class Trial:
         self.load: list[LoadLevel] = []
         self.rewards: RewardCounts | None = None
         self._asked = self.launched.asked
-        #: The last lines that a launched server printed since the trial began.
         self.log = self.launched.listen()
 
     @property
     def gym(self) -> Gym:
-        """The gym that is tried."""
+        """The gym under test."""
         return self.bench.gym
 
     @property
@@ -68,7 +75,7 @@ class Trial:
 
     @property
     def settings(self) -> Settings:
-        """How to try."""
+        """How to try the gym."""
         return self.bench.settings
 
     @property
@@ -88,11 +95,11 @@ class Trial:
 
     @property
     def asked(self) -> TimesAsked:
-        """How often our mocks were asked since the trial began."""
+        """How often our mocks have been asked since the trial began."""
         return self.launched.asked.since(self._asked)
 
     def expect_own_score(self) -> None:
-        """Raise NotApplicable where a mock of ours was asked since the trial began: a reward may come from it."""
+        """Raise `NotApplicable` if a mock of ours has been asked since the trial began, because a reward may come from it."""
         if mocked := self.asked.mocked:
             raise NotApplicable(mocked)
 
@@ -101,20 +108,20 @@ class Trial:
         self.drift.append(DriftRow.of(drift, live))
 
     async def send(self, request: Request) -> Reply:
-        """Send any request as it stands."""
+        """Send a request unchanged."""
         return reply_of(await self.channel.send(request))
 
     def session(self, row: Row | None = None, habit: CookieHabit = CookieHabit.REPLACING) -> Session:
-        """A session that is not seeded yet, on `row` or on the gym's first one."""
+        """A session that is not seeded yet, on `row` or the gym's first row."""
         return self.gym.contract.session(self.channel, row or self.gym.row, habit)
 
     async def open(
         self, row: Row | None = None, habit: CookieHabit = CookieHabit.REPLACING, channel: Channel | None = None
     ) -> Session:
-        """A seeded session; over the trial's own channel, unless another is given.
+        """A seeded session, over the trial's own channel unless another is given.
 
         Raises:
-            Untestable: the server does not take the seed, which is another check's finding.
+            Untestable: the server refuses the seed, which is another check's finding.
         """
         session = self.gym.contract.session(channel or self.channel, row or self.gym.row, habit)
         ensure_opened(row or self.gym.row, reply_of(await session.seed()))
@@ -129,11 +136,11 @@ class Trial:
         return reply_of(await session.verify(response, **fields))
 
     async def verify_fresh(self, response: Mapping[str, Any], row: Row | None = None) -> Reply:
-        """Have the response scored in a session of its own, in which nothing else is done."""
+        """Have the response scored in a fresh session in which nothing else is done."""
         return await self.verify(await self.open(row), response)
 
     async def scored(self, session: Session, response: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-        """What verify answers, for checks that look closer at it.
+        """The JSON object that verify answers, for checks that examine it.
 
         Raises:
             Untestable: verify does not score this response, which is another check's finding.
@@ -146,12 +153,12 @@ class Trial:
         return reply.fields
 
     async def verify_bare(self, response: Mapping[str, Any], cookies: Cookies = NO_COOKIES) -> Reply:
-        """Verify the gym's first row outside of any session of ours."""
+        """Verify the gym's first row outside of any session."""
         return await self.send(post(VERIFY, {**self.gym.row.data, "response": response}, cookies))
 
 
 def expect_status(reply: Reply, statuses: Iterable[int], hint: str) -> None:
-    """Require one of some statuses."""
+    """Require one of these statuses."""
     allowed = tuple(statuses)
     if reply.status not in allowed:
         cause = _LIMITED if reply.status == HTTPStatus.TOO_MANY_REQUESTS else hint
@@ -159,25 +166,27 @@ def expect_status(reply: Reply, statuses: Iterable[int], hint: str) -> None:
 
 
 def expect_success(reply: Reply, hint: str) -> None:
-    """Require 200, or another 2xx: clients raise for all others, and none tells these apart."""
+    """Require 200 or another 2xx: clients raise for all other statuses, and do not tell these apart."""
     if not is_success(reply.status):
         expect_status(reply, [HTTPStatus.OK], hint)
 
 
-_LIMITED = "A limit of requests by address or in all: the rollouts of a batch come from one address, hundreds at once."
+_LIMITED = (
+    "Requests are limited by address or in total: the rollouts of a batch come from one address, hundreds at once."
+)
 
 
 def expect_no_crash(reply: Reply, hint: str, given: str = "") -> None:
-    """Require any status but a 5xx of the reply to what was given."""
+    """Require any status but a 5xx; `given` names what was sent."""
     if is_crash(reply.status):
         raise Violation("any status below 500" + (f" to {given}" if given else ""), describe(reply), hint)
 
 
 def ensure_opened(row: Row, reply: Reply) -> None:
-    """End the trial if the server does not take the seed, which is another check's finding.
+    """Ensure that the server accepted the seed.
 
     Raises:
-        Untestable: it does not.
+        Untestable: it did not, which is another check's finding.
     """
     refuse_made_up(row, reply)
     if not is_success(reply.status):
@@ -185,10 +194,10 @@ def ensure_opened(row: Row, reply: Reply) -> None:
 
 
 def refuse_made_up(row: Row, reply: Reply) -> None:
-    """End the trial if the server wants more of a row than the bare one has that stands in for missing data.
+    """End the trial if the server rightly refused the bare row that stands in for missing data.
 
     Raises:
-        Untestable: it refused the made-up row, as it should.
+        Untestable: it did.
     """
     if row is BARE_ROW and is_refusal(reply.status):
         raise Untestable(f"dataset rows (--gym-data); the server answers {reply.status} to a made-up row")
@@ -202,5 +211,5 @@ def expect_object(reply: Reply, hint: str) -> dict[str, Any]:
 
 
 def describe(reply: Reply) -> str:
-    """A reply in a line: the status and what it says."""
+    """A reply in one line: its status and body."""
     return f"status {reply.status}, body {reply.text}" if reply.body else f"status {reply.status}, no body"
