@@ -49,6 +49,13 @@ def test_those_come_first_that_call_the_most_tools_between_them() -> None:
     assert known(Knowledge(ROWS, known_trajectories=(long, alike, other))) == [long, other, alike]
 
 
+def test_one_that_writes_with_other_tools_meets_itself_however_many_the_first_one_writes_with() -> None:
+    many = Trajectory(ROWS[0], tuple(Call(f"put_{word}", {}) for word in ("note", "mark", "stamp", "seal")))
+    other = Trajectory(ROWS[1], (Call("draw_card", {}),))
+    met = [schedule.trajectories for schedule in side_by_side(Knowledge(ROWS, known_trajectories=(many, other)))]
+    assert (other, other) in met
+
+
 def test_what_the_policy_had_said_before_is_no_id_of_the_server() -> None:
     """A reply that echoes it is not where it came from."""
     read = ("get_note", {"text": "shelf"}, {"text": "shelf", "next": "N-4711"})

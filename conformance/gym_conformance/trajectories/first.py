@@ -310,7 +310,8 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
     within = [Schedule((one, other), begun + (1,) * other.steps) for other in (two, one)]
     pairs = [Schedule((one, two), tuple(in_turn((one, two)))), Schedule((one, one), tuple(in_turn((one, one))))]
     pairs += [Schedule((one, other), tuple(in_turn((one, other)))) for other in _saying_otherwise(one)]
-    writing = [each for each, _ in islice(first_calls(found, lambda call: not is_read(call.name)), _WRITING)]
+    calling = (each for each, _ in first_calls(found, lambda call: not is_read(call.name)))
+    writing = list(first_of_each(id, calling).values())[:_WRITING]
     elsewhere = filter(None, chain.from_iterable(zip_longest(*map(with_other_members, writing))))
     twice = [each for each in (*writing, *islice(elsewhere, _EXCHANGED)) if each is not one]
     pairs += [Schedule((each, each), tuple(in_turn((each, each)))) for each in twice]
