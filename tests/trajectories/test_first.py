@@ -96,6 +96,23 @@ def test_a_known_call_is_made_again_with_a_name_that_is_not_there() -> None:
     assert [call.arguments for call in strange.without_noise().calls] == [{"text": "shelf"}] * 3
 
 
+def test_a_path_leads_to_a_folder_that_is_not_there_and_keeps_its_last_name() -> None:
+    calls = tuple(Call("put_note", {"text": text}) for text in ("old/saw.txt", "saw.txt"))
+    found = [
+        each.trajectories[0]
+        for each in known_disturbed(Knowledge(ROWS[:1], known_trajectories=(Trajectory(ROWS[0], calls),)))
+    ]
+    said = [
+        str(call.arguments["text"])
+        for each in found
+        for call in each.calls
+        if isinstance(call.arguments.get("text"), str)
+    ]
+    strange = {text for text in said if text not in ("old/saw.txt", "saw.txt")}
+    assert [text for text in strange if text.endswith("/saw.txt")]
+    assert [text for text in strange if "saw" not in text]
+
+
 def test_a_name_that_is_not_there_comes_in_the_place_of_a_known_call_too() -> None:
     """What a refused call did all the same, the known call would do once more."""
     read, write = Call("get_note", {}), Call("put_note", {"text": "shelf"})

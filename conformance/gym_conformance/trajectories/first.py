@@ -169,7 +169,7 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
         spoilt = {**call.arguments, next(iter(call.arguments), "unknown"): {"unexpected": []}}
         found += [Schedule((trajectory.with_noise(at, Call(call.name, wrong)),)) for wrong in ({}, spoilt)]
     writing = _of_many_kinds(one for one in known(knowledge) if not all(is_read(call.name) for call in one.calls))
-    seen = set[tuple[str, str]]()
+    seen = set[tuple[str, str, bool]]()
     strange = islice((each for one in writing for each in _with_strange_names(one, seen)), _STRANGE_CALLS)
     writing = writing[:_STRANGE_ONES]
     damaged = islice((each for one in writing for each in _with_damaged_texts(one)), _STRANGE_CALLS)
@@ -194,10 +194,10 @@ def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
         yield longer
 
 
-def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Iterator[Trajectory]:
+def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]) -> Iterator[Trajectory]:
     """The trajectory with a tool's last call repeated just after it, one of its texts a name that nobody knows, for each.
 
-    Those that are seen, by tool and argument, are left out: others have had them.
+    Those that are seen, by tool, argument and whether it is a path, are left out: others have had them.
 
     And up to that call, with all of these in its place: whatever else it did, such as to set a flag, the call itself would
     hide. What it has read it reads again in the end.
@@ -205,11 +205,12 @@ def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str]]) -> I
     reads = reads_in(trajectory.calls)[-_AGAIN:]
     for at, call in reversed(list(enumerate(trajectory.calls))):
         several = list[Call]()
-        for name, strange in () if is_read(call.name) else _saying(_NOBODY, call.arguments):
-            if (call.name, name) not in seen and admits(trajectory.row.parameters_of(call.name), resolve(strange, [])):
+        for name, strange in () if is_read(call.name) else _saying(_nobody, call.arguments):
+            key = (call.name, name, f"{_NOBODY}/" in str(strange))
+            if key not in seen and admits(trajectory.row.parameters_of(call.name), resolve(strange, [])):
                 several.append(Call(call.name, strange))
                 yield reading_again(trajectory).with_noise(at + 1, several[-1])
-            seen.add((call.name, name))
+            seen.add(key)
         if several and reads:
             instead = trajectory.chosen([*range(at), *reads])
             for each in reversed(several):
@@ -223,7 +224,7 @@ def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
     for at, call in _last_calls(trajectory):
         said: dict[str, list[Any]] = {}
         for text in texts:
-            for name, arguments in _saying(text, call.arguments):
+            for name, arguments in _saying(lambda _, text=text: text, call.arguments):
                 if admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
                     said.setdefault(name, []).append(arguments)
         for several in said.values():
@@ -248,10 +249,17 @@ def reading_again(trajectory: Trajectory) -> Trajectory:
     return replace(trajectory, calls=(*trajectory.calls, *reads[-_AGAIN:]))
 
 
-def _saying(other: Any, value: Any, name: str = "", kinds: Collection[type] = (str,)) -> Iterator[tuple[str, Any]]:
+def _nobody(text: str) -> str:
+    """A name that nobody knows; of a path in a folder that is not there, where what is in order until then is refused."""
+    return f"{_NOBODY}/{text.rpartition('/')[2]}" if "/" in text else _NOBODY
+
+
+def _saying(
+    other: Callable[[Any], Any], value: Any, name: str = "", kinds: Collection[type] = (str,)
+) -> Iterator[tuple[str, Any]]:
     """The value with one of its texts, or values of these kinds, replaced by another one, for each, and what it is called."""
     if type(value) in kinds:
-        yield name, other
+        yield name, other(value)
     elif isinstance(value, dict) and not is_reference(value):
         for key, inner in value.items():
             yield from ((found, {**value, key: told}) for found, told in _saying(other, inner, key, kinds))
@@ -283,7 +291,9 @@ def _with_one_wrong(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Itera
     for at, call in enumerate(trajectory.calls):
         wrong: dict[str, list[Call]] = {}
         for kinds, values in _WRONG.items():
-            for name, arguments in chain.from_iterable(_saying(each, call.arguments, kinds=kinds) for each in values):
+            for name, arguments in chain.from_iterable(
+                _saying(lambda _, each=each: each, call.arguments, kinds=kinds) for each in values
+            ):
                 if not admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
                     wrong.setdefault(name, []).append(Call(call.name, arguments))
         for name, calls in wrong.items():
