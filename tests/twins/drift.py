@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from gym_conformance.dataset import Dataset
 from gym_conformance.drift.definitions import Definitions
 from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import served_tools
@@ -13,7 +14,7 @@ from gym_mocks.reference import ReferenceServer
 from gym_mocks.wire import HttpRefusal, HttpReply, HttpRequest
 from tests.twins.innocent import CatchAll, OrdersAnswers, WithoutDocument
 from tests.twins.tools import declare
-from tests.twins.twin import Json, Twin, dataset, twin, unrecorded
+from tests.twins.twin import Json, Twin, dataset, rollout_of, twin, unrecorded
 
 
 def _tool(row: Json, name: str) -> Json:
@@ -202,6 +203,26 @@ class WantsMeaning(WithoutDocument):
         return HttpReply.json({"error": "the arguments must be an object"})
 
 
+class CountsFromZero(WantsTexts):
+    """A server without a schema that counts its two places from 0, and says of a wrong type that it is one."""
+
+    async def _label(self, request: HttpRequest) -> HttpReply:
+        with suppress(ValueError, AttributeError):
+            place = json.loads(request.body).get("place")
+            if isinstance(place, int) and 0 <= place <= 1:
+                return HttpReply.json({"labelled": place})
+            wrong = "0 to 1" if isinstance(place, int) else "an integer"
+            return HttpReply.json({"error": f"place must be {wrong}"}, 400)
+        return HttpReply.json({"error": "the arguments must be an object"}, 400)
+
+
+def _labelled() -> Dataset:
+    """The rows with a rollout in which the second place has a label."""
+    found = dataset(_declare_label)
+    played = rollout_of(found.rows[0], ("label_place", {"place": 2}, '{"labelled": 2}'), said="Done.")
+    return replace(found, rollouts=(*found.rollouts, played))
+
+
 class TakesZeroForNone(WantsMeaning):
     """The first place is refused as though no place were named."""
 
@@ -304,6 +325,7 @@ TWINS: tuple[Twin, ...] = (
     twin("a member of an enum that no row holds", "", LooksUpMembers, data=unrecorded()),
     twin("another name than the rows'", "drift-argument-refused repeat-recorded", AsksForAnotherName),
     twin("a text where rows declare a number", "drift-argument-refused", WantsTexts, data=dataset(_declare_label)),
+    twin("places that are counted from 0", "drift-argument-refused repeat-recorded", CountsFromZero, data=_labelled()),
     twin("a number that is not there", "", WantsNumbers, data=dataset(_declare_label)),
     twin("values that mean nothing are refused", "", WantsMeaning, data=dataset(_declare_label)),
     twin("an empty name that is refused", "", ReferenceServer, data=of_any_length(maxLength=40)),

@@ -12,6 +12,7 @@ from gym_conformance.calibration.probe_answers import (
     altered_calls,
     changed_calls,
     cut_off,
+    ended_programs,
     fair_calls,
     fair_forms,
     look_alikes,
@@ -67,6 +68,7 @@ def probes(
         yield from _of_text(template, right, scores, rows)
     elif template:
         yield from ((Question.PRESSED, *probe) for probe in changed_calls(scores.answer))
+    yield from ((Question.PRESSED, *probe) for probe in ended_programs(scores.answer))
     others = [answer for _, answer in wrong_answers(scores, scores.answer, rows)]
     yield from ((Question.DEEDS, *probe) for probe in other_deeds(scores.answer, others))
     # deeds may be done twice, and need not all be right, but a list of expected calls is exact

@@ -8,7 +8,7 @@ two rows that it was not learned from. A row that cannot be tried is unchecked, 
 from collections.abc import Sequence
 from typing import Final
 
-from gym_conformance.calibration.probe_answers import OTHER_NUMBERS
+from gym_conformance.calibration.probe_answers import ENDS_EARLY, OTHER_NUMBERS
 from gym_conformance.calibration.reward_counts import RewardCounts
 from gym_conformance.calibration.row_scores import (
     Calibration,
@@ -35,6 +35,15 @@ _HINTS: Final = {
     Question.GOLD: "The row's answer is wrong or in a form that the verifier does not read, or the verifier refuses a right one.",
     Question.FLOOR: "The scorer finds an answer where none was given: in the prompt, or in what stands for no answer.",
     Question.SWAP: "The scorer takes any answer of the right form, or looks for the right one anywhere in a long text.",
+}
+
+_ANYWHERE: Final = "The scorer looks for the right answer anywhere; let it read one final answer, and compare it whole."
+_PRESSED_HINTS: Final = {
+    **dict.fromkeys(
+        OTHER_NUMBERS,
+        "The scorer strips signs and points with what stands around a number, or NaN is beyond no tolerance.",
+    ),
+    ENDS_EARLY: "The tests stand after the program in one process, and its exit status decides: let each test say that it ran.",
 }
 
 
@@ -164,7 +173,8 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
     middle; the right one taken back, in the same message or in the next; a denial; the right one in the reasoning
     alone; and the right one cut off in the middle of a word. For a number, they are also `NaN`, the same digits without
     the sign, and with the decimal point elsewhere. For calls, they are the right ones with every argument changed, and
-    with what other rows say at the end before and after the right words, if that alone earns less.
+    with what other rows say at the end before and after the right words, if that alone earns less. For a Python program,
+    it is one that exits with status 0 at once.
 
     The right answer is neither the first nor the last of several, since taking one of these may be the rule. It is a
     violation if one of the outputs earns the top in two rows or more, each time it is tried again.
@@ -176,12 +186,8 @@ async def calibration_pressed(trial: Trial, _: object) -> None:
         raise NotApplicable("wrong answers alone earn as much; see calibration-swap")
     tallies = probe_tallies(probed, Question.PRESSED, found.guessed)
     if said := _told(trial, tallies):
-        of_numbers = all(tally.name in OTHER_NUMBERS for tally in tallies if tally.telling)
-        hint = (
-            "The scorer strips signs and points with what stands around a number, or NaN is beyond no tolerance."
-            if of_numbers
-            else "The scorer looks for the right answer anywhere; let it read one final answer, and compare it whole."
-        )
+        hints = {_PRESSED_HINTS.get(tally.name, _ANYWHERE) for tally in tallies if tally.telling}
+        hint = hints.pop() if len(hints) == 1 else _ANYWHERE
         raise Violation(
             f"less than {found.top:g}, which answers as {found.words} earn", f"rewarded all the same: {said}", hint
         )

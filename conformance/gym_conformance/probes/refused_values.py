@@ -56,6 +56,9 @@ _MOST_LONG: Final = frozenset({"maxLength", "maxItems"})
 #: For each JSON type, a value that hardly any definition allows.
 _STRANGE: Final[tuple[Any, ...]] = ({"unexpected": []}, "no_such_value_conformance", -987654321.5, True, None)
 
+#: Those that say most of a recorded call: of a number what is far out of its bounds, too.
+_WRONG_IN_PLACE: Final[tuple[Any, ...]] = (*_STRANGE[:2], -987654321)
+
 #: Values that may be taken for none: `if not price`.
 _FALSE: Final[tuple[Any, ...]] = (None, 0, False)
 
@@ -241,7 +244,7 @@ async def _surely_wrong(
     place: Place, acceptance: Acceptance, call: Mapping[str, Any], nodes: Mapping[str, Schema], *, told: bool
 ) -> AsyncIterator[_Wrong]:
     for name in call:
-        for strange in _STRANGE[:2]:
+        for strange in _WRONG_IN_PLACE:
             if name in nodes and not Acceptance(nodes[name]).accepts(strange):
                 wrong = {**call, name: strange}
                 yield _Wrong(name, wrong, (await place.ask(wrong))[1], (call[name],), (strange,))
