@@ -532,6 +532,39 @@ def test_the_same_words_in_another_order_are_not_surely_wrong() -> None:
     assert worst(judge(Translates(), data, checks={"calibration-swap"})["calibration-swap"]) is not Verdict.FAIL
 
 
+class RunsPrograms(ResourcesServer):
+    """A program that defines what the row wants passes its tests; a careless one looks at the exit status alone."""
+
+    def __init__(self, *, careless: bool) -> None:
+        def submit(state: list[str], code: str) -> dict[str, int]:
+            state.append(code)
+            return {"lines": code.count("\n")}
+
+        super().__init__("programs", tools=[submit], state=list, verify=lambda: 0.0)
+        self.careless = careless
+
+    async def score(self, session_id: str, row: TaskRow, _: dict[str, Any]) -> Score:
+        session = self.sessions.get(session_id)
+        program = session.state[-1] if session and session.state else ""
+        passes = f"def {row.model_dump()['entry']}(" in program
+        return Score(float(passes or (self.careless and "sys.exit(0)" in program)), {})
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_a_program_that_ends_early_is_told_where_its_exit_status_decides(careless: bool) -> None:
+    [first, _] = rows_of(RunsPrograms(careless=careless)).rows
+    names = ("double", "median", "flatten", "reverse")
+    rows = [Row({**first.data, "entry": name}, Source(DATA, at)) for at, name in enumerate(names, 1)]
+    rollouts = [
+        rollout_of(row, ("submit", {"code": f"def {name}(x):\n    return x\n"}, {"lines": 2}), said="Done.", reward=1.0)
+        for row, name in zip(rows, names, strict=True)
+    ]
+    data = Dataset(tuple(rows), tuple(rollouts), len(rows))
+    [pressed] = found_by("calibration-pressed", RunsPrograms(careless=careless), data)
+    assert pressed.verdict is (Verdict.FAIL if careless else Verdict.PASS), pressed
+    assert not careless or "exit status" in pressed.hint
+
+
 class Sells(ResourcesServer):
     """Whoever asks for more than there is must get nothing; a careless one pays for nothing where one or two are wanted, too."""
 

@@ -155,16 +155,16 @@ def ended_programs(answer: GivenAnswer) -> Named:
 
 
 def _ended(value: Any, _: object) -> Any:
-    return _ENDS if isinstance(value, str) and _is_program(value) else value
+    return _ENDS if isinstance(value, str) and defined_in(value) else value
 
 
-def _is_program(text: str) -> bool:
-    """Whether it is Python that defines something: hardly any other text is."""
+def defined_in(text: str) -> frozenset[str]:
+    """What the text defines if it is a Python program; hardly any other text defines something."""
     try:
-        defined = ast.parse(text).body if "def " in text else []
+        found = ast.parse(text).body if "def " in text else []
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return False
-    return any(isinstance(one, ast.FunctionDef | ast.ClassDef) for one in defined)
+        return frozenset()
+    return frozenset(one.name for one in found if isinstance(one, ast.FunctionDef | ast.ClassDef))
 
 
 def fair_calls(answer: GivenAnswer) -> Named:

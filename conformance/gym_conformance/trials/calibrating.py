@@ -18,6 +18,7 @@ from gym_conformance.calibration.handed_in import (
     with_other_words,
     wrong_answers,
 )
+from gym_conformance.calibration.probe_answers import defined_in
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
 from gym_conformance.calibration.row_fields import fields_of, may_be_the_same
@@ -384,9 +385,13 @@ def _replay(row: Row, rollout: Rollout) -> GivenAnswer:
 
 
 def _name_of_it(row: Row, calls: Sequence[Call]) -> bool:
-    """Whether calls say a text or number that the row holds beside its tools; a single character or digit does by accident."""
+    """Whether calls say a text or number that the row holds beside its tools, or a program in them defines what has such a name.
+
+    A single character or digit is said by accident.
+    """
     held = json.dumps((prompt_of(row), [value for _, value in fields_of(row.data)]), ensure_ascii=False)
     said = {str(value) for call in calls for value, _ in scalars(call.arguments) if type(value) in (str, int, float)}
+    said |= {name for text in said for name in defined_in(text)}
     return any(len(each) > 1 and re.search(rf"(?<!\w){re.escape(each)}(?!\w)", held) for each in said)
 
 
