@@ -224,7 +224,7 @@ def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
     for at, call in _last_calls(trajectory):
         said: dict[str, list[Any]] = {}
         for text in texts:
-            for name, arguments in _saying(lambda _, text=text: text, call.arguments):
+            for name, arguments in _saying(_always(text), call.arguments):
                 if admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
                     said.setdefault(name, []).append(arguments)
         for several in said.values():
@@ -252,6 +252,10 @@ def reading_again(trajectory: Trajectory) -> Trajectory:
 def _nobody(text: str) -> str:
     """A name that nobody knows; of a path in a folder that is not there, where what is in order until then is refused."""
     return f"{_NOBODY}/{text.rpartition('/')[2]}" if "/" in text else _NOBODY
+
+
+def _always(other: Any) -> Callable[[Any], Any]:
+    return lambda _: other
 
 
 def _saying(
@@ -292,7 +296,7 @@ def _with_one_wrong(trajectory: Trajectory, seen: set[tuple[str, str]]) -> Itera
         wrong: dict[str, list[Call]] = {}
         for kinds, values in _WRONG.items():
             for name, arguments in chain.from_iterable(
-                _saying(lambda _, each=each: each, call.arguments, kinds=kinds) for each in values
+                _saying(_always(each), call.arguments, kinds=kinds) for each in values
             ):
                 if not admits(trajectory.row.parameters_of(call.name), resolve(arguments, [])):
                     wrong.setdefault(name, []).append(Call(call.name, arguments))
