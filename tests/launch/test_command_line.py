@@ -178,21 +178,3 @@ def test_the_ini_file_names_it_too(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\ngym_env = fine:app\n")
     run = _run(pytester, "-k", "live-root")
     run.assert_outcomes(passed=1, deselected=run.parseoutcomes()["deselected"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--gym-url", "http://127.0.0.1:9"], "--gym-env, --gym-url and --gym-demo: give one of them"),
-        (["--gym-python", "no-such-python"], "--gym-python 'no-such-python': no such program;*"),
-        (["--gym-env-set", "key"], "--gym-env-set: not of the form key=value;*"),
-        (["--gym-launch", "fast"], "--gym-launch 'fast': unknown; give one of direct, real"),
-        (["--gym-launch", "real"], "--gym-launch real: fine:app is not an env in NeMo Gym's layout; give its folder"),
-        (["--gym-launch-timeout", "soon"], "--gym-launch-timeout 'soon': not a number;*"),
-        (["--gym-env", "other:app", "--gym-data", "x.jsonl"], "--gym-data: this is about one server,*"),
-    ],
-)
-def test_a_bad_option_is_one_line(pytester: pytest.Pytester, arguments: list[str], said: str) -> None:
-    run = pytester.runpytest_inprocess("--gym-env", "fine:app", *arguments)
-    assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines([f"ERROR: {said}"])

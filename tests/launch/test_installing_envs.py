@@ -47,26 +47,6 @@ def test_workers_of_xdist_install_once_and_say_so(pytester: pytest.Pytester) -> 
     assert (run.stdout.str() + run.stderr.str()).count(".app: installing") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ["--gym-demo", "--gym-install"],
-            "--gym-install: it applies only to a server that is launched; give --gym-env DIR too",
-        ),
-        (["--gym-env=one:app", "--gym-nemo", "0.4.0"], "--gym-nemo: nothing is installed; give --gym-install too"),
-        (
-            ["--gym-env=one:app", "--gym-install", "--gym-nemo", "newest"],
-            "--gym-nemo 'newest': not the number of a release; give one such as 0.7.0",
-        ),
-    ],
-)
-def test_what_cannot_be_used_is_one_line(pytester: pytest.Pytester, arguments: list[str], said: str) -> None:
-    run = pytester.runpytest_subprocess(*arguments, timeout=60)
-    assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines([f"ERROR: {said}"])
-
-
 def test_without_uv_it_is_one_line(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("without").mkdir()
     Path("without/sitecustomize.py").write_text(

@@ -65,17 +65,3 @@ def test_state_of_one_process_is_found_and_said_to_be_it(pytester: pytest.Pytest
     run = pytester.runpytest_subprocess(*given, "--gym-workers", "3", timeout=300)
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     run.stdout.fnmatch_lines(["*in the memory of one process*"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--gym-demo", "--gym-workers", "2"], "--gym-workers: it applies only to a server that is launched; *"),
-        (["--gym-env=fine:app", "--gym-workers", "0"], "--gym-workers '0': give a whole number, 1 or more, *"),
-        (["--gym-env=fine:app", "--gym-workers", "65"], "--gym-workers: more than 64; give fewer, since *"),
-    ],
-)
-def test_what_cannot_be_used_is_one_line(pytester: pytest.Pytester, arguments: list[str], said: str) -> None:
-    run = pytester.runpytest_subprocess(*arguments, timeout=60)
-    assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines([f"ERROR: {said}"])

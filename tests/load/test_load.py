@@ -265,25 +265,6 @@ def test_ids_are_the_committed_ones() -> None:
     assert not {check.id for check in LOAD} & {check.id for check in CHECKS + LAUNCHED}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--gym-url=http://192.0.2.1:1", "--gym-load"], "--gym-load: the server is not on this machine, and *"),
-        (["--gym-demo", "--gym-load=1,x"], "--gym-load 'x': give a whole number, 1 or more, *"),
-        (["--gym-demo", "--gym-load=99999"], "--gym-load '99999': more than 16,384; *"),
-        (["--gym-demo", "--gym-load-anyway"], "--gym-load-anyway: there is no load; *"),
-        (
-            ["--gym-env=fine:app", "--gym-load", "--gym-ray=auto"],
-            "--gym-load, --gym-ray and --gym-env: other nodes cannot reach an env that is launched; start it, and *",
-        ),
-    ],
-)
-def test_what_cannot_be_used_is_one_line(pytester: pytest.Pytester, arguments: list[str], said: str) -> None:
-    run = pytester.runpytest_subprocess(*arguments, timeout=60)
-    assert run.ret == pytest.ExitCode.USAGE_ERROR
-    run.stderr.fnmatch_lines([f"ERROR: {said}"])
-
-
 def test_the_curve_is_in_the_summary_and_in_each_report(pytester: pytest.Pytester) -> None:
     reports = [f"--gym-report=r.{suffix}" for suffix in ("json", "html", "md")]
     given = ["--gym-demo", "--gym-load=1,4", "--gym-profile=smoke", "-k", "load"]

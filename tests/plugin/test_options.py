@@ -21,6 +21,9 @@ def test_a_server_of_one_s_own_needs_no_warning(pytester: pytest.Pytester) -> No
     run.stdout.no_fnmatch_line("*not on this machine*")
 
 
+_FINE = ["--gym-env", "fine:app"]
+_LAUNCHED = "it applies only to a server that is launched; give --gym-env DIR too"
+
 BAD = {
     "unknown contract": (
         ["--gym-url", _NOBODY, "--gym-contract", "token"],
@@ -116,6 +119,39 @@ BAD = {
     "cookie": (
         ["--gym-demo", "--gym-header", "Cookie: hunter2"],
         "--gym-header Cookie: the suite sets this header itself; leave it out",
+    ),
+    "load from afar": (
+        ["--gym-url=http://192.0.2.1:1", "--gym-load"],
+        "--gym-load: the server is not on this machine, and *",
+    ),
+    "load no number": (["--gym-demo", "--gym-load=1,x"], "--gym-load 'x': give a whole number, 1 or more, *"),
+    "load too large": (["--gym-demo", "--gym-load=99999"], "--gym-load '99999': more than 16,384; *"),
+    "no load": (["--gym-demo", "--gym-load-anyway"], "--gym-load-anyway: there is no load; *"),
+    "load of a launched env on Ray": (
+        [*_FINE, "--gym-load", "--gym-ray=auto"],
+        "--gym-load, --gym-ray and --gym-env: other nodes cannot reach an env that is launched; start it, and *",
+    ),
+    "installing nothing": (["--gym-demo", "--gym-install"], f"--gym-install: {_LAUNCHED}"),
+    "release of nothing": ([*_FINE, "--gym-nemo", "0.4.0"], "--gym-nemo: nothing is installed; give --gym-install too"),
+    "no release": (
+        [*_FINE, "--gym-install", "--gym-nemo", "newest"],
+        "--gym-nemo 'newest': not the number of a release; give one such as 0.7.0",
+    ),
+    "workers of nothing": (["--gym-demo", "--gym-workers", "2"], f"--gym-workers: {_LAUNCHED}"),
+    "no workers": ([*_FINE, "--gym-workers", "0"], "--gym-workers '0': give a whole number, 1 or more, *"),
+    "many workers": ([*_FINE, "--gym-workers", "65"], "--gym-workers: more than 64; give fewer, since *"),
+    "env and URL": ([*_FINE, "--gym-url", _NOBODY], "--gym-env, --gym-url and --gym-demo: give one of them"),
+    "no Python": ([*_FINE, "--gym-python", "no-such-python"], "--gym-python 'no-such-python': no such program;*"),
+    "no setting": ([*_FINE, "--gym-env-set", "key"], "--gym-env-set: not of the form key=value;*"),
+    "no launch": ([*_FINE, "--gym-launch", "fast"], "--gym-launch 'fast': unknown; give one of direct, real"),
+    "real launch of an app": (
+        [*_FINE, "--gym-launch", "real"],
+        "--gym-launch real: fine:app is not an env in NeMo Gym's layout; give its folder",
+    ),
+    "no launch timeout": ([*_FINE, "--gym-launch-timeout", "soon"], "--gym-launch-timeout 'soon': not a number;*"),
+    "data of several envs": (
+        [*_FINE, "--gym-env", "other:app", "--gym-data", "x.jsonl"],
+        "--gym-data: this is about one server,*",
     ),
 }
 
