@@ -28,27 +28,27 @@ RunnableRow = dict[str, Any]
 
 
 class MockGym:
-    """A gym on loopback, running from its making until `close`; a `with` block closes it.
+    """A gym on loopback, which runs from its creation until `close`, or to the end of a `with` block.
 
-    Servers may be added while it runs; the head then tells of them too. Nothing is shared between two gyms.
+    Servers may be added while it runs; the head then lists them too. Two gyms share nothing.
 
     Attributes:
-        policy: the policy that agents ask unless told otherwise.
+        policy: the policy that agents ask by default.
         rows: the rows of its environments, each with the `agent_ref` that clients need.
-        head_url: the head's base URL, without a last slash.
+        head_url: the head's base URL, without a trailing slash.
         host: where its servers listen.
-        faults: what goes wrong with rollouts.
+        faults: faults of rollouts; see `fail`.
         dead: the names of the agents that have died.
 
     Args:
-        token_fields: whether the policy's replies carry the trainer's fields.
-        tokens: what the policy's tokens are made by; see `FakePolicy`.
-        policy: the policy itself, with options of its own, in the place of `token_fields` and `tokens`.
-        host: where its servers listen: loopback unless another address is given.
-        head_host: where its head listens, if elsewhere.
-        head_port: a port for the head; 0 for any that is free.
+        token_fields: whether the policy's replies have the token fields that trainers read.
+        tokens: what makes the policy's tokens; see `FakePolicy`.
+        policy: the policy itself, instead of `token_fields` and `tokens`.
+        host: the address that its servers listen on; loopback by default.
+        head_host: the address that its head listens on, if another.
+        head_port: the head's port; 0 for any free one.
         head_after: seconds for which the head refuses connections.
-        seed: of the choices that rollouts' faults make.
+        seed: for the random choices of rollouts' faults.
 
     Raises:
         ValueError: `tokens` that cannot be used.
@@ -87,17 +87,17 @@ class MockGym:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The global configuration, as the head sends it: without the secrets of files that it was made from."""
+        """The global configuration as the head sends it, without the secrets of the files that it was made from."""
         return self._head.shown
 
     @property
     def own_config(self) -> Mapping[str, Any]:
-        """The same with its secrets, as the process that starts a gym has it."""
+        """The global configuration with its secrets, as the process that starts a gym has it."""
         return self._head.config
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its servers, in the order of their adding."""
+        """The names of its servers, in the order in which they were added."""
         return tuple(self._registered)
 
     def url(self, name: str) -> str:
@@ -117,7 +117,7 @@ class MockGym:
         return self._server(name).app
 
     def add_env(self, server: ResourcesServer, rows: Iterable[Mapping[str, Any]]) -> list[RunnableRow]:
-        """Serve a resources server and its agent, `{name}_simple_agent`; the rows, ready to run.
+        """Serve a resources server and its agent, `{name}_simple_agent`; returns the rows, ready to run.
 
         Raises:
             TypeError: it is another application, which `add_resources` takes.
@@ -132,7 +132,7 @@ class MockGym:
         return added
 
     def add_resources(self, name: str, app: ASGIApp) -> str:
-        """Serve a resources server, ours or any ASGI application; its base URL."""
+        """Serve a resources server, ours or any ASGI application; returns its base URL."""
         return self._add(name, "resources_servers", name, app)
 
     def add_policy(self, name: str, policy: FakePolicy) -> FakePolicy:
@@ -141,7 +141,7 @@ class MockGym:
         return policy
 
     def add_model(self, name: str, app: ASGIApp) -> str:
-        """Serve any model server, ours or any ASGI application; its base URL."""
+        """Serve a model server, ours or any ASGI application; returns its base URL."""
         return self._add(name, "responses_api_models", "mock_model", app)
 
     def add_agent(
@@ -154,14 +154,14 @@ class MockGym:
         app: ASGIApp | None = None,
         port: int = 0,
     ) -> str:
-        """Serve an agent between a resources server and a policy, both by name; its base URL.
+        """Serve an agent between a resources server and a policy; returns its base URL.
 
         Args:
             name: the agent's name.
             resources: the resources server's.
             model: the policy's.
             max_steps: see `MockAgent`.
-            app: another agent in the mock agent's place, such as nemo-gym's own (`gym_mocks.nemo`).
+            app: another agent instead of the mock agent, such as nemo-gym's own (`gym_mocks.nemo`).
             port: 0 for any that is free.
         """
         peers = Peers(self._client, self.url(resources), self.url(model))
@@ -173,9 +173,9 @@ class MockGym:
         return self._add(name, "responses_api_agents", "simple_agent", agent, refs, port=port)
 
     def add_environment_server(self, name: str, app: ASGIApp, *, agent: str, resources: str) -> str:
-        """Serve an environment server of nemo-gym 0.7.0 before an agent; its base URL.
+        """Serve an environment server of nemo-gym 0.7.0 in front of an agent; returns its base URL.
 
-        Without one, the head names the agent's own address for it, and `/run` of the agent is what clients get.
+        Without one, the head names the agent's own address instead, so clients call the agent's `/run`.
         """
         refs = {
             "agent_server": {"type": "responses_api_agents", "name": agent},
@@ -184,7 +184,7 @@ class MockGym:
         return self._add(name, "environment_servers", "single_agent_turn", app, refs)
 
     def add_config(self, path: Path | str) -> None:
-        """Take up an env's own `configs/*.yaml`, as `add_servers` does.
+        """Add the servers of an env's own `configs/*.yaml`, as `add_servers` does.
 
         Raises:
             ValueError: the file is no configuration, or an agent needs a server that is not there.
@@ -197,14 +197,14 @@ class MockGym:
             raise ValueError(f"{path}: {error}") from error
 
     def add_servers(self, config: Mapping[str, Any], *, stand_in: Callable[[str], ASGIApp] | None = None) -> None:
-        """Take up a global configuration.
+        """Add the servers of a global configuration.
 
         Its agents are served by mock agents and its models by this gym's policy, unless servers of their
         names are there already. Its resources servers must have been added.
 
         Args:
             config: by server name, as nemo-gym's.
-            stand_in: makes what is served in the place of a resources server that has not been added.
+            stand_in: makes what is served instead of a resources server that has not been added.
 
         Raises:
             ValueError: an agent is of no known form, or needs a server that is not there.
@@ -235,7 +235,7 @@ class MockGym:
         self.add_agent(server.name, resources=resources, model=model, max_steps=server.max_steps, port=server.port)
 
     def fail(self, fault: RolloutFault) -> None:
-        """Let something go wrong with rollouts, or with what resources servers are asked, from now on.
+        """Let a fault happen to rollouts, or to requests to resources servers, from now on.
 
         Raises:
             ValueError: its path is none of the resources servers', so that it could never happen.
@@ -264,7 +264,7 @@ class MockGym:
             )
 
     def write_config(self, path: Path | None = None) -> Path:
-        """Write the configuration, secrets included, as YAML; without a path, to a temporary file that goes with the gym."""
+        """Write the configuration as YAML, secrets included; without a path, to a temporary file that `close` removes."""
         if path is None:
             number, name = tempfile.mkstemp(prefix="gym-mocks-", suffix=".yaml")
             os.close(number)
@@ -274,7 +274,7 @@ class MockGym:
         return path
 
     def close(self) -> None:
-        """Stop all servers and remove what is temporary; closing twice does nothing."""
+        """Stop all servers and remove temporary files; closing twice does nothing."""
         for path in self._temporary:
             path.unlink(missing_ok=True)
         self._temporary.clear()
@@ -312,7 +312,7 @@ class MockGym:
         return url
 
     def _call_directly(self, name: str, kind: ServerType, app: ASGIApp, url: str) -> None:
-        """Let servers of this gym call one without a socket; with faults before it only where there are any, which cost time."""
+        """Let servers of this gym call one without a socket, and through its faults only if it has any, since they cost time."""
         if kind == "resources_servers" and self.faults.of_resources:
             app = FaultyServer(name, app, self.faults, _broken, self._end, agents=False)
         if name not in self.dead:

@@ -27,19 +27,19 @@ class RolloutFault:
     """Something that goes wrong with a rollout, or with a request to a resources server.
 
     Attributes:
-        kind: what goes wrong: of a rollout that is `lost` the connection breaks before any reply, though it was played;
-            one that is `late` waits first; the agent `dies` in the middle of one, and whatever else it was asked breaks
-            off too; `status` replies with an error instead; `reward` replaces the reward; `mask` sets `mask_sample`, and
-            `failure_class` sets `_ng_failure_class` (nemo-gym 0.5.0 and later), to `value`; `session` takes away the
-            cookies that a resources server was sent, as if it had forgotten the session.
-        path: what must be asked for: `/run` of an agent, or `/seed_session`, `/verify` or `/<tool>` of a resources server,
-            by a client of its own or by the gym's agents.
-        rate: with this probability, drawn for each attempt at each row from the gym's seed, in whatever order they come.
-        times: at most so often.
-        agent: only with the agent, or the resources server, of this name.
-        seconds: how late, or how long before it dies.
-        status: the HTTP status.
-        value: of the reward, any JSON value or NaN, None for null; or of the failure class.
+        kind: what goes wrong. `lost`: the rollout is played, but the connection breaks before any reply. `late`: it waits
+            first. `dies`: the agent dies in the middle of a rollout, and all its other requests break off too. `status`:
+            an error is the reply. `reward`: the reward is replaced by `value`. `mask`: `mask_sample` is set.
+            `failure_class`: `_ng_failure_class` is set to `value` (nemo-gym 0.5.0 and later). `session`: a resources
+            server does not get the cookies that it was sent, as if it had forgotten the session.
+        path: the request that it happens to: `/run` of an agent, or `/seed_session`, `/verify` or `/<tool>` of a resources
+            server, whether a client or one of the gym's agents sends it.
+        rate: its probability, drawn from the gym's seed for each attempt at each row, in whatever order they come.
+        times: how often it happens at most; None for no limit.
+        agent: the name of the agent, or resources server, that it happens to; None for any.
+        seconds: how late the reply is, or how long before the agent dies.
+        status: the HTTP status of an error.
+        value: the reward, any JSON value or NaN, None for null; or the failure class.
 
     Raises:
         ValueError: a value with which it could never happen.
@@ -65,7 +65,7 @@ class RolloutFaults:
     """The faults of a gym's rollouts.
 
     Args:
-        seed: of their choices.
+        seed: for their random choices.
     """
 
     def __init__(self, seed: int = 0) -> None:

@@ -34,7 +34,7 @@ class Host:
         self._thread.start()
 
     def serve(self, app: ASGIApp, *, port: int = 0, host: str = LOOPBACK, after: float = 0) -> str:
-        """Serve an application and return its base URL, without a last slash, once it answers.
+        """Serve an application, and return its base URL, without a trailing slash, once it answers.
 
         Args:
             app: what is served; requests whose Host header is not this machine's do not reach it.

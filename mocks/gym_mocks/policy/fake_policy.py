@@ -66,27 +66,27 @@ _Answered = tuple[PolicyAnswer | HttpReply, frozenset[FaultKind]]
 
 
 class FakePolicy(App):
-    """A policy behind an OpenAI-compatible server, which also takes texts and token ids as inference engines do (`SHAPES`).
+    """A policy behind an OpenAI-compatible server, which also accepts texts and token ids, as inference engines do (`SHAPES`).
 
     Attributes:
-        default: the policy that answers while no route is bound.
-        calls: the requests it got.
-        faults: what goes wrong.
+        default: the policy that answers if no route is bound.
+        calls: the last requests that it received.
+        faults: see `fail`.
         routes: the active routes.
-        accepted: the last requests to what `accept` named.
-        token_fields: whether replies carry the trainer's fields (`TokenFields`).
+        accepted: the last requests to the paths of `accept`.
+        token_fields: whether replies have the token fields that trainers read (`TokenFields`).
         tokenizer: makes the tokens.
 
     Args:
         default: see above.
-        token_fields: see above; on where `tokens` are given.
-        tokens: a `Vocabulary`, or (size, end), whose ids stand for nothing; or a Hugging Face tokenizer, whose ids
-            decode to what was said.
-        log_prob_scale: log probabilities lie between 0 and minus this.
-        routed_experts: (layers, experts a token) of the `routed_experts` that each turn carries; None for none.
-        max_turns: a policy ends a conversation after so many turns, whatever it would say.
-        keep: how many calls are kept.
-        seed: of the faults' choices.
+        token_fields: see above; true if `tokens` are given.
+        tokens: a `Vocabulary`, or (size, end), whose ids have no meaning; or a Hugging Face tokenizer, whose ids decode
+            to what was said.
+        log_prob_scale: log probabilities are between 0 and minus this.
+        routed_experts: (layers, experts per token) of the `routed_experts` of each turn; None for none.
+        max_turns: after this many turns the policy ends a conversation, whatever it would say.
+        keep: how many calls to keep.
+        seed: for the faults' random choices.
 
     Raises:
         ValueError: `tokens` that cannot be used.
@@ -127,7 +127,7 @@ class FakePolicy(App):
         super().__init__({**handlers, **probes, **tokenizing, **counting, **told, **engine})
 
     def bind(self, route: str, policy: Policy, *, api_key: str = "") -> Route:
-        """Bind any policy, sync or async, to a route: a model name, or an API key."""
+        """Bind a policy, sync or async, to a route: a model name, or an API key."""
         return self.routes.bind(route, policy_of(policy), api_key=api_key)
 
     def script(self, route: str, turns: Sequence[Said], *, api_key: str = "") -> Route:
@@ -135,7 +135,7 @@ class FakePolicy(App):
         return self.bind(route, scripted(turns), api_key=api_key)
 
     def replay(self, route: str, rollouts: Iterable[Mapping[str, Any]], *, api_key: str = "") -> Route:
-        """Bind what recorded rollouts said."""
+        """Bind a policy that repeats recorded rollouts."""
         return self.bind(route, replayed(rollouts), api_key=api_key)
 
     def generate(self, route: str, *, api_key: str = "", **choices: Any) -> Route:
@@ -143,9 +143,9 @@ class FakePolicy(App):
         return self.bind(route, generated(**choices), api_key=api_key)
 
     def accept(self, *paths: str, reply: Any = ACCEPTED) -> None:
-        """Answer these paths from now on, by GET and POST, as an engine that is given weights, paused or put to sleep.
+        """Answer GET and POST requests to these paths from now on, as an engine that is given weights, paused or put to sleep.
 
-        A reply that is a text is sent as it stands, as an engine's metrics are.
+        A reply that is a text is sent unchanged, as an engine's metrics are.
 
         Raises:
             ValueError: a path that no request could have.
@@ -161,11 +161,11 @@ class FakePolicy(App):
         self.handlers |= {(method, path): handler for method in ("GET", "POST") for path in paths}
 
     def fail(self, fault: PolicyFault) -> None:
-        """Let something go wrong from now on."""
+        """Let a fault happen from now on."""
         self.faults.add(fault)
 
     def mount(self, router: "respx.MockRouter", *, base_url: str) -> "respx.Route":
-        """Answer httpx-based clients of a base URL in process, through respx."""
+        """Answer httpx-based clients of a base URL in this process, through respx."""
         from gym_mocks.policy.mounting import mount  # noqa: PLC0415 - respx is optional
 
         return mount(self, router, base_url)

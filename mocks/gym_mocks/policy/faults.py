@@ -28,20 +28,19 @@ class PolicyFault:
     """Something that goes wrong between a policy and its client.
 
     Attributes:
-        kind: what goes wrong: `latency` waits first; `status` refuses; `drop` breaks the connection inside
-            the reply; `truncate` ends a stream early (a whole reply breaks off);
-            `invalid_json` ends the body early; `cut` says the tokens ran out; `abort` says that the engine was paused (finish
-            reason `abort`): a text or token ids are then continued half the way, and on from there when they come back;
-            `no_tokens` says what it says in no generated token, and `no_token_fields` leaves the trainer's fields
-            out; the others change what the policy says.
-        turn: only at this turn of a conversation, counted from 0.
-        rate: with this probability.
-        route: only on this route.
-        times: at most so often.
-        seconds: of latency; a callable draws from a distribution.
-        status: the HTTP status.
-        message: what a refusal says.
-        retry_after: seconds, for the header of that name.
+        kind: what goes wrong. `latency`: it waits first. `status`: an error is the reply. `drop`: the connection breaks
+            within the reply. `truncate`: a stream ends early, or a complete reply breaks off. `invalid_json`: the body ends
+            early. `cut`: the tokens ran out. `abort`: the engine was paused (finish reason `abort`); a text or token ids
+            are continued half the way, and from there when they come back. `no_tokens`: the turn has no generated token.
+            `no_token_fields`: the token fields are left out. The others change what the policy says.
+        turn: the turn of a conversation, counted from 0, at which it happens; None for any.
+        rate: its probability.
+        route: the route that it happens on; None for any.
+        times: how often it happens at most; None for no limit.
+        seconds: of latency; a callable draws them from a distribution.
+        status: the HTTP status of an error.
+        message: the text of an error.
+        retry_after: seconds for the `Retry-After` header.
 
     Raises:
         ValueError: a value with which it could never happen.
