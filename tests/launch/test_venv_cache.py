@@ -213,6 +213,31 @@ def test_a_folder_that_is_required_is_built_elsewhere(env: Env) -> None:
     assert not Path(python).parents[1].joinpath("copies").exists()
 
 
+def test_what_only_a_build_knows_is_asked_of_one_in_a_copy(
+    env: Env, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The env itself is not installed, so that no old copy of it is imported."""
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(kept.parents[1] / "wheels"))
+    (env.folder / "requirements.txt").unlink()
+    (env.folder / "backend.py").write_text(
+        "import os\n"
+        "def prepare_metadata_for_build_wheel(folder, settings=None):\n"
+        "    open('here', 'w').close()\n    os.mkdir(folder + '/own-1.0.dist-info')\n"
+        "    with open(folder + '/own-1.0.dist-info/METADATA', 'w') as file:\n"
+        "        file.write('Metadata-Version: 2.1\\nName: own\\nVersion: 1.0\\nRequires-Dist: numerals\\n')\n"
+        "    return 'own-1.0.dist-info'\n"
+        "def build_wheel(*given, **named):\n    raise RuntimeError\n"
+    )
+    (env.folder / "pyproject.toml").write_text(
+        "[project]\nname = 'own'\nversion = '1.0'\ndynamic = ['dependencies']\n"
+        "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
+    )
+    before = sorted(env.folder.rglob("*"))
+    subprocess.run([_made(env), "-c", "import numerals, nemo_gym"], check=True, timeout=60)
+    assert sorted(env.folder.rglob("*")) == before
+
+
 def test_an_interpreter_that_only_pyenv_has_will_do(
     env: Env, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gym_conformance.launch.env import Env
+from gym_conformance.launch.other_requirements import pep440
 from gym_conformance.launch.venv_recipe import COPIES, BadRequirements, VenvRecipe, read_recipe
 
 _OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -215,18 +216,73 @@ def test_what_a_workspace_shares_is_built_in_copies_and_never_looked_for_in_an_i
         ({"requirements.txt": "-r requirements.txt"}, "requirements.txt: more than 10 files that name each other"),
         ({"pyproject.toml": "["}, "pyproject.toml: "),
         ({"pyproject.toml": "project = 1"}, "its `project` is not a table"),
-        ({"pyproject.toml": "[project]\nname = 'a'\ndynamic = ['dependencies']"}, "its dependencies are dynamic"),
-        (
-            {"pyproject.toml": "[tool.poetry.dependencies]\nroman = '^5'"},
-            "it has no [project], and what it requires is",
-        ),
-        (
-            {"pyproject.toml": "[build-system]\nrequires = ['setuptools']"},
-            "it has no [project], and what it requires is",
-        ),
+        ({"environment.yml": "dependencies: [python=what]"}, "'==what.*' names no versions of Python"),
     ],
 )
 def test_what_cannot_be_used_is_said(tmp_path: Path, files: Mapping[str, str], why: str) -> None:
     with pytest.raises(BadRequirements) as bad:
         _recipe(tmp_path, files)
     assert why in str(bad.value)
+
+
+_DYNAMIC = "[project]\nname = 'a'\ndynamic = ['dependencies']\nrequires-python = '==3.12.*'"
+_POETRY = "[tool.poetry.dependencies]\npython = '^3.11,<3.13'\nroman = '^5'"
+
+
+@pytest.mark.parametrize(
+    ("files", "built", "python"),
+    [
+        ({"pyproject.toml": _DYNAMIC}, "pyproject.toml", "3.12"),
+        ({"pyproject.toml": "[tool.poetry.dependencies]\npython = '^3.11'\nroman = '^5'"}, "pyproject.toml", "3.13"),
+        ({"pyproject.toml": "[tool.poetry.dependencies]\npython = '>=3.11,<3.13'"}, "pyproject.toml", "3.12"),
+        ({"pyproject.toml": "[build-system]\nrequires = ['setuptools']"}, "pyproject.toml", "3.13"),
+        ({"setup.py": "setup(python_requires='<3.13', install_requires=['roman'])"}, "setup.py", "3.12"),
+        ({"setup.py": "setup()", "requirements.txt": "-e .\nroman"}, "setup.py", "3.13"),
+        ({"setup.py": "setup()", "requirements.txt": "roman"}, "", "3.13"),
+    ],
+)
+def test_what_only_a_build_knows_is_asked_of_one(
+    tmp_path: Path, files: Mapping[str, str], built: str, python: str
+) -> None:
+    recipe = _recipe(tmp_path, files)
+    assert (recipe.built, _python(recipe)) == (built, python)
+    assert [folder for folder, _ in recipe.folders] == ([built and "."] if built else [])
+    assert not any(line.startswith(("-e", COPIES)) for line in recipe.requirements)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "requirements", "python"),
+    [
+        (
+            "environment.yml",
+            "dependencies: [python=3.12, pip, cudatoolkit=11, conda-forge::numpy=1.26=py312_0, 'pandas>=2', pip: [roman, -r more.txt]]",
+            ["numpy==1.26.*", "pandas>=2", "roman", "six"],
+            "==3.12.*",
+        ),
+        (
+            "Dockerfile",
+            (
+                "FROM docker.io/python:3.12-slim\nRUN apt-get update && pip install --no-cache-dir 'redis>=5' \\\n  roman && rm -rf /x\n"
+                "RUN uv pip install --system -r more.txt --index-url https://a.example/ $EXTRA\n"
+            ),
+            ["redis>=5", "roman", "six"],
+            "==3.12.*",
+        ),
+    ],
+)
+def test_without_requirements_a_conda_environment_or_a_dockerfile_is_read(
+    tmp_path: Path, name: str, text: str, requirements: list[str], python: str
+) -> None:
+    recipe = _recipe(tmp_path, {name: text, "more.txt": "six"}, application="a:b")
+    assert [line for line in recipe.requirements if line != "uvicorn"] == requirements
+    assert recipe.python == python
+    both = _recipe(tmp_path, {"requirements.txt": "roman"}, application="a:b")
+    assert both.requirements == ("roman", "uvicorn")
+
+
+@pytest.mark.parametrize(
+    ("poetrys", "others"),
+    [("^1.2.3", ">=1.2.3,<2"), ("^0.4", ">=0.4,<0.5"), ({"version": ">=1,<2"}, ">=1,<2"), ("~1.2", ""), ("*", "")],
+)
+def test_poetrys_versions(poetrys: object, others: str) -> None:
+    assert pep440(poetrys) == others

@@ -40,6 +40,9 @@ _PATIENCE: Final = 3600.0
 #: Seconds between two looks at a lock.
 _PAUSE: Final = 0.2
 
+#: Bytes of a file that a build may read.
+_LARGEST_BUILT: Final = 16 << 20
+
 #: Requirements that are named while they are installed.
 _NAMED: Final = 4
 
@@ -157,7 +160,7 @@ def _make(recipe: VenvRecipe, folder: Path, env: Env, lock: IO[bytes]) -> None:
         )
         copies = half / "copies"
         for inside, _ in recipe.folders:  # building writes there
-            shutil.copytree(env.project / inside, copies / copied(inside), ignore=shutil.ignore_patterns(*UNBUILT))
+            shutil.copytree(env.project / inside, copies / copied(inside), ignore=_unbuilt)
         uv.run(
             "requirements that can be installed",
             "pip",
@@ -167,6 +170,7 @@ def _make(recipe: VenvRecipe, folder: Path, env: Env, lock: IO[bytes]) -> None:
             *_arguments(recipe, half),
             "-r",
             "-",
+            *(["-r", str(copies / copied(".") / recipe.built)] if recipe.built else []),
             lines=[line.replace(COPIES, str(copies)) for line in recipe.requirements],
         )
         shutil.rmtree(copies, ignore_errors=True)
@@ -174,6 +178,16 @@ def _make(recipe: VenvRecipe, folder: Path, env: Env, lock: IO[bytes]) -> None:
         half.replace(folder)
     finally:
         shutil.rmtree(half, ignore_errors=True)
+
+
+def _unbuilt(folder: str, names: list[str]) -> set[str]:
+    """What no build reads of a folder: other environments, and large data."""
+
+    def is_large(name: str) -> bool:
+        path = Path(folder, name)
+        return path.is_file() and path.stat().st_size > _LARGEST_BUILT
+
+    return {name for name in names if name in UNBUILT or is_large(name)}
 
 
 def _arguments(recipe: VenvRecipe, half: Path) -> list[str]:
@@ -219,6 +233,7 @@ class _Uv:
             NotLaunched: it fails, which `needs` words, or does not end in time.
         """
         environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "CONDA_PREFIX")}
+        environment.setdefault("SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0")  # a copy has no repository to ask
         environment["PATH"] = os.pathsep.join([*filter(None, [os.environ.get("PATH")]), *_pyenv_folders()])
         try:
             with (

@@ -2,7 +2,8 @@
 
 `gym env start` is followed (`setup_env_command` in nemo_gym/cli/setup_command.py, 0.4.0 to 0.7.0): `requirements.txt` or
 `pyproject.toml`, and a requirement of a NeMo Gym two folders up stands for the installed release. In one point it is
-not: no package is built from the env's folder, which would write there. The launched server has its folder on its path.
+not: no package is built from the env's folder, which would write there. The launched server has its folder on its path,
+and what only a build knows of its requirements is asked of one in a copy.
 """
 
 import os
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gym_conformance.documents import read_text
 from gym_conformance.launch.env import Env
+from gym_conformance.launch.other_requirements import listed_elsewhere, pep440, pythons_of_a_build
 from gym_conformance.printable import Refusal
 
 if TYPE_CHECKING:  # an extra
@@ -79,6 +81,7 @@ class VenvRecipe:
         folders: of requirements that are folders on this machine, such as the members of a workspace, where they lie as
             seen from the env, and a hash of what they hold; such a requirement is written `COPIES/copied(FOLDER)`, for it
             is built in a copy.
+        built: the file of the env's folder whose build, in a copy, says what else is required; '' for none.
         ignores_patch: whether a nemo-gym is asked for that declares a later 3.13 than it needs: 0.5.0 on.
         left_out: requirements that lie on a host that is not there.
     """
@@ -89,6 +92,7 @@ class VenvRecipe:
     overrides: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     folders: tuple[tuple[str, str], ...] = ()
+    built: str = ""
     ignores_patch: bool = False
     left_out: tuple[str, ...] = ()
 
@@ -139,20 +143,27 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
     Raises:
         BadRequirements: the folder says it in no way that can be used.
     """
-    from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - an extra
-
     settings = tuple((name, text) for name in FILES if (text := _text(env.project / name)))
     texts = dict(settings)
     both = texts.keys() >= {"requirements.txt", "pyproject.toml"}
+    listed = "requirements.txt" in texts
     if both and not env.application:
         raise BadRequirements("requirements.txt and pyproject.toml are both there, and NeMo Gym takes only one of them")
-    project = _project(texts.get("pyproject.toml", ""), built=both)
+    project = _project(texts.get("pyproject.toml", ""))
+    built = "" if both else _known_to_a_build(env.project, project, texts.get("pyproject.toml", ""), listed=listed)
+    others, python_of_others = ([], "") if listed or project or built else listed_elsewhere(env.project)
     sources = _sources(texts.get("pyproject.toml", ""))
     depended = (_Line(_from_source(each, sources, env.project)) for each in _strings(project.get("dependencies")))
-    lines = [*_lines_of(env, "requirements.txt"), *depended]
+    lines = [*_lines_of(env, "requirements.txt"), *depended, *_lines_in("\n".join(others), env.project)]
     wanted = _Wanted(env, nemo)
     requirements = wanted.all(line.text for line in lines if not line.constrains)
-    admitted = SpecifierSet(str(project.get("requires-python") or ""))
+    if wanted.building and not built:
+        built = "setup.py"
+    if built:
+        wanted.folders["."] = _hash_of_build(env.project)
+    admitted = _specifiers(
+        str(project.get("requires-python") or "") or python_of_others or _python_of_build(env.project, built)
+    )
     chosen, ignores_patch = _python(wanted.nemo, admitted)
     return VenvRecipe(
         python or _pinned(env) or chosen,
@@ -161,6 +172,7 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
         tuple(line.text for line in _lines_of(env, "overrides.txt")),
         settings,
         tuple(wanted.folders.items()),
+        built,
         ignores_patch,
     )
 
@@ -168,7 +180,8 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
 class _Wanted:
     """Reads requirements one by one.
 
-    `nemo` is then which releases of nemo-gym they admit, None where they name none; `folders` as a recipe has them.
+    `nemo` is then which releases of nemo-gym they admit, None where they name none; `folders` as a recipe has them; `building`
+    whether they name the env's own folder, and only its setup.py says what that requires.
     """
 
     def __init__(self, env: Env, release: str) -> None:
@@ -176,6 +189,7 @@ class _Wanted:
         self._release = release
         self.nemo: SpecifierSet | None = None
         self.folders: dict[str, str] = {}
+        self.building = False
 
     def all(self, lines: Iterable[str]) -> list[str]:
         """The lines as they are to be installed, with what serves the env."""
@@ -218,6 +232,9 @@ class _Wanted:
         folder, project = (start / place).resolve(), self._env.project.resolve()
         if folder == project and (project / "pyproject.toml").is_file():
             yield from self._own(extras.strip(" ]").replace(" ", "").split(","))
+            return
+        if folder == project and (project / "setup.py").is_file():
+            self.building = True
             return
         if not place.startswith((".", "/")) or not folder.is_dir() or folder == project:
             raise BadRequirements(
@@ -271,7 +288,7 @@ class _Wanted:
 
 def copied(where: str) -> str:
     """Where a folder is copied to, below all copies."""
-    return where.replace("..", "__")
+    return "own" if where == "." else where.replace("..", "__")
 
 
 def _hash(folder: Path) -> str:
@@ -284,6 +301,40 @@ def _hash(folder: Path) -> str:
     return sha256(
         repr([(str(path.relative_to(folder)), sha256(path.read_bytes()).digest()) for path in files]).encode()
     ).hexdigest()
+
+
+def _known_to_a_build(folder: Path, project: Mapping[str, Any], text: str, *, listed: bool) -> str:
+    """The file whose build says what is required, where nothing else does: dynamic dependencies, Poetry's own table, a setup.py; '' for none."""
+    if "dependencies" in (project.get("dynamic") or ()):
+        return "pyproject.toml"
+    if not project and (_table(text, "tool", "poetry", "dependencies") or "build-system" in tomllib.loads(text)):
+        return "pyproject.toml"
+    return "setup.py" if not project and not listed and (folder / "setup.py").is_file() else ""
+
+
+def _hash_of_build(folder: Path) -> str:
+    """A hash of the files that say what a build requires."""
+    names = ("setup.py", "setup.cfg", "pyproject.toml", "poetry.lock", "*.txt", "requirements/*")
+    files = sorted({each for name in names for each in folder.glob(name) if each.is_file()})
+    return sha256(repr([(each.name, sha256(each.read_bytes()).digest()) for each in files]).encode()).hexdigest()
+
+
+def _python_of_build(folder: Path, built: str) -> str:
+    """The Pythons that Poetry's table, a setup.cfg or a setup.py names."""
+    if not built:
+        return ""
+    poetry = _table(_text(folder / "pyproject.toml") or "", "tool", "poetry", "dependencies")
+    said = (pythons_of_a_build(_text(folder / name) or "") for name in ("setup.cfg", "setup.py"))
+    return pep440(poetry.get("python", "")) or next(filter(None, said), "")
+
+
+def _specifiers(said: str) -> "SpecifierSet":
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+
+    try:
+        return SpecifierSet(said)
+    except InvalidSpecifier:
+        raise BadRequirements(f"{said!r} names no versions of Python") from None
 
 
 def _installed(root: Path) -> str:
@@ -353,14 +404,19 @@ def _lines(path: Path, depth: int = 0) -> Iterator[_Line]:
     text = _text(path)
     if text is None:
         raise BadRequirements(f"{path.name} is not there")
+    yield from _lines_in(text, path.parent, depth)
+
+
+def _lines_in(text: str, folder: Path, depth: int = 0) -> Iterator[_Line]:
+    """The lines of a text in the form of a requirements file, which lies in a folder."""
     for raw in re.sub(r"\\\r?\n", " ", text).splitlines():
         line = " ".join(re.sub(r"(^|\s)#.*", "", raw).split())
         option = _OPTION.fullmatch(line)
         match option and option[1]:
             case "-r" | "--requirement":
-                yield from _lines(path.parent / _value(option), depth + 1)
+                yield from _lines(folder / _value(option), depth + 1)
             case "-c" | "--constraint":
-                constraints = _lines(path.parent / _value(option), depth + 1)
+                constraints = _lines(folder / _value(option), depth + 1)
                 yield from (_Line(each.text, constrains=True) for each in constraints)
             case _ if line:
                 yield _Line(line)
@@ -380,8 +436,8 @@ def _text(path: Path) -> str | None:
         raise BadRequirements(f"{path.name}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _project(text: str | None, *, built: bool = False) -> Mapping[str, Any]:
-    """The table `project` of a pyproject.toml; `built` if what only its build would say is said elsewhere."""
+def _project(text: str | None) -> Mapping[str, Any]:
+    """The table `project` of a pyproject.toml."""
     try:
         content = tomllib.loads(text or "")
     except tomllib.TOMLDecodeError as error:
@@ -389,14 +445,6 @@ def _project(text: str | None, *, built: bool = False) -> Mapping[str, Any]:
     project = content.get("project", {})
     if not isinstance(project, dict):
         raise BadRequirements("pyproject.toml: its `project` is not a table")
-    why = "its dependencies are dynamic" if "dependencies" in (project.get("dynamic") or ()) else ""
-    if not project and (_table(text or "", "tool", "poetry", "dependencies") or "build-system" in content):
-        why = "it has no [project]"  # Poetry's own table, or a setup.py
-    if why and not built:
-        raise BadRequirements(
-            f"pyproject.toml: {why}, and what it requires is known only once it is built; list that in [project] "
-            "dependencies, or make the environment yourself, and give it with --gym-python"
-        )
     return project
 
 
