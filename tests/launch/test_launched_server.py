@@ -14,10 +14,11 @@ import pytest
 
 from gym_conformance.launch.env import Env
 from gym_conformance.launch.guard import Log
-from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES
+from gym_conformance.launch.launched_server import LOG_LIMIT, LOG_LINES, LaunchedServer
 from gym_conformance.launch.not_launched import NotLaunched
 from gym_conformance.launch.reasons import raised, reason, unfinished
-from tests.launch.drills import ANSWERING, alive, application, descriptors, gone, written
+from gym_conformance.launch.specification import Launch
+from tests.launch.drills import ANSWERING, NOBODY, alive, application, descriptors, gone, written
 
 
 def _refused(folder: Path, source: str, deadline: float = 20.0) -> NotLaunched:
@@ -208,6 +209,26 @@ def test_applications_of_other_kinds_are_served_as_uvicorn_does(tmp_path: Path, 
     (tmp_path / "drill.py").write_text(f"open('here.txt')\n{code}")
     with server:
         assert httpx.get(server.url).json() == {}
+
+
+def test_why_its_own_start_up_ends_is_read_from_its_log(tmp_path: Path) -> None:
+    """Uvicorn prints the exception and exits with 3, which says nothing."""
+    (tmp_path / "drill.py").write_text(
+        dedent("""
+        from contextlib import asynccontextmanager
+        from starlette.applications import Starlette
+        @asynccontextmanager
+        async def life(app):
+            raise ConnectionError("Error -2 connecting to redis:6379. Name or service not known.")
+            yield
+        app = Starlette(lifespan=life)
+        """)
+    )
+    with pytest.raises(NotLaunched) as refused:
+        LaunchedServer(Launch(Env("drill", tmp_path, "drill:app"), NOBODY)).start()
+    assert refused.value.needs.startswith(
+        "the network, or the files that it would download: ConnectionError: Error -2 con"
+    )
 
 
 def test_it_never_binds(tmp_path: Path) -> None:

@@ -143,6 +143,7 @@ def test_what_lies_on_a_host_that_is_not_there_is_left_out_and_said(
 ) -> None:
     """Whether the env needs it shows once it is launched; its package is not taken from an index."""
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setenv("UV_NO_CACHE", "1")
     _wheel(kept.parents[1] / "wheels", "metrics")
     with (env.folder / "requirements.txt").open("a") as requirements:

@@ -614,6 +614,21 @@ def test_what_each_refusal_costs_is_not_told_from_chance_in_every_example() -> N
     assert server.sent < 4_000  # it was 11,000
 
 
+class LosesTheCookieAtVerify(ReferenceServer):
+    """Sets no cookie with the reward: that is a fault of its own, and verify changes nothing."""
+
+    async def dispatch(self, request: HttpRequest) -> HttpReply:
+        reply = await super().dispatch(request)
+        others = tuple(pair for pair in reply.headers if pair[0] != "set-cookie")
+        return replace(reply, headers=others) if request.path == "/verify" else reply
+
+
+def test_a_verify_that_sets_no_cookie_is_not_said_to_change_the_tools() -> None:
+    asked = {"cookie-sent-again", "repeat-verify-pure"}
+    found = judge(LosesTheCookieAtVerify(), checks=asked)
+    assert {name for name in asked if worst(found[name]) is Verdict.FAIL} == {"cookie-sent-again"}, found
+
+
 class CostsSoMuchAtMost(RefusedMovesCost):
     """What refused calls take of the reward has a bound."""
 

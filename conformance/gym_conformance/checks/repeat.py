@@ -262,7 +262,8 @@ async def repeat_verify(trial: Trial, schedule: Schedule) -> None:
 async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
     """Verifies before each call of a trajectory; the replies must be as they are without, except for what varies anyway.
 
-    Not applicable if verify ends the session, so that later calls are refused and cannot differ.
+    Not applicable if verify ends the session, so that later calls are refused and cannot differ, or if its reply sets no
+    cookie, so that they have no session.
 
     Our inference: nothing says that verify ends the session.
     """
@@ -278,6 +279,11 @@ async def repeat_verify_pure(trial: Trial, schedule: Schedule) -> None:
 
     outcome, solo = await interim(trial.channel), Solo(trial, trajectory)
     alone = await solo.outcome()
+    verified = [each for each in trial.channel.exchanges if each.request.path == VERIFY and each.request.cookies]
+    if any(each.reply and not each.reply.set_cookies for each in verified):
+        raise NotApplicable(
+            "what comes after a verify whose reply sets no cookie has no session; see cookie-sent-again"
+        )
     if any(
         is_refusal(two.status) > is_refusal(one.status) for one, two in zip(alone.steps, outcome.steps, strict=True)
     ):

@@ -25,7 +25,14 @@ from gym_conformance.documents import parse_json
 from gym_conformance.launch.env import BadConfig, written
 from gym_conformance.launch.leftovers import MARK, PREFIX, end_marked, remove_left_folders
 from gym_conformance.launch.not_launched import NotLaunched
-from gym_conformance.launch.reasons import missing_credentials, named_credentials, raised, reason, unfinished
+from gym_conformance.launch.reasons import (
+    failed_start_up,
+    missing_credentials,
+    named_credentials,
+    raised,
+    reason,
+    unfinished,
+)
 from gym_conformance.launch.specification import MADE_UP, Launch
 from gym_conformance.printable import printable
 from gym_conformance.redaction import Secrets, named_values
@@ -288,6 +295,8 @@ class LaunchedServer:
         if "failed" in said:
             self._ended()  # until then, it may print
             failed = said["failed"]
+            if failed["type"] == "SystemExit":
+                failed = failed_start_up(self.log(_SEARCHED)) or failed
             variables = tuple(name for name in named_credentials(failed) if name not in os.environ)
             raise self._refusal(self._reason(failed), missing_credentials(failed), variables)
         if "ended" in said:

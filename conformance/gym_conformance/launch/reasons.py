@@ -37,6 +37,7 @@ _RAISED = re.compile(
 
 #: What uvicorn prints before an application's own start-up, and after it.
 _BEGUN, _OVER = "Waiting for application startup.", "Application startup complete."
+_FAILED = "Application startup failed."
 
 #: What is shown of an error that is not known.
 _CUT = 300
@@ -102,6 +103,11 @@ def raised(log: Sequence[str]) -> Mapping[str, Any] | None:
             name = named[1] if named else ""
             return {"type": kind, "bases": [kind], "message": message, "name": name, "file": name}
     return None
+
+
+def failed_start_up(log: Sequence[str]) -> Mapping[str, Any] | None:
+    """The exception that ended an application's own start-up, which uvicorn prints and then exits for; None where it did not."""
+    return raised(log[: max((at for at, line in enumerate(log) if _FAILED in line), default=0)])
 
 
 def unfinished(log: Sequence[str]) -> str:

@@ -233,6 +233,7 @@ class _Uv:
             NotLaunched: it fails, which `needs` words, or does not end in time.
         """
         environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "CONDA_PREFIX")}
+        environment["UV_NO_WRAP"] = "1"  # what it says is searched
         environment.setdefault("SETUPTOOLS_SCM_PRETEND_VERSION", "0.0.0")  # a copy has no repository to ask
         environment["PATH"] = os.pathsep.join([*filter(None, [os.environ.get("PATH")]), *_pyenv_folders()])
         try:
@@ -267,6 +268,7 @@ class _Uv:
         secrets = Secrets.of_named(os.environ.items())
         text = secrets.told(said.read().decode(errors="replace"))
         printed = [line.strip() for line in text.splitlines() if line.strip()]
+        text = " ".join(text.split())
         kind = _Unfetched if NETWORK.search(text) else NotLaunched
         refusal = kind(
             f"{needs}: {_why(printed) or 'uv does not say why'}", tuple(map(printable, printed[-LOG_LINES:])), secrets

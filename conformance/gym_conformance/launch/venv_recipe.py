@@ -109,7 +109,7 @@ class VenvRecipe:
         return replace(
             self,
             requirements=tuple(line for line in kept if line),
-            left_out=(*self.left_out, *(_USER.sub("", line) for line in self.requirements if line in missed)),
+            left_out=(*self.left_out, *(_told(line) for line in self.requirements if line in missed)),
         )
 
     @property
@@ -375,6 +375,11 @@ def _place(line: str) -> str:
 def _is_at(url: str, place: str) -> bool:
     """Whether a URL is that of a place, or of a revision or a file there."""
     return url == place or (url.startswith(place) and url[len(place)] in "@/?" and not place.endswith(":"))
+
+
+def _told(line: str) -> str:
+    """A requirement that is left out, as it is told."""
+    return _USER.sub("", line) + (" (a release stands for it)" if _of_index(line) else "")
 
 
 def _of_index(line: str) -> str:
