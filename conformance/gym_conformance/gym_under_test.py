@@ -23,6 +23,7 @@ from gym_conformance.drift.lock import Lock, lock_of
 from gym_conformance.drift.served import ServedTool, catch_all, served_tools
 from gym_conformance.drift.survey import survey
 from gym_conformance.drift.tool_drift import Drift, DriftKind
+from gym_conformance.grouping import first_of_each
 from gym_conformance.printable import counted
 from gym_conformance.session.channel import Channel, Endpoint
 from gym_conformance.session.contracts import CookieContract, CookieHabit, SessionContract, post
@@ -89,11 +90,7 @@ class Gym:
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
         """The tools that the rows declare, by name; the first definition of each."""
-        found: dict[str, Tool] = {}
-        for row in self.rows:
-            for tool in row.tools:
-                found.setdefault(tool.name, tool)
-        return found
+        return first_of_each(lambda tool: tool.name, (tool for row in self.rows for tool in row.tools))
 
     @cached_property
     def definitions(self) -> tuple[Definition, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import by_design, reads_on
 from gym_conformance.trajectories.execute import run, run_each

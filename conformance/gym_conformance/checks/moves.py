@@ -12,7 +12,7 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Call, Tool
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each, grouped
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.trajectories.execute import TrajectoryRun, run_each
@@ -138,9 +138,7 @@ async def _runs(trial: Trial, trajectories: Iterable[Trajectory]) -> list[Outcom
 
 def _each_once(noisy: Trajectory) -> list[Trajectory]:
     """For each of the calls that are to be refused, the trajectory with it alone, made once, in its midst."""
-    places: dict[str, list[int]] = {}
-    for at in sorted(noisy.noise):
-        places.setdefault(repr(noisy.calls[at]), []).append(at)
+    places = grouped(lambda at: repr(noisy.calls[at]), sorted(noisy.noise))
     return [noisy.without(noisy.noise - {found[len(found) // 2]}) for found in places.values()]
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.verify_reply import is_number
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each
 from gym_conformance.session.channel import Channel
 from gym_conformance.trajectories.before_and_after import lasting
 from gym_conformance.trajectories.execute import FEW, TrajectoryRun, beside

@@ -15,6 +15,7 @@ from gym_conformance.contract.dataset_rows import Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.policy_output import response
 from gym_conformance.contract.statuses import is_refusal
+from gym_conformance.grouping import grouped
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.exchange import reply_of
 from gym_conformance.trajectories.before_and_after import reads_on
@@ -370,10 +371,7 @@ async def repeat_tool_calls(trial: Trial, _: object) -> None:
 
 def _by_tool(trajectory: Trajectory) -> dict[str, list[int]]:
     """The numbers of each tool's calls."""
-    found: dict[str, list[int]] = {}
-    for at, call in enumerate(trajectory.calls):
-        found.setdefault(call.name, []).append(at)
-    return found
+    return grouped(lambda at: trajectory.calls[at].name, range(len(trajectory.calls)))
 
 
 def _as_once(outcome: Outcome, at: int) -> Outcome:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.endpoints import VERIFY
 from gym_conformance.contract.statuses import is_error
+from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel
 from gym_conformance.session.refusals import says_no
@@ -186,11 +187,11 @@ def _text_of_another(rows: Sequence[Row], outcomes: Sequence[Outcome]) -> str | 
 
 def _different(rows: Sequence[Row]) -> list[Row]:
     """Rows that differ in more than what they are called: tasks with one answer may have different prompts and ids."""
-    found: dict[str, Row] = {}
-    for row in rows:
-        told = {key: value for key, value in own(row).items() if not _NAMES_THE_ROW.search(key)}
-        found.setdefault(repr(told), row)
-    return list(found.values())[:_ROWS]
+
+    def task(row: Row) -> str:
+        return repr({key: value for key, value in own(row).items() if not _NAMES_THE_ROW.search(key)})
+
+    return list(first_of_each(task, rows).values())[:_ROWS]
 
 
 def _reads(gym: Gym, rows: Sequence[Row]) -> tuple[Call, ...]:

@@ -24,7 +24,7 @@ from gym_conformance.contract.policy_output import (
 from gym_conformance.contract.session_cookies import NO_COOKIES, Cookies
 from gym_conformance.contract.statuses import is_error, is_success
 from gym_conformance.contract.verify_reply import is_number
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each
 from gym_conformance.session.contracts import post
 from gym_conformance.session.exchange import Reply, reply_of
 from gym_conformance.session.refusals import places

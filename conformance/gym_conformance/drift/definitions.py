@@ -100,13 +100,6 @@ class Definitions:
         for key, one in sorted(self._found.items(), key=lambda pair: pair[1].name):
             yield Definition(**vars(one) | {"sources": tuple(self._sources[key]), "count": counts[key]})
 
-    def by_name(self) -> dict[str, tuple[Definition, ...]]:
-        """All definitions of each name."""
-        found: defaultdict[str, list[Definition]] = defaultdict(list)
-        for one in self:
-            found[one.name].append(one)
-        return {name: tuple(several) for name, several in found.items()}
-
     def _add_new(self, key: bytes, tools: list[Any], source: Source) -> int:
         members = []
         for entry in tools:

@@ -11,6 +11,7 @@ from gym_conformance.drift.search import GoOn, without_end
 from gym_conformance.drift.served import ServedTool
 from gym_conformance.drift.soundness import not_json_schema, unsound
 from gym_conformance.drift.tool_drift import SOURCES, Certainty, Drift, DriftKind, Weight, Witness
+from gym_conformance.grouping import grouped
 from gym_schemas import Acceptance
 
 _ORDER = list(Weight)
@@ -35,9 +36,7 @@ def survey(
             graded, or where another server runs them (rdkit_chemistry beside ns_tools, 0.4.0): then none is missing.
         go_on: called between the steps, and ends the survey by raising.
     """
-    by_name: dict[str, list[Definition]] = {}
-    for one in definitions:
-        by_name.setdefault(one.name, []).append(one)
+    by_name = grouped(lambda one: one.name, definitions)
     found: list[Drift] = []
     for several in by_name.values():
         found += (drift for one in several for drift in unsound(one, names=False))

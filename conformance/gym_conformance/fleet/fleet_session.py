@@ -15,6 +15,7 @@ from gym_conformance.fleet.on_ray import OnRay
 from gym_conformance.fleet.resuming import Ledger, Resumed
 from gym_conformance.fleet.scheduling import allow_restarts, scheduler
 from gym_conformance.fleet.table import write_table
+from gym_conformance.grouping import grouped
 from gym_conformance.option_readers import BadOption
 from gym_conformance.options import Options, ensure_lock
 from gym_conformance.plugin.check_items import CheckItem
@@ -103,11 +104,8 @@ class Fleet(JudgingSession):
         """Where a run is resumed, do not judge again what an earlier one finished."""
         if not self.options.resume or self.config.option.collectonly:
             return
-        items: dict[str, list[CheckItem]] = {}
-        for item in session.items:
-            if isinstance(item, CheckItem):
-                items.setdefault(item.target.name, []).append(item)
-        for name, its in items.items():
+        items = (item for item in session.items if isinstance(item, CheckItem))
+        for name, its in grouped(lambda item: item.target.name, items).items():
             if earlier := self.ledger.earlier(name, {item.check.id for item in its}):
                 resumed = Resumed(self.targets[name], earlier)
                 for item in its:

@@ -16,6 +16,7 @@ from typing import Any
 from gym_conformance import __version__
 from gym_conformance.documents import append_line, own_folder, parse_json, read_lines, write_whole
 from gym_conformance.findings import Finding
+from gym_conformance.grouping import grouped
 from gym_conformance.launch.env import Env
 from gym_conformance.options import Options
 from gym_conformance.plugin.keeping import FOLDER
@@ -106,10 +107,8 @@ class Ledger:
         """What was found on a server by the last run that has all checks that are wanted; None where none has."""
         if self._lines is None:
             self._lines = list(_lines(self.path))
-        runs: dict[int, list[dict[str, Any]]] = {}
-        for line in self._lines:
-            if (line["name"], line["mark"]) == (name, self._marks[name]):
-                runs.setdefault(line["run"], []).append(line)
+        its = (line for line in self._lines if (line["name"], line["mark"]) == (name, self._marks[name]))
+        runs = grouped(lambda line: line["run"], its)
         whole = (lines for lines in reversed(runs.values()) if set(wanted) <= set(map(_check, lines)))
         lines = next(whole, None)
         return _earlier(lines) if lines and wanted else None

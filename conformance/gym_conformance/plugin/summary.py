@@ -9,7 +9,7 @@ import pytest
 from gym_conformance.baseline import Stale
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import NOT_SELECTED, Finding, LoadLevel, Verdict
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each, grouped
 from gym_conformance.options import Options
 from gym_conformance.printable import counted
 from gym_conformance.reports.changes import MENDED, NEW, Changes, compare
@@ -203,13 +203,11 @@ def write_changes(terminal: Any, changes: Changes, server: str = "") -> None:
 
 def _write_clients(terminal: Any, clients: Iterable[Compatibility]) -> None:
     """One line for each answer that there is."""
-    said: dict[Works, list[str]] = {}
-    for one in clients:
-        said.setdefault(one.works, []).append(str(one))
+    said = grouped(lambda one: one.works, clients)
     words = {Works.YES: "Works with", Works.NO: "Does not work with", Works.UNKNOWN: "Not known to work with"}
     for works, start in words.items():
         if works in said:
-            terminal.write_line(f"{start}: {', '.join(said[works])}.")
+            terminal.write_line(f"{start}: {', '.join(map(str, said[works]))}.")
 
 
 def _write_target(terminal: Any, tally: Tally, findings: list[Finding]) -> None:

@@ -19,7 +19,7 @@ from gym_conformance.drift.compare import UNNAMED, first_call
 from gym_conformance.drift.definitions import Definition
 from gym_conformance.drift.lax import SAYS_MOST, said
 from gym_conformance.drift.wording import short
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.probes.call_places import Place, known_places, recorded_places
 from gym_conformance.session.channel import Channel

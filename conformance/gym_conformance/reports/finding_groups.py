@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gym_conformance.findings import Cause, Finding, Verdict
+from gym_conformance.grouping import grouped
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,11 @@ class Group:
 
 def alike(findings: Iterable[Finding]) -> Iterator[Group]:
     """The findings in groups, in the order of their first ones."""
-    groups: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in findings:
-        said = (finding.expected, finding.actual, finding.hint, finding.reason, finding.accepted)
-        groups.setdefault((finding.check, finding.verdict, *said), []).append(finding)
-    return (Group(tuple(group)) for group in groups.values())
+
+    def said(one: Finding) -> tuple[str, ...]:
+        return one.check, one.verdict, one.expected, one.actual, one.hint, one.reason, one.accepted
+
+    return (Group(tuple(group)) for group in grouped(said, findings).values())
 
 
 def shared_causes(findings: Iterable[Finding]) -> Mapping[Cause, tuple[str, ...]]:

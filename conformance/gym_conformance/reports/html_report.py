@@ -10,7 +10,7 @@ from urllib.parse import quote
 from gym_conformance import HOME, __version__
 from gym_conformance.contract.openapi import phrase
 from gym_conformance.findings import Verdict
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each
 from gym_conformance.printable import counted
 from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.fleet_needs import needs, shared_violations

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from gym_conformance.findings import NOT_SELECTED, Finding, Verdict, worst
+from gym_conformance.grouping import grouped
 
 
 class Works(StrEnum):
@@ -86,10 +87,8 @@ CLIENTS: Final = (
 
 def compatibilities(findings: Iterable[Finding]) -> tuple[Compatibility, ...]:
     """What the findings say of each client."""
-    found: dict[str, list[Finding]] = {}
-    for finding in findings:
-        if finding.reason != NOT_SELECTED:
-            found.setdefault(finding.check, []).append(finding)
+    ran = (finding for finding in findings if finding.reason != NOT_SELECTED)
+    found = grouped(lambda finding: finding.check, ran)
     verdicts = {check: worst(each) for check, each in found.items()}
     return tuple(_compatible(client, verdicts) for client in CLIENTS)
 

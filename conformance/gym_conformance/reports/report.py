@@ -19,6 +19,7 @@ from gym_conformance.findings import (
     Verdict,
     worst,
 )
+from gym_conformance.grouping import grouped
 from gym_conformance.probes.drift_row import DriftRow
 from gym_conformance.reports.changes import Changes
 from gym_conformance.reports.endpoint_latency import Latency
@@ -95,9 +96,7 @@ class Report:
     @cached_property
     def checks(self) -> tuple[Judged, ...]:
         """The checks, in order."""
-        found: dict[str, list[Finding]] = {}
-        for finding in self.findings:
-            found.setdefault(finding.check, []).append(finding)
+        found = grouped(lambda finding: finding.check, self.findings)
         return tuple(Judged(tuple(findings)) for findings in found.values())
 
     @cached_property

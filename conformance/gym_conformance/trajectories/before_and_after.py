@@ -14,7 +14,7 @@ from typing import Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
 from gym_conformance.contract.statuses import is_error
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each
 from gym_conformance.gym_under_test import Gym
 from gym_conformance.session.channel import Channel, NoRoom, PathHangs
 from gym_conformance.session.exchange import Exchange, reply_of

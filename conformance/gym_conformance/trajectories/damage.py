@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each
 from gym_conformance.trajectories.renaming import own
 from gym_conformance.trajectories.trajectory import REPLY, Trajectory
 from gym_schemas import scalars

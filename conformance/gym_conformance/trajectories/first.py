@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from gym_conformance.contract.dataset_rows import Call, Row, Tool
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each, grouped
 from gym_conformance.trajectories.crossing import crossed, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, reads_in, references, writes_in
@@ -179,9 +179,7 @@ def known_disturbed(knowledge: Knowledge) -> list[Schedule]:
 
 def _of_many_kinds(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
     """The same, those first that call other tools, or in another order, than those before them."""
-    kinds: dict[tuple[str, ...], list[Trajectory]] = {}
-    for one in trajectories:
-        kinds.setdefault(tuple(call.name for call in one.calls), []).append(one)
+    kinds = grouped(lambda one: tuple(call.name for call in one.calls), trajectories)
     return [*(several[0] for several in kinds.values()), *(one for several in kinds.values() for one in several[1:])]
 
 
@@ -236,9 +234,7 @@ def _with_damaged_texts(trajectory: Trajectory) -> Iterator[Trajectory]:
 
 def _last_calls(trajectory: Trajectory) -> Iterator[tuple[int, Call]]:
     """The last calls of each tool, with their numbers: the last one of each first, since others may only follow a read."""
-    by_tool: dict[str, list[tuple[int, Call]]] = {}
-    for at, call in reversed(list(enumerate(trajectory.calls))):
-        by_tool.setdefault(call.name, []).append((at, call))
+    by_tool = grouped(lambda each: each[1].name, reversed(list(enumerate(trajectory.calls))))
     in_turn = zip_longest(*(calls[:_PLACES] for calls in by_tool.values()))
     return (each for each in chain.from_iterable(in_turn) if each)
 

@@ -13,7 +13,7 @@ from random import Random, SystemRandom
 from typing import Any, Final
 
 from gym_conformance.contract.dataset_rows import Call, Row
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each
 from gym_conformance.trajectories.generate import is_read
 from gym_conformance.trajectories.outcome import Outcome, StepOutcome
 from gym_conformance.trajectories.trajectory import Trajectory, is_reference, stand_in

@@ -11,7 +11,7 @@ from gym_conformance.contract.openapi import ServerKind, phrase
 from gym_conformance.contract.policy_output import DO_NOTHING, Degenerate, degenerate_outputs, with_long_number
 from gym_conformance.contract.statuses import is_success
 from gym_conformance.contract.verify_reply import is_number
-from gym_conformance.firsts import first_of_each
+from gym_conformance.grouping import first_of_each
 from gym_conformance.session.channel import OutOfTime
 from gym_conformance.session.contracts import CookieHabit
 from gym_conformance.session.exchange import Request, reply_of

@@ -1,0 +1,20 @@
+"""Values by kind: all of each kind, or the first."""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+def grouped(kind: Callable[[T], K], values: Iterable[T]) -> dict[K, list[T]]:
+    """The values of each kind, by kind, in their order."""
+    found: dict[K, list[T]] = {}
+    for value in values:
+        found.setdefault(kind(value), []).append(value)
+    return found
+
+
+def first_of_each(kind: Callable[[T], K], values: Iterable[T]) -> dict[K, T]:
+    """The first value of each kind, by kind, in the order of the values."""
+    return {key: several[0] for key, several in grouped(kind, values).items()}
