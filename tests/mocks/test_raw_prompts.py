@@ -421,6 +421,17 @@ def test_what_clients_ask_of_the_tokenizer(client: httpx.Client) -> None:
     assert "<|im_start|>assistant\n" in told["chat_template"]
 
 
+def test_tokens_are_named_by_ids_where_the_engine_is_served_so() -> None:
+    """As OpenEnv 0.10's `validate_llm` and PipelineRL want vLLM served (`--return-tokens-as-token-ids`); a request may say otherwise."""
+    with serve(FakePolicy(tokens=Bytes(), named_by_ids=True)) as url:
+        asked: Json = {"messages": [{"role": "user", "content": "hi"}], "logprobs": True, "return_token_ids": True}
+        choice = httpx.post(f"{url}/v1/chat/completions", json=asked).json()["choices"][0]
+        asked["return_tokens_as_token_ids"] = False
+        other = httpx.post(f"{url}/v1/chat/completions", json=asked).json()["choices"][0]
+    assert [each["token"] for each in choice["logprobs"]["content"]] == [f"token_id:{t}" for t in choice["token_ids"]]
+    assert [each["token"] for each in other["logprobs"]["content"]] == ["h", "i", "<|im_end|>"]
+
+
 def test_sglangs_router_finds_the_model_and_sglangs_clients_the_tokenizer(client: httpx.Client) -> None:
     """As sglang-router 0.3.2 asks before it takes a worker, SGLang's own benchmark for the tokenizer, and TRL 1.16 for the type."""
     told = [client.get(path).json() for path in ("/model_info", "/get_model_info", "/server_info", "/get_server_info")]

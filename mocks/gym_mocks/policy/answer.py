@@ -170,7 +170,8 @@ class PolicyAnswer:
 
     @property
     def _named_by_ids(self) -> bool:
-        return bool(self.request.body.get("return_tokens_as_token_ids"))
+        asked = self.request.body.get("return_tokens_as_token_ids")
+        return self.made.named_by_ids if asked is None else bool(asked)
 
     @property
     def model(self) -> str:

@@ -84,6 +84,7 @@ class FakePolicy(App):
             to what was said.
         log_prob_scale: log probabilities are between 0 and minus this.
         routed_experts: (layers, experts per token) of the `routed_experts` of each turn; None for none.
+        named_by_ids: log probabilities name tokens by their ids, as vLLM served with `--return-tokens-as-token-ids` does.
         max_turns: after this many turns the policy ends a conversation, whatever it would say.
         keep: how many calls to keep.
         seed: for the faults' random choices.
@@ -101,6 +102,7 @@ class FakePolicy(App):
         tokens: TokensBy | None = None,
         log_prob_scale: float = 1.0,
         routed_experts: tuple[int, int] | None = None,
+        named_by_ids: bool = False,
         max_turns: int = 64,
         keep: int = 1000,
         seed: int = 0,
@@ -108,7 +110,7 @@ class FakePolicy(App):
         self.default = policy_of(default)
         self.token_fields = token_fields or tokens is not None
         self.tokenizer = tokenizer_of(tokens)
-        self.made = TokenFields(log_prob_scale, routed_experts)
+        self.made = TokenFields(log_prob_scale, routed_experts, named_by_ids)
         self.max_turns = max_turns
         self.calls = Calls(keep)
         self.faults = Faults(seed)

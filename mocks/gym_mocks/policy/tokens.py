@@ -187,10 +187,12 @@ class TokenFields:
     Attributes:
         log_prob_scale: the log probabilities lie between 0 and minus this.
         routed_experts: layers and experts a token, for `routed_experts`; None for a model without any.
+        named_by_ids: whether log probabilities name tokens by their ids (`token_id:7`) unless a request says otherwise.
     """
 
     log_prob_scale: float = 1.0
     routed_experts: tuple[int, int] | None = None
+    named_by_ids: bool = False
 
     def log_probs(self, tokens: Iterable[int]) -> list[float]:
         """One for each token, the same wherever it stands: made up, finite, at most 0."""
