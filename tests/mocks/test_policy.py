@@ -254,7 +254,7 @@ def test_the_rollout_before_the_path_is_passed_over(client: httpx.Client, rollou
 
 HELLO: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
-    "previous_response_id": ("responses", {"input": [], "previous_response_id": "resp_1"}),
+    "previous_response_id": ("responses", {"input": [], "previous_response_id": ["resp_1"]}),
     "conversation": ("responses", {"input": "a", "conversation": "conv_1"}),
     "background": ("responses", {"input": "a", "background": True}),
     "input": ("responses", {"input": 5}),
@@ -274,6 +274,26 @@ def test_what_would_be_answered_wrongly_is_refused_by_name(client: httpx.Client,
     refused = client.post(f"/v1/{path}", json=body)
     assert refused.status_code == 400
     assert refused.json()["error"]["message"].startswith(f"{field}: ")
+
+
+def test_a_conversation_is_put_together_from_the_responses_that_are_kept() -> None:
+    """With its tokens; no more is kept than was said, and what is not is refused by name."""
+    policy = FakePolicy(token_fields=True, keep=3)
+    policy.script("m", ["one", "two", "three", "four", "five"])
+    with serve(policy) as url, httpx.Client(base_url=url) as client:
+        name, seen, said = None, list[int](), list[str]()
+        for text in ("a", "b", "c", "d"):
+            reply = client.post("/v1/responses", json={"input": text, "previous_response_id": name}).json()
+            name, (item,) = reply["id"], reply["output"]
+            assert item["prompt_token_ids"][: len(seen)] == seen
+            seen = item["prompt_token_ids"] + item["generation_token_ids"]
+            said.append(item["content"][0]["text"])
+        lost = client.post("/v1/responses", json={"input": "e", "previous_response_id": name})
+        unknown = client.post("/v1/responses", json={"input": "e", "previous_response_id": "resp_1"})
+    assert said == ["one", "two", "three", "four"]
+    assert lost.status_code == unknown.status_code == 400
+    wanted = "previous_response_id: no response 'resp_1' is kept; send the whole conversation as input"
+    assert unknown.json()["error"]["message"] == wanted
 
 
 def test_a_thread_that_the_server_would_keep_is_refused_as_anthropics_clients_know(client: httpx.Client) -> None:

@@ -27,6 +27,7 @@ from gym_mocks.policy.raw_prompts import raw_prompt
 from gym_mocks.policy.request_values import KEPT, refused_value, token_ids
 from gym_mocks.policy.routes import Route, Routes
 from gym_mocks.policy.shapes import SHAPES, AnswerShape
+from gym_mocks.policy.stored_responses import StoredResponses
 from gym_mocks.policy.tokens import TokenFields, TokensBy, counted_turns, prompt_tokens, tokenizer_of
 from gym_mocks.wire import App, Dropped, Handler, HttpRefusal, HttpReply, HttpRequest, json_body, live
 from gym_mocks.wire.bodies import is_json
@@ -74,6 +75,7 @@ class FakePolicy(App):
         faults: see `fail`.
         routes: the active routes.
         accepted: the last requests to the paths of `accept`.
+        stored: the last responses, from which a client may go on by their ids.
         token_fields: whether replies have the token fields that trainers read (`TokenFields`).
         tokenizer: makes the tokens.
 
@@ -86,7 +88,7 @@ class FakePolicy(App):
         routed_experts: (layers, experts per token) of the `routed_experts` of each turn; None for none.
         named_by_ids: log probabilities name tokens by their ids, as vLLM served with `--return-tokens-as-token-ids` does.
         max_turns: after this many turns the policy ends a conversation, whatever it would say.
-        keep: how many calls to keep.
+        keep: how many calls to keep, and how many responses for `previous_response_id`.
         seed: for the faults' random choices.
 
     Raises:
@@ -116,6 +118,7 @@ class FakePolicy(App):
         self.faults = Faults(seed)
         self.routes = Routes()
         self.accepted: deque[HttpRequest] = deque(maxlen=keep)
+        self.stored = StoredResponses(keep)
         handlers = {("POST", path): self._complete for path in SHAPES}
         probes = {("GET", path): live for path in PROBES}
         tokenizing = {
@@ -203,20 +206,25 @@ class FakePolicy(App):
         parts = [body] if several is None else several
         if why := next(filter(None, (refused_value(api, part) for part in parts)), None):
             raise HttpRefusal(400, why)
+        if api == "responses":
+            parts = [self.stored.whole(body)]
         key = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
         asked = PolicyRequest(api, body, key)
         route = self._route(asked, request.body)
         asked = replace(asked, route=route.name if route else "")
-        with_ids = b"prompt_token_ids" in request.body
+        with_ids = b"prompt_token_ids" in request.body or bool(body.get("previous_response_id"))
         requests = [self._read(replace(asked, body=part), with_ids=with_ids) for part in parts]
         policy = route.policy if route else self.default
         answering = [self._answer(each, policy) for each in requests]
         answered = [await answering[0]] if len(requests) == 1 else await asyncio.gather(*answering)
         reply = _reply_of(answered, shape, joined=several is not None)
-        for part, (answer, _) in zip(parts, answered, strict=True):
+        for part, (answer, kinds) in zip(parts, answered, strict=True):
             raw = request.body if several is None else to_json(part)
             turn = answer.turn if isinstance(answer, PolicyAnswer) else ()
             self.calls.add(PolicyCall(api, raw, asked.route, reply.status, turn))
+            if api == "responses" and isinstance(answer, PolicyAnswer) and body.get("store") is not False:
+                sent = reply.body if isinstance(reply.body, bytes) and not kinds else None
+                self.stored.keep(answer.id("resp"), request.body, sent or to_json(shape.whole(answer)))
         return reply
 
     def _route(self, asked: PolicyRequest, raw: bytes) -> Route | None:

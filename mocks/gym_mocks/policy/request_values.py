@@ -68,7 +68,8 @@ KEPT = "not supported, since this policy keeps no state; send the whole conversa
 OF_API: dict[PolicyApi, Fields] = {
     "responses": {
         "input": (lambda value: isinstance(value, str) or _objects(value), "a text or a list of objects is expected"),
-        **dict.fromkeys(("previous_response_id", "conversation", "prompt", "background"), (_none, KEPT)),
+        **dict.fromkeys(("conversation", "prompt", "background"), (_none, KEPT)),
+        "previous_response_id": (lambda value: isinstance(value, str | None), "a text is expected"),
         **dict.fromkeys(("text", "reasoning"), OPTIONS),
     },
     "chat": {

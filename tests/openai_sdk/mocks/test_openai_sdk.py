@@ -63,6 +63,28 @@ def test_responses(url: str) -> None:
     assert last.usage is not None
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_response_is_gone_on_from_by_its_id(url: str, stream: bool) -> None:
+    """As Microsoft's agent framework 1.17 asks by default: only what is new is sent."""
+    with OpenAI(base_url=url, api_key="k") as client:
+        first = client.responses.create(model="m", input="Weather?", tools=[TOOL])
+        assert first.store
+        asked: Any = {"model": "m", "tools": [TOOL], "input": results(first), "previous_response_id": first.id}
+        if stream:
+            with client.responses.stream(**asked) as events:
+                last: Response = events.get_final_response()
+        else:
+            last = client.responses.create(**asked)
+        strict(Response, last)
+        whole: Any = [{"role": "user", "content": "Weather?"}, *(item.model_dump() for item in first.output)]
+        same = client.responses.create(model="m", tools=[TOOL], input=[*whole, *results(first)])
+        on = client.responses.create(model="m", input="And?", previous_response_id=last.id, store=False)
+        with pytest.raises(openai.BadRequestError, match=f"no response '{on.id}' is kept"):
+            client.responses.create(model="m", input="And?", previous_response_id=on.id)
+    assert (last.output_text, last.id, last.previous_response_id) == ("It is sunny. " * 5, same.id, first.id)
+    assert on.output_text == "Done."
+
+
 @pytest.mark.parametrize("steps", [0, 1])
 def test_responses_streamed(url: str, steps: int) -> None:
     given: Any = [{"role": "user", "content": "Weather?"}]
