@@ -4,7 +4,7 @@ import asyncio
 import random
 import re
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -41,7 +41,7 @@ from tests.twins.judging import found_by, judge, running
 from tests.twins.properties import CountsForAll, TwoCopies, WritesLater
 from tests.twins.tools import TakesBeforeItReads
 from tests.twins.twin import Timed, Turn, dataset, items_of, rollout_of
-from tests.twins.unrecorded import rows_of
+from tests.twins.unrecorded import Reading, rows_of
 
 Json = dict[str, Any]
 
@@ -627,6 +627,52 @@ def test_a_verify_that_sets_no_cookie_is_not_said_to_change_the_tools() -> None:
     asked = {"cookie-sent-again", "repeat-verify-pure"}
     found = judge(LosesTheCookieAtVerify(), checks=asked)
     assert {name for name in asked if worst(found[name]) is Verdict.FAIL} == {"cookie-sent-again"}, found
+
+
+class ThreeStrikes(ResourcesServer):
+    """The only tool that refuses any call counts what it refuses, says so, and ends the episode; a careless one moves, too."""
+
+    def __init__(self, *, careless: bool) -> None:
+        def move(state: Reading, by: Annotated[int, Field(ge=0, le=9)]) -> Json:
+            state.pages += by
+            return {"at": state.pages}
+
+        def look() -> Json:
+            return {}
+
+        super().__init__("strikes", tools=[move, look], state=Reading, verify=lambda: 0.0)
+        del self.handlers["GET", "/openapi.json"]
+        self.careless, self.strikes = careless, Counter[str]()
+
+    async def _call_tool(self, request: HttpRequest) -> HttpReply:
+        session, strikes = self.sessions.get(request.session_id), self.strikes[request.session_id]
+        if strikes >= 3:
+            raise HttpRefusal(410, "the episode is over")
+        if request.path == "/look":
+            return HttpReply.json({"at": session.state.pages if session else 0, "strikes": strikes})
+        try:
+            return await super()._call_tool(request)
+        except HttpRefusal:
+            self.strikes[request.session_id] += 1
+            if self.careless and session:
+                session.state.pages += 1
+            raise
+
+    async def score(self, session_id: str, *_: Any) -> Score:
+        session = self.sessions.get(session_id)
+        return Score(float(session is not None and session.state.pages == 5) - 0.1 * self.strikes[session_id])
+
+
+@pytest.mark.parametrize("careless", [False, True])
+def test_the_only_tool_that_refuses_may_count_what_it_refuses(careless: bool) -> None:
+    data = rows_of(ThreeStrikes(careless=careless))
+    turns: list[Turn] = [("move", {"by": by}, {"at": at}) for by, at in ((2, 2), (3, 5))]
+    turns.append(("look", {}, {"at": 5, "strikes": 0}))
+    played = [rollout_of(row, *turns, reward=1.0) for row in data.rows]
+    asked = ("tool-refused-call", "calls-refused-harmless")
+    found = judge(ThreeStrikes(careless=careless), replace(data, rollouts=tuple(played)), checks=asked)
+    assert (worst(found["calls-refused-harmless"]) is Verdict.FAIL) is careless, found
+    assert careless or worst(found["tool-refused-call"]) is not Verdict.FAIL, found
 
 
 class CostsSoMuchAtMost(RefusedMovesCost):

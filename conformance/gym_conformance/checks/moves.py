@@ -46,7 +46,8 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     """Whether what differs after the refused calls of a trajectory is no more than that they were counted.
 
     That is so where the reward alone falls, and falls further with twice as many, or by less with any one of them; where
-    numbers alone move on, by as much for a refused call of another tool, and twice as far with twice as many; where
+    numbers alone move on, by as much for a refused call of another tool, and twice as far with twice as many; or where
+    no other tool refuses any, for another refused call, and not for one that is taken; where
     replies change as though a read had been made in its place, since each call is a turn, if only of those that are well
     formed; and where they change after many, and not after one: there are only so many calls in an episode. And whatever
     differs where the refusals themselves count: who has three tries is told so.
@@ -60,13 +61,10 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
         return bool(found) and (
             falls(plain.reward, once.reward, twice.reward) or await _each_costs(trial, noisy, plain, once)
         )
-    others = [tool for tool in noisy.row.tools if tool.name not in {noisy.calls[at].name for at in noisy.noise}]
     replies = _in_replies(found)
     numbers = all(is_number(each.expected) and is_number(each.actual) for each in replies)
-    if numbers:
-        elsewhere = await _of_another_tool(trial, noisy, others)
-        if elsewhere is not None and all(_moves_on(each, elsewhere, twice) for each in replies):
-            return True
+    if numbers and await _all_move_on(trial, noisy, replies, twice):
+        return True
     each_once = _each_once(noisy)
     changed = [
         (one, of_one)
@@ -75,7 +73,7 @@ async def _counted(trial: Trial, noisy: Trajectory) -> bool:
     ]
     if not changed:
         return not numbers and len(noisy.noise) > 1
-    return all([await _is_counter(trial, one, of_one, mask, others) for one, of_one in changed])
+    return all([await _is_counter(trial, one, of_one, mask) for one, of_one in changed])
 
 
 async def _each_costs(trial: Trial, noisy: Trajectory, plain: Outcome, once: Outcome) -> bool:
@@ -102,17 +100,35 @@ def _in_replies(found: Iterable[Difference]) -> list[Difference]:
     return [each for each in found if each.step != VERIFY]
 
 
-async def _is_counter(
-    trial: Trial, alone: Trajectory, changed: Sequence[Difference], mask: frozenset[Place], others: Sequence[Tool]
-) -> bool:
+async def _is_counter(trial: Trial, alone: Trajectory, changed: Sequence[Difference], mask: frozenset[Place]) -> bool:
     """Whether what changed after one refused call is what a read changes, or are numbers that count refused ones of any tool."""
     if await _as_a_read(trial, alone, mask):
         return True
     if not all(is_number(each.expected) and is_number(each.actual) for each in changed):
         return False
-    elsewhere = await _of_another_tool(trial, alone, others)
     [twice] = await _runs(trial, [alone.repeating(alone.noise)])
+    return await _all_move_on(trial, alone, changed, twice)
+
+
+async def _all_move_on(trial: Trial, noisy: Trajectory, changed: Sequence[Difference], twice: Outcome) -> bool:
+    """Whether all these numbers move on with any refused call, of whatever tool refuses one, and with no other."""
+    own = {noisy.calls[at].name for at in noisy.noise}
+    elsewhere = await _of_another_tool(trial, noisy, [tool for tool in noisy.row.tools if tool.name not in own])
+    if elsewhere is None and not any([await _moved_by_a_taken_call(trial, noisy, own, each) for each in changed]):
+        elsewhere = await _of_another_tool(trial, noisy, [tool for tool in noisy.row.tools if tool.name in own])
     return elsewhere is not None and all(_moves_on(each, elsewhere, twice) for each in changed)
+
+
+async def _moved_by_a_taken_call(trial: Trial, noisy: Trajectory, names: set[str], number: Difference) -> bool:
+    """Whether a number that a reply says is another one after a recorded call of these tools, or that cannot be tried."""
+    at, *way = number.place
+    read = noisy.without_noise().calls[int(at) - 1]
+    recorded = [call for one in known(await knowledge_of(trial)) if one.row is noisy.row for call in one.calls]
+    taken = next((call for call in recorded if call.name in names and not is_linked(call.arguments)), None)
+    if taken is None or is_linked(read.arguments):
+        return True
+    plain, after = await _runs(trial, [Trajectory(noisy.row, (read,)), Trajectory(noisy.row, (taken, read))])
+    return after.calls[0].is_refused or said_at(plain, (1, *way)) != said_at(after, (2, *way))
 
 
 async def _as_a_read(trial: Trial, alone: Trajectory, mask: frozenset[Place]) -> bool:
