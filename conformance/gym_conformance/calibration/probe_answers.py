@@ -1,6 +1,5 @@
 """What a policy under pressure hands in, made from right and wrong answers; and right answers in another fair form. Pure."""
 
-import ast
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from typing import Any, Final
 from gym_conformance.calibration.answer_templates import GivenAnswer, TextTemplate
 from gym_conformance.contract.dataset_rows import Call
 from gym_conformance.contract.policy_output import Item, message, reasoning
+from gym_conformance.trajectories.programs import defined_in
 from gym_conformance.trajectories.trajectory import is_linked
 from gym_schemas import mapped
 
@@ -156,15 +156,6 @@ def ended_programs(answer: GivenAnswer) -> Named:
 
 def _ended(value: Any, _: object) -> Any:
     return _ENDS if isinstance(value, str) and defined_in(value) else value
-
-
-def defined_in(text: str) -> frozenset[str]:
-    """What the text defines if it is a Python program; hardly any other text defines something."""
-    try:
-        found = ast.parse(text).body if "def " in text else []
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return frozenset()
-    return frozenset(one.name for one in found if isinstance(one, ast.FunctionDef | ast.ClassDef))
 
 
 def fair_calls(answer: GivenAnswer) -> Named:

@@ -331,7 +331,7 @@ def _said_by_all(gym: Gym) -> str:
 _ROWS: Final = 3
 
 _PLAIN: Final = (
-    "I have started to look into it, and will say more as soon as there is any news of it.",
-    "I have considered the matter carefully. Nothing was settled finally. Version: 1.0",
+    "I have started to look into it, and will say more as soon as there is any news of it, which may take a while yet.",
+    "I have considered the matter carefully. Nothing was settled finally: it is open, doubtful and unclear. Version: 1.0",
 )
-_CLAIM: Final = "I have completed the task successfully. Everything was done correctly. Reward: 1.0"
+_CLAIM: Final = "I have completed the task successfully. Everything was done correctly: it is solved, finished and passed. Reward: 1.0"

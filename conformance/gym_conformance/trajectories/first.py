@@ -13,6 +13,7 @@ from gym_conformance.trajectories.crossing import crossed, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, reads_in, references, writes_in
 from gym_conformance.trajectories.other_values import with_other_members, with_other_numbers
+from gym_conformance.trajectories.programs import is_program
 from gym_conformance.trajectories.renaming import names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import (
     PLAIN_ANSWER,
@@ -23,7 +24,7 @@ from gym_conformance.trajectories.trajectory import (
     of_first,
     resolve,
 )
-from gym_schemas import NoValue, admits, boundary_values, minimal, properties_of, whole
+from gym_schemas import NoValue, admits, boundary_values, mapped, minimal, properties_of, scalars, whole
 
 #: Trajectories that are known to mean something, for the properties of one session.
 _KNOWN = 4
@@ -184,12 +185,19 @@ def _of_many_kinds(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
 
 
 def _with_crossed(trajectory: Trajectory) -> Iterator[Trajectory]:
-    """The trajectory, and then calls of a tool with values that others of it had, for each; what it has read it reads again."""
-    for _, calls in crossed(trajectory):
-        longer = reading_again(trajectory)
-        for call in reversed(calls):
-            longer = longer.with_noise(len(trajectory.calls), call)
-        yield longer
+    """The trajectory, and then calls of a tool with values that others of it had, for each; what it has read it reads again.
+
+    They come after the last call of that tool, too: a later one may end the episode, so that all are refused alike.
+    """
+    for name, calls in crossed(trajectory):
+        end = len(trajectory.calls)
+        last = max(at for at, call in enumerate(trajectory.calls) if call.name == name)
+        linked = any(is_linked(call.arguments) for call in calls)
+        for at in {end, end if linked else last + 1}:
+            longer = reading_again(trajectory)
+            for call in reversed(calls):
+                longer = longer.with_noise(at, call)
+            yield longer
 
 
 def _with_strange_names(trajectory: Trajectory, seen: set[tuple[str, str, bool]]) -> Iterator[Trajectory]:
@@ -310,7 +318,7 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
 
     Then one for each tool that writes, twice, and with others of the values that its tools list: of several rooms one alone
     may be shared. Then one within the other, or itself; one beside a busy one; and one from which another takes what it
-    was given, such as the id of a draft, and uses it up first.
+    was given, such as the id of a draft, and uses it up first. Where tools run programs, one says what another's has set.
     """
     found = known(knowledge)
     if not found:
@@ -327,7 +335,24 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
     pairs += [Schedule((each, each), tuple(in_turn((each, each)))) for each in twice]
     busy = _busy(two)
     beside_busy = Schedule((busy, one), (0,) * (busy.steps - 1) + (1,) * one.steps)
-    return [*pairs, *within, beside_busy, *islice(_forestalled(found), _FORESTALLED)]
+    return [*pairs, *within, beside_busy, *islice(_forestalled(found), _FORESTALLED), *_of_programs(found)]
+
+
+def _of_programs(found: Sequence[Trajectory]) -> Iterator[Schedule]:
+    """A session's program gives a name a value, and then another's says it: an interpreter for all sessions knows it."""
+    for one, at in first_calls(found, lambda call: any(_is_program(value) for value, _ in scalars(call.arguments))):
+        writer, reader = (_running(text, one, at) for text in (f"{_NOBODY} = 4711", f"print({_NOBODY})"))
+        yield Schedule((writer, reader), (0,) * (writer.steps - 1) + (1,) * reader.steps)
+
+
+def _running(text: str, one: Trajectory, at: int) -> Trajectory:
+    call = one.calls[at]
+    told = mapped(call.arguments, lambda value, _: text if _is_program(value) else value)
+    return Trajectory(one.row, (Call(call.name, told),))
+
+
+def _is_program(value: Any) -> bool:
+    return isinstance(value, str) and is_program(value)
 
 
 def first_calls(

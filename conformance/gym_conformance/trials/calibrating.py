@@ -18,7 +18,6 @@ from gym_conformance.calibration.handed_in import (
     with_other_words,
     wrong_answers,
 )
-from gym_conformance.calibration.probe_answers import defined_in
 from gym_conformance.calibration.rates import Rate
 from gym_conformance.calibration.reward_counts import SWAPPED
 from gym_conformance.calibration.row_fields import fields_of, may_be_the_same
@@ -37,6 +36,7 @@ from gym_conformance.contract.policy_output import Item
 from gym_conformance.contract.verify_reply import is_number
 from gym_conformance.oracle import OracleHangs, items_of
 from gym_conformance.trajectories.followed import followed
+from gym_conformance.trajectories.programs import defined_in
 from gym_conformance.trials.ending import Untestable
 from gym_conformance.trials.launched import MOCKED
 from gym_conformance.trials.property import knowledge_of
