@@ -123,19 +123,6 @@ def test_what_others_of_a_tool_were_given_is_said_before_a_later_call_ends_the_e
     assert {one.calls.index(jam) for one in found if jam in one.calls} == {1, 3}
 
 
-def test_a_program_says_what_another_session_s_has_set() -> None:
-    found = side_by_side(
-        Knowledge(ROWS[:1], known_trajectories=(Trajectory(ROWS[0], (Call("run", {"code": "print(6 * 7)"}),)),))
-    )
-    said = [[call.arguments["code"] for one in each.trajectories for call in one.calls] for each in found]
-    assert any(
-        name.startswith("print(") and f"{name[6:-1]} = " in value
-        for value, name in (pair for pair in said if len(pair) == 2)
-    )
-    words = Trajectory(ROWS[0], (Call("run", {"code": "all is well (so far)"}),))
-    assert len(side_by_side(Knowledge(ROWS[:1], known_trajectories=(words,)))) == len(found) - 1
-
-
 def test_a_name_that_is_not_there_comes_in_the_place_of_a_known_call_too() -> None:
     """What a refused call did all the same, the known call would do once more."""
     read, write = Call("get_note", {}), Call("put_note", {"text": "shelf"})

@@ -13,7 +13,6 @@ from gym_conformance.trajectories.crossing import crossed, with_crossed
 from gym_conformance.trajectories.damage import damaged
 from gym_conformance.trajectories.generate import Knowledge, crowded_by, is_read, reads_in, references, writes_in
 from gym_conformance.trajectories.other_values import with_other_members, with_other_numbers
-from gym_conformance.trajectories.programs import is_program
 from gym_conformance.trajectories.renaming import names_in, new_names, renamed
 from gym_conformance.trajectories.trajectory import (
     PLAIN_ANSWER,
@@ -24,7 +23,7 @@ from gym_conformance.trajectories.trajectory import (
     of_first,
     resolve,
 )
-from gym_schemas import NoValue, admits, boundary_values, mapped, minimal, properties_of, scalars, whole
+from gym_schemas import NoValue, admits, boundary_values, minimal, properties_of, whole
 
 #: Trajectories that are known to mean something, for the properties of one session.
 _KNOWN = 4
@@ -318,7 +317,7 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
 
     Then one for each tool that writes, twice, and with others of the values that its tools list: of several rooms one alone
     may be shared. Then one within the other, or itself; one beside a busy one; and one from which another takes what it
-    was given, such as the id of a draft, and uses it up first. Where tools run programs, one says what another's has set.
+    was given, such as the id of a draft, and uses it up first.
     """
     found = known(knowledge)
     if not found:
@@ -335,24 +334,7 @@ def side_by_side(knowledge: Knowledge) -> list[Schedule]:
     pairs += [Schedule((each, each), tuple(in_turn((each, each)))) for each in twice]
     busy = _busy(two)
     beside_busy = Schedule((busy, one), (0,) * (busy.steps - 1) + (1,) * one.steps)
-    return [*pairs, *within, beside_busy, *islice(_forestalled(found), _FORESTALLED), *_of_programs(found)]
-
-
-def _of_programs(found: Sequence[Trajectory]) -> Iterator[Schedule]:
-    """A session's program gives a name a value, and then another's says it: an interpreter for all sessions knows it."""
-    for one, at in first_calls(found, lambda call: any(_is_program(value) for value, _ in scalars(call.arguments))):
-        writer, reader = (_running(text, one, at) for text in (f"{_NOBODY} = 4711", f"print({_NOBODY})"))
-        yield Schedule((writer, reader), (0,) * (writer.steps - 1) + (1,) * reader.steps)
-
-
-def _running(text: str, one: Trajectory, at: int) -> Trajectory:
-    call = one.calls[at]
-    told = mapped(call.arguments, lambda value, _: text if _is_program(value) else value)
-    return Trajectory(one.row, (Call(call.name, told),))
-
-
-def _is_program(value: Any) -> bool:
-    return isinstance(value, str) and is_program(value)
+    return [*pairs, *within, beside_busy, *islice(_forestalled(found), _FORESTALLED)]
 
 
 def first_calls(

@@ -5,7 +5,7 @@ No statistics are needed: a word is drawn from 26^10, and only words that a sess
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from random import Random
@@ -14,17 +14,21 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gym_conformance.contract.dataset_rows import Call, Row
-from gym_conformance.trajectories.first import bare_reads, in_turn, known
+from gym_conformance.trajectories.first import bare_reads, first_calls, in_turn, known
 from gym_conformance.trajectories.generate import Knowledge, is_read, references, trajectories
+from gym_conformance.trajectories.programs import is_program
 from gym_conformance.trajectories.renaming import own, takes_any_word, word
 from gym_conformance.trajectories.trajectory import Schedule, Trajectory, is_reference, of_first, resolve, stand_in
-from gym_schemas import admits, mapped, properties_of, walk
+from gym_schemas import admits, mapped, properties_of, scalars, walk
 
 _MARKER = re.compile(r"zq[a-z]{10}")
 #: How many texts of a row are marked, and how long they may be: a row may have megabytes.
 _MARKED, _LONG = 40, 2000
 
 _WORD = re.compile(r"[A-Za-z]{3,20}")
+
+#: A name that no program has by accident.
+_SET = "set_by_gym_conformance"
 
 
 def markers(text: str) -> frozenset[str]:
@@ -121,7 +125,7 @@ _WAYS = ((None, False), (None, True), (_TEXTS, False), (_WORDS, False), (_WORDS,
 def told_apart(knowledge: Knowledge, draw: Random) -> list[Schedule]:
     """Sessions with markers of their own: two one after the other and side by side, on one row and on two; four at once.
 
-    Two of them leave out what their writes may.
+    Two of them leave out what their writes may. Where a tool runs programs, one session's says what another's has set.
     """
     found = known(knowledge)
     if not found:
@@ -141,7 +145,23 @@ def told_apart(knowledge: Knowledge, draw: Random) -> list[Schedule]:
     for less in islice(fewer, 1):
         schedules.append(Schedule(tuple(Marking(draw, _WORDS).marked(less) for _ in range(2))))
     marked = (at_once(each, draw, everything=everything) for each in (one, two) for everything in (False, True))
-    return [schedule for schedule in (*schedules, *marked) if _is_marked(schedule)]
+    return [schedule for schedule in (*schedules, *marked, *_of_programs(found, draw)) if _is_marked(schedule)]
+
+
+def _of_programs(found: Iterable[Trajectory], draw: Random) -> Iterator[Schedule]:
+    """A program that sets a name, and in another session one that says it: an interpreter for all sessions knows it."""
+    for one, at in first_calls(found, lambda call: any(_is_program(value) for value, _ in scalars(call.arguments))):
+        programs = f'{_SET} = "{word(draw)}"', f"print({_SET})"
+        calls = [Call(one.calls[at].name, mapped(one.calls[at].arguments, _instead(text))) for text in programs]
+        yield Schedule(tuple(Trajectory(one.row, (call,)) for call in calls))
+
+
+def _instead(program: str) -> Callable[[Any, object], Any]:
+    return lambda value, _: program if _is_program(value) else value
+
+
+def _is_program(value: Any) -> bool:
+    return isinstance(value, str) and is_program(value)
 
 
 def _is_marked(schedule: Schedule) -> bool:

@@ -1,6 +1,7 @@
 """Python programs among what a policy writes: as arguments of a tool, or as its answer. Pure."""
 
 import ast
+import warnings
 
 #: Statements of which one at least is in a program; a word alone is an expression, too.
 _STATEMENTS = ast.Assign | ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef | ast.For
@@ -21,6 +22,7 @@ def defined_in(text: str) -> frozenset[str]:
 
 def _statements(text: str) -> list[ast.stmt]:
     try:
-        return ast.parse(text).body if "=" in text or "(" in text else []
+        with warnings.catch_warnings(action="ignore"):  # of a text's escapes, which are no concern of the user's
+            return ast.parse(text).body if set(text) & set("=(\n ") else []
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return []
