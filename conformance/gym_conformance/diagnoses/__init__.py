@@ -1,1 +1,1 @@
-"""What looks like a violation, and is not one: each module recognises one cause that lies outside the env's code."""
+"""What looks like a violation but is none: each module recognises one cause outside the env's code."""

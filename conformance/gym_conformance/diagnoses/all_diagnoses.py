@@ -12,7 +12,7 @@ from gym_conformance.diagnoses.worn_out import WornOut
 
 
 class Diagnoses:
-    """Tries one diagnosis after the other. `needs` is what /verify was found to lack for good; '' where it lacks nothing."""
+    """Tries one diagnosis after the other; `needs` is what /verify was found to lack permanently, '' if nothing."""
 
     def __init__(self, diagnoses: Sequence[Diagnosis] | None = None) -> None:
         self.needs = ""
@@ -28,7 +28,7 @@ class Diagnoses:
         self._diagnoses = usual if diagnoses is None else diagnoses
 
     async def explain(self, case: Case) -> Missing | TryAgain | None:
-        """Why the case is no violation; None where it is one."""
+        """Why the case is no violation; None if it is one."""
         if self.needs and case.verified:
             return Missing(self.needs, lasts=True)
         for diagnosis in self._diagnoses:

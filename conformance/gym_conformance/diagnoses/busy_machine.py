@@ -1,4 +1,4 @@
-"""Whether a request hung because the machine was busy: sent again, alone, it is then answered."""
+"""Whether a request hung because the machine was busy; sent again alone, it is then answered."""
 
 from gym_conformance.diagnoses.diagnosis import Case, TryAgain
 from gym_conformance.session.channel import Channel
@@ -6,7 +6,7 @@ from gym_conformance.session.server_fault import NotSent, ServerFault
 
 
 class BusyMachine:
-    """A hang that does not come again says nothing of the server: the trial is repeated, once."""
+    """A hang that does not recur says nothing about the server; the trial is repeated once."""
 
     def suspects(self, case: Case) -> bool:
         """Whether a first try ended in a hang."""

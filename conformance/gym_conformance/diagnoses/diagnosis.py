@@ -1,4 +1,4 @@
-"""What a diagnosis is: a pure look at the record of a trial, and at most one probe of the server."""
+"""What a diagnosis is: an examination of a trial's record, and at most one probe of the server."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ class Case:
     Attributes:
         bench: the gym, and what is known of it.
         exchanges: the trial's record.
-        fault: what ended the trial, where no whole reply came.
-        asked: how often the server asked our mocks meanwhile; of other hosts none where the check is about that.
+        fault: what ended the trial, if no complete reply came.
+        asked: how often the server asked our mocks meanwhile; without other hosts if the check is about these.
         repeated: whether the trial is already a second try of the same.
-        log: the last lines that a launched server printed since the trial began: older ones say nothing of it.
+        log: the last lines that a launched server has printed since the trial began.
     """
 
     bench: Bench
@@ -34,12 +34,12 @@ class Case:
 
     @property
     def verified(self) -> bool:
-        """Whether anything was to be scored."""
+        """Whether the trial had anything scored."""
         return any(exchange.request.path == VERIFY for exchange in self.exchanges)
 
     @property
     def failed(self) -> Exchange | None:
-        """The last request that got no whole reply, or one of 500 or above."""
+        """The last exchange without a complete reply, or with one of 500 or above."""
         return next((each for each in reversed(self.exchanges) if has_failed(each)), None)
 
     @property
@@ -56,7 +56,7 @@ class Case:
 
 
 def has_failed(exchange: Exchange) -> bool:
-    """Whether no whole reply came, or one of 500 or above."""
+    """Whether no complete reply came, or one of 500 or above."""
     return exchange.reply is None or is_crash(exchange.reply.status)
 
 
@@ -79,10 +79,10 @@ class TryAgain:
 
 
 class Diagnosis(Protocol):
-    """One cause that is no fault of the env's code. An instance belongs to one gym, and may remember what it probed."""
+    """One cause that is not a fault of the env's code. An instance belongs to one gym, and may remember what it probed."""
 
     def suspects(self, case: Case) -> bool:
-        """Whether the record looks like it. Sends nothing."""
+        """Whether the record suggests this cause. Sends nothing."""
 
     async def confirm(self, case: Case) -> Missing | TryAgain | None:
-        """What follows, after at most one probe; None where it is something else after all."""
+        """What follows, after at most one probe; None if it has another cause after all."""

@@ -1,4 +1,4 @@
-"""A server that has opened its last session: what fails from then on is no fault of what was tried."""
+"""A server that opens no more sessions: what fails from then on is not the fault of what was tried."""
 
 from gym_conformance.contract.endpoints import SEED_SESSION
 from gym_conformance.contract.statuses import is_success
@@ -9,10 +9,10 @@ from gym_conformance.session.server_fault import NotSent, ServerFault
 
 
 class WornOut:
-    """A seed that is refused is sent once more as the first look sent it, when it was taken."""
+    """After a refused seed, one that was accepted in the first look is sent again."""
 
     def suspects(self, case: Case) -> bool:
-        """Whether a seed was refused, where a row was taken on the untouched server."""
+        """Whether a seed was refused, although the untouched server accepted a row."""
         look = case.bench.learned.first_look
         taken = look is not None and any(is_success(runs[0].steps[0].status) for runs in look.before)
         return taken and any(

@@ -55,7 +55,7 @@ def _opened_none(channel: Channel) -> bool:
 
 
 def _raised(ended: Broken | BaseException | None) -> Broken | None:
-    """What a finished attempt returned; what it raised is raised."""
+    """What a finished attempt returned; raises what it raised."""
     if ended is None or isinstance(ended, Broken):
         return ended
     raise ended
@@ -67,22 +67,22 @@ class Attempts:
 
     Attributes:
         attempt: tries one schedule.
-        trial: whose search it is.
+        trial: the trial that searches.
         tried: how many were tried.
-        jammed: several at once got no answer in time.
-        among: several are tried now.
-        certain: the first that broke the property, as it was found: chance is excluded for it.
+        jammed: whether several at once got no answer in time.
+        among: whether several are being tried at once.
+        certain: the first that broke the property, as it was found, with chance excluded.
         excuses: why some could not be compared.
-        crowded: those that found no room, each of them tried alone, and what they would have needed.
-        volatile: what was left out as volatile.
+        crowded: those that found no room even alone, and what they would have needed.
+        volatile: places that were not compared because they are volatile.
         dismissed: differences that chance may explain.
-        cautions: what a pass says less for.
-        settled: the search ended early, since nothing new came.
+        cautions: reasons why a pass says less than it seems to.
+        settled: whether the search ended early because nothing new came.
         novelty: what was met, and for how long nothing new was.
-        hidden: so many values of replies were left out.
-        values: of so many, where a difference was suspected.
-        drawn: how many were tried that are no first examples.
-        unseeded: how many came to nothing, since no session of theirs was opened.
+        hidden: how many values of replies were left out.
+        values: out of how many, where a difference was suspected.
+        drawn: how many were tried beyond the first examples.
+        unseeded: how many came to nothing because none of their sessions was opened.
     """
 
     attempt: Attempt
@@ -104,7 +104,7 @@ class Attempts:
     unseeded: int = 0
 
     async def try_batch(self, schedules: list[Schedule]) -> None:
-        """Try some at once.
+        """Try several at once.
 
         Raises:
             Broken: one of them broke the property, and did so alone.
@@ -133,7 +133,7 @@ class Attempts:
         return None
 
     async def first(self, schedules: list[Schedule], size: int) -> Broken | None:
-        """Try these, so many at once, and say which broke the property."""
+        """Try these, `size` at once, and return what broke the property."""
         for at in range(0, len(schedules), size):
             try:
                 await self.try_batch(schedules[at : at + size])
@@ -142,7 +142,7 @@ class Attempts:
         return None
 
     async def crowded_again(self) -> Broken | None:
-        """Try those again that found no room, since less is held now, and say which broke the property."""
+        """Try those again that found no room, since less is held now, and return what broke the property."""
         schedules = [schedule for schedule, _ in self.crowded]
         self.tried -= len(schedules)
         self.crowded.clear()
@@ -186,10 +186,10 @@ class Attempts:
         return None
 
     async def reduce(self, broken: Broken) -> Broken:
-        """Leave out sessions and calls for as long as it stays broken, and not longer than _REDUCING.
+        """Leave out sessions and calls while it stays broken, for no longer than _REDUCING.
 
-        What hangs is told as it was found: each try would take a whole deadline. So is what another check has told the cause
-        of, with a short example: reports show it under that one.
+        What hangs is reported as it was found, since each try would take a whole deadline. So is what has the cause of
+        another check's violation, which has a short example: reports show both together.
         """
         told = isinstance(broken.cause, Violation) and broken.cause.cause in self.trial.learned.causes
         if told or any(one.hung for one in broken.trial.channel.exchanges):
@@ -205,7 +205,7 @@ class Attempts:
         return await self._try_one(broken.schedule, last=True) or self.certain
 
     def caution(self, profile: Profile, missed: int) -> str:
-        """Why a pass says less than it seems to; '' if it does not. `missed` is the floor that it did not reach, else 0."""
+        """Why a pass says less than it seems to; '' if it does not. `missed` is the floor that it missed, or 0."""
         if self.cautions:
             return self.cautions[0]
         if self.crowded:
@@ -219,7 +219,7 @@ class Attempts:
         return slow if missed else ""
 
     def note(self, seconds: float) -> str:
-        """What a pass rests on."""
+        """What a pass is based on."""
         trajectories = "1 trajectory" if self.tried == 1 else f"{self.tried:,} trajectories"
         text = f"{trajectories} in {seconds:.1f} s"
         if self.settled:
@@ -237,7 +237,7 @@ class Attempts:
         return text
 
     def statistics(self, check_id: str) -> str:
-        """What Hypothesis would say, where it was not asked."""
+        """What Hypothesis would say, if it was not used."""
         end = "nothing new came" if self.settled else "the profile's time was over"
         return f"{check_id}:\n\n  - {self.trial.note}\n  - Stopped because {end}\n"
 
@@ -246,7 +246,7 @@ class Attempts:
 
         Raises:
             Untestable: none was tried, or no session was opened.
-            NoRoom: there was none for any.
+            NoRoom: there was no room for any.
             NotApplicable: none could be compared.
         """
         if not self.tried:

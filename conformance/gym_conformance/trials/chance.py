@@ -43,7 +43,7 @@ _PACED, _SLOW_CONTROLS = 2.0, 3
 
 
 class Control(Protocol):
-    """What a trial is held to: runs as they are known to be sound, otherwise the same."""
+    """What a trial is compared to: runs that are known to be sound, and otherwise the same."""
 
     async def differs(self, endpoint: Endpoint, seconds: float) -> bool:
         """Whether one more, as slow as the last trial where that took any seconds, differs from what is expected."""
@@ -51,11 +51,11 @@ class Control(Protocol):
 
 @dataclass
 class _EvenlyPaced:
-    """A control that takes as long as a trial does: what a server answers may hang on the time that a session takes.
+    """A control that takes as long as a trial, since a server's answers may depend on how long a session takes.
 
     Attributes:
         run: makes the control.
-        seconds: that the fastest one took without its pauses, which last longer than they were to.
+        seconds: how long the fastest one took, without its pauses.
         requests: how many the last one sent.
     """
 
@@ -64,7 +64,7 @@ class _EvenlyPaced:
     requests: int = 0
 
     def pause(self, seconds: float) -> float:
-        """What to wait before each request to take so many seconds; before the first and the last it may not count."""
+        """How long to wait before each request to take this many seconds in all."""
         return max(0.0, seconds - self.seconds) / max(self.requests - 2, 1)
 
     async def differs(self, endpoint: Endpoint, seconds: float) -> bool:
@@ -112,21 +112,22 @@ async def beyond_chance(
     costly: bool = False,
     suspected: bool = False,
 ) -> D | None:
-    """How the trials differ, where they do so more often than the controls, and chance is excluded; else None.
+    """How the trials differ, if they differ more often than the controls and chance is excluded; otherwise None.
 
     The trial's record becomes that of the last trial that differed. While an example is being shortened, one trial is
-    enough: the fault is certain by then, and the short example is held to the rule again at the end. Each control is as
-    slow as a trial; where that takes more than two seconds, only three in the end are, and none of these may differ.
+    enough: the fault is certain by then, and the short example has to satisfy the rule again at the end. Each control
+    is as slow as a trial; if that takes more than two seconds, only three at the end are, and none of these may differ.
 
     Args:
-        trial: whose suspicion it is.
-        tried: a run as it is suspected.
-        controls: runs as they are known to be sound, otherwise the same; one after the other they are one control.
-        together: whether several may run at once: not where other sessions are what is being tested. What differs
-            among others must then differ one by one, too.
+        trial: the trial whose suspicion it is.
+        tried: makes a run that is suspected to differ.
+        controls: make runs that are known to be sound, and otherwise the same; together, one after the other, they are
+            one control.
+        together: whether several runs may be made at once, which is out of the question if other sessions are what is
+            tested. What differs then must also differ one by one.
         costly: whether a trial costs many times what a control does.
-        suspected: whether a trial was seen to differ. Where none was, one is made first, over the trial's own channel, and
-            nothing more where it does not.
+        suspected: whether a trial has been seen to differ. If not, one is made first, over the trial's own channel, and
+            nothing more unless it differs.
     """
     if not suspected and await tried(trial.channel) is None:
         return None
@@ -142,7 +143,7 @@ async def beyond_chance(
 
 
 def _together(trial: Trial) -> int:
-    """How many runs may be made beside each other."""
+    """How many runs may be made concurrently."""
     known = trial.learned.knowledge
     return _TOGETHER if trial.among or known is None else max(_TOGETHER, known.at_once)
 
@@ -150,7 +151,7 @@ def _together(trial: Trial) -> int:
 async def _compared(
     trial: Trial, tried: Run[D], controls: Sequence[Control], looks: Sequence[Look], size: int
 ) -> D | None:
-    """The same, with so many runs at once."""
+    """The same, with this many runs at once."""
     trial.tried.comparisons += 1
     comparison = Comparison(trial.tried.comparisons, looks)
     last: D | None = None
@@ -204,7 +205,7 @@ async def _decide(
 async def waiting_beyond_chance(
     trial: Trial, tried: Run[D], control: Run[Any], at_once: int, looks: Sequence[Look] = SEVENTEEN
 ) -> D | None:
-    """The same for runs that take long because they wait: so many at once, and no control waits as long as a trial took."""
+    """The same for runs that take long because they wait: this many at once, with controls that need not be as slow."""
     if trial.shrinking:
         return await _one(trial, tried)
     trial.tried.comparisons += 1
@@ -221,7 +222,7 @@ async def waiting_beyond_chance(
 
 
 async def _one(trial: Trial, tried: Run[D]) -> D | None:
-    """One trial, whose record becomes that of the whole where it differs."""
+    """One trial; if it differs, its record becomes that of the whole."""
     channel = Channel(trial.gym.endpoint)
     difference = await tried(channel)
     if difference is not None:

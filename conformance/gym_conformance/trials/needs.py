@@ -1,4 +1,4 @@
-"""What checks cannot do without, and subjects that several of them share."""
+"""Prerequisites of checks, and subjects that several checks share."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -58,7 +58,7 @@ def need(
     reason: str | Callable[[Trial], str],
     ending: type[NotApplicable] = NotApplicable,
 ) -> Need:
-    """What is known of a gym without asking it; where it does not hold, the check ends so, for that reason."""
+    """A need that is known without asking the server; if it is not met, the check ends in this way, with this reason."""
 
     async def ask(trial: Trial) -> None:
         if not holds(trial):
@@ -74,16 +74,16 @@ def _graded(trial: Trial) -> str:
 
 
 async def _resets(trial: Trial) -> None:
-    """A server that resets no row at all has one finding, of step-resets, and not one for every check."""
+    """A server that resets no row has one finding, of step-resets, and not one for every check."""
     reply = reply_of(await SteppingSession(trial.channel, trial.gym.row, CookieHabit.REPLACING).seed())
     if not is_success(reply.status):
         raise Untestable(f"an episode: /reset answers {reply.status}; see step-resets")
 
 
 async def _score(trial: Trial) -> None:
-    """A server that scores nothing at all has one finding, of verify-scores-rows, and not one for every check.
+    """A server that scores nothing has one finding, of verify-scores-rows, and not one for every check.
 
-    One that scores something, though not where nothing was done, is tried by all of them.
+    One that scores something, if not a session in which nothing was done, is tried by all of them.
     """
     reply = await trial.verify_fresh(DO_NOTHING.response)
     refuse_made_up(trial.gym.row, reply)
@@ -104,7 +104,7 @@ async def _tools(trial: Trial) -> None:
 
 
 async def reverify_mode(trial: Trial) -> Any:
-    """What the server says of its verify; None where it does not say (nemo-gym before 0.5.0)."""
+    """What the server says about its verify; None if it does not say (nemo-gym before 0.5.0)."""
     reply = await trial.send(Request("GET", REVERIFY_MODE))
     return reply.json() if is_success(reply.status) and reply.is_json else None
 
@@ -162,7 +162,7 @@ COOKIES: Final = need(
 
 
 def each_row(trial: Trial) -> tuple[Row, ...]:
-    """Every row, or the bare one where none is given."""
+    """Every row, or the bare one if none is given."""
     return trial.gym.rows or (trial.gym.row,)
 
 

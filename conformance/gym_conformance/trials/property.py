@@ -35,7 +35,7 @@ def alone(examples: SearchStrategy[Trajectory]) -> SearchStrategy[Schedule]:
 
 
 async def knowledge_of(trial: Trial) -> Knowledge:
-    """What was learned of the gym; learned once for each run."""
+    """What was learned about the gym, once for each run."""
     if trial.learned.knowledge is None:
         trial.learned.knowledge = await learn(trial.gym)
         trial.learned.waiting = await left_waiting(trial.gym, trial.learned.knowledge)
@@ -57,13 +57,14 @@ def property_check(
     deep: bool = False,
     weight: int = 1,
 ) -> Callable[[Attempt], Check]:
-    """Make the decorated function, which tries one schedule, a check over many of them.
+    """Make a check that tries many schedules of the decorated function, which tries one.
 
-    `before` tries what needs no search, and `meanwhile` what mostly waits, beside the search. `unseen` says of a pass what
-    it says nothing of, as a caution. `first` makes the examples that are tried before any is drawn, whatever they cost. `together` says that several may be tried at once:
-    not where other sessions are what is being tested. `deep` says that its faults may take many examples to reach: its
-    search goes on for longer where nothing new comes, and for what earlier ones have met, too. `weight` says how many
-    examples of other properties one of this stands for, because it takes as many sessions: so many fewer are drawn.
+    `before` tries what needs no search, and `meanwhile`, beside the search, what mostly waits. `unseen` says, as a
+    caution, what a pass does not cover. `first` makes the examples that are tried before any is drawn, whatever they
+    cost. `together` says that several may be tried at once, which is out of the question if other sessions are what is
+    tested. `deep` says that its faults may take many examples to reach; its search goes on for longer if nothing new
+    comes, and for what earlier searches have met too. `weight` says how many examples of other properties one of this
+    is worth, because it takes as many sessions; that many fewer are drawn.
     """
     examples_of = _Examples(first, examples, together=together, deep=deep, weight=weight)
 
@@ -98,9 +99,9 @@ def property_check(
 async def _beside(
     search: Awaitable[tuple[Broken | None, int]], waits: Callable[[], Awaitable[None]], attempts: Attempts
 ) -> tuple[Broken | None, int]:
-    """What the search comes to; what the other one raises comes first, so that a load on the machine decides nothing.
+    """The result of the search; what the other one raises takes precedence, so that the machine's load decides nothing.
 
-    What found no room beside the other is tried again without it, and told where it finds none then.
+    What found no room beside the other is tried again without it, and reported if it finds none then.
     """
     found, waited = await asyncio.gather(search, waits(), return_exceptions=True)
     if isinstance(waited, NoRoom):
@@ -119,7 +120,7 @@ async def _beside(
 
 @dataclass(frozen=True)
 class _Examples:
-    """The schedules that one property is tried on; `property_check` says what each is."""
+    """The schedules that one property is tried on; see `property_check`."""
 
     first: Callable[[Knowledge], list[Schedule]]
     drawn: Callable[[Knowledge], SearchStrategy[Schedule]]
@@ -128,7 +129,7 @@ class _Examples:
     weight: int
 
     async def tried(self, name: str, attempts: Attempts, knowledge: Knowledge) -> tuple[Broken | None, int]:
-        """What broke the property, and the floor that the search did not reach, else 0."""
+        """What broke the property, and the floor that the search missed, or 0."""
         size = knowledge.beside(_TOGETHER) if self.together else 1
         batches = _batches(self.drawn(knowledge), size)
         search = attempts.trial.settings.search.divided(size * self.weight)

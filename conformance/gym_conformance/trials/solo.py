@@ -1,4 +1,4 @@
-"""The outcome of a trajectory that runs alone, with which every property of sessions compares."""
+"""The outcome of a trajectory that runs alone, to which every property of sessions compares."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,9 +22,9 @@ _KEPT, _LONG = 16, 1.0
 
 
 class Solo:
-    """Runs of one trajectory alone, as many as are needed; they are no part of the trial's record.
+    """Runs one trajectory alone, as often as needed; these runs are not part of the trial's record.
 
-    `mask` names what is known to differ among them; `seconds` is how long the last one took.
+    `mask` has the places that are known to differ among the runs; `seconds` is how long the last one took.
     """
 
     def __init__(self, trial: Trial, trajectory: Trajectory, habit: CookieHabit = CookieHabit.REPLACING) -> None:
@@ -49,9 +49,9 @@ class Solo:
         return self._outcome or await self._run()
 
     async def difference(self, tried: Outcome) -> Difference | None:
-        """Where `tried` is not as it is alone, leaving out what differs alone too: times, ids, random text.
+        """How `tried` differs from runs alone, but for what differs among these: times, ids, random text.
 
-        It is no more than a suspicion: see `beyond_chance`.
+        This is only a suspicion; see `beyond_chance`.
 
         Raises:
             NotApplicable: nothing is left to compare.
@@ -63,9 +63,9 @@ class Solo:
         return self.told_from(tried)
 
     async def settle(self, beside: Outcome | None = None) -> None:
-        """Run it alone as often as it takes to know what differs alone, once with pauses where it has paused beside others.
+        """Run it alone as often as it takes to know what differs alone.
 
-        Each run only adds to what is left out: once all that differs `beside` others is, no further one is asked for.
+        One of the runs pauses, if it has paused beside others. Each run only adds to what is left out, so none is needed once that includes all that differs `beside` others.
 
         Raises:
             NotApplicable: nothing is left to compare.
@@ -93,7 +93,7 @@ class Solo:
             raise NotApplicable("not reproducible alone: no two runs of a trajectory agree anywhere")
 
     def told_from(self, tried: Outcome) -> Difference | None:
-        """Where `tried` differs from the first run alone, as far as is known by now."""
+        """How `tried` differs from the first run alone, as far as is known by now."""
         difference = self._difference(tried)
         self._pace = tried.began if difference else self._pace
         return difference
@@ -112,7 +112,7 @@ class Solo:
     async def beyond_chance(
         self, again: Callable[[Channel], Awaitable[Outcome]], first: Outcome | None = None, *, together: bool = True
     ) -> Difference | None:
-        """Where runs, made by `again`, differ from runs alone, chance excluded; the first is over the trial's own channel.
+        """How runs made by `again` differ from runs alone, chance excluded; the first uses the trial's own channel.
 
         Raises:
             NotApplicable: nothing is left to compare.

@@ -1,4 +1,4 @@
-"""What a session may show of an earlier one: trials that it may have touched, held to controls that it has not."""
+"""Traces of an earlier session: trials that it may have affected are compared to controls that it has not."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ MEANWHILE: Final = (
 
 @dataclass(frozen=True)
 class Told:
-    """How a difference is told."""
+    """How a difference is reported."""
 
     schedule: Schedule
     expected: str
@@ -48,18 +48,18 @@ class Told:
 
 
 class Suspicion(Protocol):
-    """That an earlier session shows: a trial that it may have touched, and a control that it has not."""
+    """The suspicion of a trace: a trial that an earlier session may have affected, and a control that it has not."""
 
     told: Told
 
     async def tried(self, channel: Channel) -> Difference | None:
-        """How the trial differs."""
+        """How a trial differs."""
 
     async def control(self, channel: Channel) -> Difference | None:
-        """How the control does."""
+        """How a control differs."""
 
     async def settle(self) -> bool:
-        """Find out what differs anyway, to leave it out from now on, and say whether the last trial still differs."""
+        """Find out what differs anyway, leave it out from now on, and say whether the last trial still differs."""
 
 
 #: Makes it anew for each use.
@@ -68,11 +68,11 @@ Maker = Callable[[], Suspicion]
 
 @dataclass
 class Patience:
-    """How long it may take to try what there is: so many are tried whatever the clock says, and then those that it allows.
+    """How much of what there is to try is tried: some in any case, and more while there is time.
 
     Attributes:
-        seconds: so long, from when the first is asked for.
-        least: so many anyway.
+        seconds: the time for this, from when the first is asked for.
+        least: how many are tried in any case.
         left_out: how many were not tried.
     """
 
@@ -93,9 +93,9 @@ class Patience:
 
 
 async def suspected(trial: Trial, makers: Sequence[Maker], at_once: int, patience: Patience) -> Sequence[Maker]:
-    """Those whose trial differs, several of them beside each other; all of them where that gets no answer, or has no room.
+    """Those whose trial differs, several of them tried at once; all of them if that gets no answer, or has no room.
 
-    Nothing is told by it: what differs among others is tried alone.
+    This is no verdict: what differs here is tried again alone.
     """
     if at_once == 1:
         return makers
@@ -113,7 +113,7 @@ async def suspected(trial: Trial, makers: Sequence[Maker], at_once: int, patienc
 
 
 async def expect_none(trial: Trial, suspicion: Suspicion) -> None:
-    """Raise a violation where it holds, chance excluded."""
+    """Raise a violation if the suspicion holds, chance excluded."""
     trial.channel.exchanges.clear()  # of those before it, which did not hold
     if await suspicion.tried(trial.channel) is None or not await suspicion.settle():
         return
@@ -130,9 +130,9 @@ Twice = Callable[[Channel, Callable[[], Awaitable[object]]], Awaitable[tuple[Out
 
 
 class Anyway:
-    """What differs between two looks of a probe with nothing but a pause in between; found out once for a probe.
+    """What differs between two runs of a probe with only a pause in between; found out once for each probe.
 
-    What is known to differ is left out before that is asked, too.
+    What is `known` to differ is left out from the start.
     """
 
     def __init__(self, trial: Trial, twice: Twice, known: frozenset[Place] = frozenset()) -> None:
@@ -141,7 +141,7 @@ class Anyway:
         self._trial, self._looks = trial, 0
 
     async def settle(self, pause: Callable[[], Awaitable[object]], differs: Callable[[], bool]) -> None:
-        """Look a few times, with nothing but the pause in between, and not once more where nothing `differs` any longer."""
+        """Run it a few times with only the pause in between, until nothing `differs` any longer."""
         while self._looks < _CONTROLS and differs():
             self.mask |= volatile(*await self.twice(Channel(self._trial.gym.endpoint), pause))
             self._looks += 1
@@ -192,7 +192,7 @@ Made = Callable[[Channel], Awaitable[Outcome]]
 
 
 class Likeness:
-    """Runs that are held to other runs."""
+    """Runs that are compared to other runs."""
 
     def __init__(self, trial: Trial, tried: Made, control: Made, told: Told) -> None:
         self.told = told
@@ -203,14 +203,14 @@ class Likeness:
         self._mask: frozenset[Place] = frozenset()
 
     async def tried(self, channel: Channel) -> Difference | None:
-        """How a run that is suspected differs from the first control."""
+        """How a suspected run differs from the first control."""
         if self._reference is None:
             await self._learn()
         self._seen = await self._tried(channel)
         return self._unlike(self._seen)
 
     async def control(self, channel: Channel) -> Difference | None:
-        """How a control does."""
+        """How a control differs from it."""
         return self._unlike(await self._control(channel))
 
     async def settle(self) -> bool:
