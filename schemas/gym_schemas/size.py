@@ -4,7 +4,8 @@ What a canonical form or a comparison costs grows with the schema's expansion: t
 reference is replaced by what it leads to. A few references to references make millions of nodes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from gym_schemas.json_values import Json
 from gym_schemas.tree import Document, Schema, walk
@@ -18,6 +19,9 @@ MOST_CONTAINERS = 20_000
 
 #: All values of a schema as written: 400,000 numbers in one `enum` take 500 MB to compare.
 MOST_VALUES = 100_000
+
+#: Characters of a schema's patterns together: one of 440,000 takes 300 MB to read and to compare.
+MOST_PATTERN = 20_000
 
 #: How many cases the canonical form may be asked to tell apart in one place: its work grows with them.
 MOST_CASES = 256
@@ -40,17 +44,46 @@ def _levels(value: Json) -> Iterator[tuple[Json, int]]:
 
 def too_large(schema: Schema) -> str:
     """Why a schema is too large to be compared, such as `it has more than 5,000 parts`; empty where it is not."""
-    if depth(schema) > DEEPEST:
-        return f"it is nested more than {DEEPEST} levels deep"
-    if any(count >= MOST_NODES for count, _ in enumerate(walk(schema))):
-        return f"it has more than {MOST_NODES:,} parts"
-    if sum(isinstance(one, dict | list) for one, _ in _levels(schema)) > MOST_CONTAINERS:
-        return f"it has more than {MOST_CONTAINERS:,} objects and arrays"
-    if sum(1 for _ in _levels(schema)) > MOST_VALUES:
-        return f"it has more than {MOST_VALUES:,} values"
-    if _Expansion(Document(upgrade(schema))).nodes > MOST_EXPANDED:
-        return f"its references stand for more than {MOST_EXPANDED:,} parts"
-    return ""
+    return next((why.format(most) for measure, most, why in _LIMITS if measure(schema) > most), "")
+
+
+def _nodes(schema: Schema) -> int:
+    return sum(1 for _ in walk(schema))
+
+
+def _containers(schema: Schema) -> int:
+    return sum(isinstance(one, dict | list) for one, _ in _levels(schema))
+
+
+def _values(schema: Schema) -> int:
+    return sum(1 for _ in _levels(schema))
+
+
+def _pattern_characters(schema: Schema) -> int:
+    return sum(map(len, _patterns(schema)))
+
+
+def _expanded(schema: Schema) -> int:
+    return _Expansion(Document(upgrade(schema))).nodes
+
+
+#: What is measured, one after the other: the last takes long where the first ones are not kept.
+_LIMITS: Final[tuple[tuple[Callable[[Schema], int], int, str], ...]] = (
+    (depth, DEEPEST, "it is nested more than {} levels deep"),
+    (_nodes, MOST_NODES, "it has more than {:,} parts"),
+    (_containers, MOST_CONTAINERS, "it has more than {:,} objects and arrays"),
+    (_values, MOST_VALUES, "it has more than {:,} values"),
+    (_pattern_characters, MOST_PATTERN, "its patterns have more than {:,} characters"),
+    (_expanded, MOST_EXPANDED, "its references stand for more than {:,} parts"),
+)
+
+
+def _patterns(schema: Schema) -> Iterator[str]:
+    for _, node in walk(schema):
+        named = node.get("patternProperties")
+        yield from named if isinstance(named, dict) else ()
+        if isinstance(pattern := node.get("pattern"), str):
+            yield pattern
 
 
 def tractable(document: Document) -> bool:

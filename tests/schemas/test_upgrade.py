@@ -56,6 +56,8 @@ def _deep(levels: int) -> dict[str, Any]:
         ({"properties": {str(number): {} for number in range(130_000)}}, "it has more than 5,000 parts"),
         ({"enum": [{"a": [number]} for number in range(10_000)]}, "it has more than 20,000 objects and arrays"),
         ({"enum": [*range(100_000)]}, "it has more than 100,000 values"),
+        ({"properties": {"a": {"pattern": "x|" * 10_001}}}, "its patterns have more than 20,000 characters"),
+        ({"patternProperties": {"x|" * 10_001: {}}}, "its patterns have more than 20,000 characters"),
         (KEYWORDS["recursion"], ""),
         (KEYWORDS["recursion to the root"], ""),
     ],
