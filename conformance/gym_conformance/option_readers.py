@@ -223,7 +223,7 @@ def ensure_writable(option: str, path: Path) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
         raise BadOption(f"{option} {str(path)!r}: its folder does not exist; make it first")
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - `Path.is_dir` raises for a name that is too long
         raise BadOption(f"{option} {str(path)!r}: that is a folder; give a file")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise BadOption(f"{option} {str(path)!r}: its folder cannot be written to; give one that can")

@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import inspect
+import json
 import os
 import sys
 import threading
@@ -180,6 +181,14 @@ def items_of(answer: Any) -> Sequence[Item]:
     """
     if isinstance(answer, str):
         return [message(answer)]
-    if isinstance(answer, list | tuple) and all(isinstance(item, dict) for item in answer):
+    if isinstance(answer, list | tuple) and all(isinstance(item, dict) for item in answer) and _is_json(answer):
         return list(answer)
     raise ValueError("an oracle gives a list of output items, or a text")
+
+
+def _is_json(answer: Any) -> bool:
+    try:
+        json.dumps(answer)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

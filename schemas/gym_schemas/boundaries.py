@@ -15,7 +15,7 @@ from jsonschema_rs.canonical.schema import clone
 
 from gym_schemas.choices import Choices, Simplest
 from gym_schemas.json_values import ABSENT, Json, Way, identity, is_numeric, type_of
-from gym_schemas.making import Maker, NoValue
+from gym_schemas.making import Maker, NoValue, possible
 from gym_schemas.schema_reading import Parameters, fits, read
 from gym_schemas.tree import Schema, walk
 
@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 #: How many values are yielded, of objects and of anything else, and how many ways are tried for them.
 OBJECTS, OTHERS, TRIED = 400, 32, 1_200
+
+#: How many ways where no value is known: a hint may be one.
+UNLIKELY = 64
 
 #: How many constants of a schema are tried in another, and how long texts may be.
 _CONSTANTS, _LONGEST = 12, 3_000
@@ -50,7 +53,9 @@ def boundary_values(schema: Parameters, hints: Iterable[Json] = ()) -> Iterator[
     seen: set[str] = set()
     most = OTHERS
     waiting: deque[dict[_Decision, int]] = deque([{}])
-    for _ in range(TRIED):
+    # the smallest is looked for once, from the root: where there is none, each try would look for it again
+    tries = TRIED if possible(reading, reading.root) else UNLIKELY
+    for _ in range(tries):
         if not waiting or len(seen) >= most:
             return
         choices = _Tried(waiting.popleft(), fitting)

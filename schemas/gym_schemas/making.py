@@ -367,6 +367,7 @@ class Maker:
         counts = [1 if part.min_contains is None else part.min_contains for part in view.contains]
         if max(low, sum(counts)) > MOST_ITEMS:
             raise NoValue
+        self._ensure_light([part.schema for part in view.contains], counts)
         wanted = [part.schema for part, count in zip(view.contains, counts, strict=True) for _ in range(count)]
         low = max(low, len(wanted))
         room = max(low, len(view.prefix_items)) + max(1, _ROOM - len(self.choices.way))
@@ -381,25 +382,32 @@ class Maker:
             made: list[Json] = []
             weight = 0
             seen: set[str] = set()
-            for index in range(self.choices.count(low, high)):
-                item = view.prefix_items[index] if index < len(view.prefix_items) else view.items
-                value = self._item(index, item, seen if distinct else None)
-                if value is ABSENT:
-                    break
-                weight += _light(value, _HEAVIEST - weight)
-                made.append(value)
-            free = list(range(len(made)))
-            for one in wanted:
-                index = free.pop(self.choices.pick(range(len(free)))) if free else len(made)
-                value = self.at(index, one)
-                weight += _light(value, _HEAVIEST - weight)
-                made[index : index + 1] = [value]
+            size = self.choices.count(low, high)
+            free = list(range(size))
+            placed = {free.pop(self.choices.pick(range(len(free)))): one for one in wanted}
+            known = True
+            for index in range(size):
+                if index in placed:
+                    value = self.at(index, placed[index])
+                else:
+                    item = view.prefix_items[index] if index < len(view.prefix_items) else view.items
+                    value = self._item(index, item, seen if distinct else None) if known else ABSENT
+                    known = value is not ABSENT
+                if value is not ABSENT:
+                    weight += _light(value, _HEAVIEST - weight)
+                    made.append(value)
             if view.distinctness == views.Distinctness.SOME_REPEATED and made:
                 made = [*made[:-1], made[0]] if len(made) > 1 else made * 2
             return made
 
         exact = not (view.prefix_items or wanted or distinct or view.distinctness != views.Distinctness.UNCONSTRAINED)
         return make() if exact else self._held(node, make)
+
+    def _ensure_light(self, parts: Sequence[CanonicalSchema], counts: Sequence[int]) -> None:
+        """Go on only where so many of each part may be light enough, rather than to make them and find that they are not."""
+        for part, often in zip(parts, counts, strict=True):
+            if often:
+                _light(self._inner(part) if self._inner else smallest(self.reading, part), _HEAVIEST // often)
 
     def _known(self, node: CanonicalSchema) -> bool:
         try:

@@ -90,6 +90,10 @@ BAD = {
         ["--gym-demo", "--gym-lock", "gym.lock"],
         "--gym-lock 'gym.lock': there is no such file; write it with --gym-lock-update",
     ),
+    "a lock of no name": (
+        ["--gym-demo", "--gym-lock", "x" * 5_000],
+        "--gym-lock 'xxx*': there is no such file; write it with --gym-lock-update",
+    ),
     "nowhere to lock": (["--gym-demo", "--gym-lock-update"], "--gym-lock-update: there is no lock to write; *"),
     "timeout is no number": (
         ["--gym-demo", "--gym-timeout", "soon"],

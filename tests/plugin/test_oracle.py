@@ -3,11 +3,12 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gym_conformance.contract.dataset_rows import Rollout, Row, Source
-from gym_conformance.oracle import BadOracle, load_oracle
+from gym_conformance.oracle import BadOracle, items_of, load_oracle
 
 pytest_plugins = ["pytester"]
 
@@ -111,3 +112,9 @@ def test_the_option_refuses_it_before_anything_is_sent(pytester: pytest.Pytester
     result = pytester.runpytest_subprocess("--gym-demo", "--gym-oracle", "json:no_such_function", "-k", "live-root")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--gym-oracle*cannot be imported*"])
+
+
+@pytest.mark.parametrize("given", [5, [5], [{"type": object()}], [{"type": "message", "content": {1, 2}}]])
+def test_what_is_no_output_is_the_oracle_s_fault(given: Any) -> None:
+    with pytest.raises(ValueError, match="a list of output items, or a text"):
+        items_of(given)

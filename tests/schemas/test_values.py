@@ -1,12 +1,13 @@
 """What a reader of a finding sees: simple values, labels, and the known good values mixed in."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 from hypothesis import find, settings
 
-from gym_schemas import NoValue, minimal
+from gym_schemas import NoValue, boundary_values, minimal
 from gym_schemas.hostile import hostile_arguments
 from gym_schemas.schema_reading import read
 from gym_schemas.strategies import near_misses, valid_arguments
@@ -50,6 +51,18 @@ def test_a_schema_of_which_no_value_is_found_has_none_to_draw() -> None:
     assert valid_arguments(schema).is_empty
     assert valid_arguments(schema, {"a0": [0]}).is_empty
     assert near_misses(schema).is_empty
+
+
+def test_lists_in_lists_that_would_be_too_heavy_are_not_made() -> None:
+    """Each try made a thousand lists of a thousand before it was given up, and none remembered it within a circle."""
+    inner: dict[str, Any] = {"pattern": "b"}
+    for _ in range(3):
+        inner = {"type": "array", "contains": inner, "minContains": 1_000}
+    schema = properties("title", "more", title=inner, more={"type": "array", "prefixItems": [{"$ref": "#"}]})
+    began = time.process_time()
+    assert valid_arguments(schema).is_empty
+    assert list(boundary_values(schema)) == []
+    assert time.process_time() - began < 20
 
 
 def test_the_smallest_value_is_new_each_time() -> None:
