@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gym_conformance.checks.registry import CHECKS, OUTSIDE
+from gym_conformance.checks.registry import CHECKS, LAUNCHING, OUTSIDE
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.plugin.mocks import MockPeers
 from gym_conformance.trials.launched import Launched, OtherHosts
@@ -245,3 +245,21 @@ def test_what_is_made_up_is_said(mocks: MockPeers) -> None:
         [found] = run.judge(OUTSIDE[-1])
     assert found.verdict is Verdict.NOTE
     assert found.actual == "search_api_key made up"
+
+
+def _listening() -> Callable[[], tuple[str, ...]]:
+    return tuple
+
+
+def test_what_nemo_gym_refuses_of_the_yaml_is_told(mocks: MockPeers) -> None:
+    [check] = LAUNCHING
+    ended = []
+    for launched in (
+        Launched(),
+        Launched(refused=("agent: license: it cannot be 'mine'",), listen=_listening),
+        Launched(listen=_listening),
+    ):
+        with running(_AsksNobody(mocks), launched=launched) as run:
+            [found] = run.judge(check)
+        ended.append(found.verdict)
+    assert ended == [Verdict.NOT_APPLICABLE, Verdict.FAIL, Verdict.PASS]

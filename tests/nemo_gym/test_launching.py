@@ -63,6 +63,18 @@ def test_why_it_does_not_start(tmp_path: Path, gym_python: str, more: str, confi
     assert refused.value.needs.startswith(needs)
 
 
+def test_what_nemo_gym_refuses_of_a_data_set_is_told_and_the_server_judged(tmp_path: Path, gym_python: str) -> None:
+    """Nobody could start any of its servers for a licence, which none of them reads."""
+    config = dedent(_YAML) + (
+        "agent:\n  responses_api_agents:\n    simple_agent:\n      entrypoint: app.py\n"
+        "      resources_server: {type: resources_servers, name: env}\n"
+        "      model_server: {type: responses_api_models, name: policy_model}\n"
+        "      datasets:\n      - {name: a, type: train, jsonl_fpath: a.jsonl, license: My Own}\n"
+    )
+    with _launch(_env(tmp_path, config=config), gym_python) as server:
+        assert "license: it cannot be 'My Own'" in server.not_accepted[0]
+
+
 _ASKS = """
     from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
 

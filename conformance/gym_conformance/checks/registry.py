@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Final
 
 from gym_conformance.checks import (
+    accepted,
     calibrated,
     calls,
     compressed,
@@ -117,8 +118,11 @@ OUTSIDE: Final[tuple[Check, ...]] = _checks(other_hosts)
 #: The last: they end the server's process, and what was in it is gone.
 RESTARTS: Final[tuple[Check, ...]] = _checks(restart)
 
+#: What its launch showed.
+LAUNCHING: Final[tuple[Check, ...]] = _checks(accepted)
+
 #: Tried only on envs that the suite launches itself.
-LAUNCHED: Final[tuple[Check, ...]] = FILES + JUDGE_MODELS + OUTSIDE + RESTARTS
+LAUNCHED: Final[tuple[Check, ...]] = FILES + LAUNCHING + JUDGE_MODELS + OUTSIDE + RESTARTS
 
 
 @cache

@@ -139,8 +139,12 @@ def resolve(spec: dict[str, Any]) -> Any:
     except ValueError as error:
         if type(error).__name__ != "AlmostServerError" or not wrong:
             raise
-        anyway = "--gym-env-set error_on_almost_servers=false judges the server all the same"
-        raise LaunchError(f"a YAML that nemo-gym accepts: {'; '.join(dict.fromkeys(wrong))}; {anyway}") from None
+        refused = list(dict.fromkeys(wrong))
+        if not all(".datasets." in each for each in refused):
+            raise LaunchError(f"a YAML that nemo-gym accepts: {'; '.join(refused)}") from None
+    spec["refused"] = refused  # no server reads what is said of its data sets
+    anyway = omegaconf.merge(initial, spec["without_datasets"])
+    return module.GlobalConfigDictParser().parse_no_environment(initial_global_config_dict=anyway)
 
 
 def almost_servers(module: dict[str, Any]) -> list[str]:
@@ -309,12 +313,12 @@ def main() -> None:
             async def startup(self, sockets: Any = None) -> None:
                 await super().startup(sockets)
                 if self.started:
-                    ready({"pid": os.getpid(), "config": config})
+                    ready({"pid": os.getpid(), "config": config, "refused": spec.get("refused", [])})
 
         Announced(uvicorn.Config(app, **options)).run(sockets=[listener])
 
     def become(entrypoint: str, config: dict[str, Any]) -> None:
-        say({"pid": os.getpid(), "config": config})
+        say({"pid": os.getpid(), "config": config, "refused": spec.get("refused", [])})
         os.set_inheritable(announcement, False)
         os.set_inheritable(listener.fileno(), sys.platform == "linux")  # elsewhere nobody else may bind what we have
         os.execv(sys.executable, [sys.executable, entrypoint])  # noqa: S606 - as NeMo Gym starts it

@@ -46,6 +46,9 @@ _SEARCHED = 400
 #: Seconds within which the guard and the server are gone: the guard's own limit and a margin.
 _STOP = 12.0
 
+#: Characters of what NeMo Gym does not accept.
+_REFUSED = 400
+
 #: Starts with more and more that is made up.
 _STARTS = 4
 
@@ -67,6 +70,7 @@ class LaunchedServer:
         pid: the server's process.
         config: its global config, interpolations unresolved; what the head is to tell.
         seconds: how long it took to start.
+        not_accepted: what NeMo Gym says of data sets in its YAML that it does not accept.
         known: where the servers listen that it may ask, and itself, by name.
         started_beside: those that were started for it.
     """
@@ -76,6 +80,7 @@ class LaunchedServer:
     pid: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    not_accepted: tuple[str, ...] = ()
     known: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     started_beside: list["LaunchedServer"] = field(default_factory=list)
     _guard: "subprocess.Popen[bytes] | None" = None
@@ -304,6 +309,7 @@ class LaunchedServer:
         if "pid" not in said:
             raise self._late()
         self.pid, self.config = said["pid"], said["config"]
+        self.not_accepted = tuple(self.secrets.show(str(each), _REFUSED) for each in said.get("refused", ()))
 
     def kept_waiting(self) -> float:
         """Seconds for which others on a busy machine kept what starts from a processor; 0 where the system does not tell."""

@@ -158,6 +158,7 @@ class Launch:
             "entrypoint": instance.entrypoint,
             "overrides": _overrides(self, instance, port),
             "settings": list(self.settings),
+            "without_datasets": dict(_without_datasets(chained(instance.path, env.root))),
             "provider": self.peers.provider,
         }
 
@@ -257,6 +258,14 @@ def _sandboxes(launch: Launch, declared: Mapping[str, Any]) -> dict[str, Any]:
     config = {"local": {}} if launch.local_sandbox else {"gym_mocks": {"url": launch.peers.sandboxes}}
     named = (each.get("sandbox_provider") for each in mappings(declared))
     return {name: config for name in named if isinstance(name, str) and name not in declared}
+
+
+def _without_datasets(declared: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What overrides the data sets of all servers."""
+    for name, kinds in declared.items():
+        for kind, entries in _dict(kinds).items():
+            if named := [inner for inner, entry in _dict(entries).items() if "datasets" in _dict(entry)]:
+                yield str(name), {kind: {inner: {"datasets": []} for inner in named}}
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -11,7 +11,16 @@ from typing import Any, Final
 import pytest
 
 from gym_conformance.baseline import Stale
-from gym_conformance.checks.registry import EVERY_ROW, FILES, JUDGE_MODELS, LOAD, OUTSIDE, RESTARTS, all_checks
+from gym_conformance.checks.registry import (
+    EVERY_ROW,
+    FILES,
+    JUDGE_MODELS,
+    LAUNCHING,
+    LOAD,
+    OUTSIDE,
+    RESTARTS,
+    all_checks,
+)
 from gym_conformance.dataset import BadData, Dataset, load
 from gym_conformance.findings import Finding, Verdict
 from gym_conformance.option_readers import BadOption
@@ -42,7 +51,11 @@ DRIVERS: Final = pytest.StashKey[Drivers]()
 def checks_of(options: Options) -> tuple[Check, ...]:
     """The checks there are for these options, in their order."""
     load = (EVERY_ROW if options.rows is not None else ()) + (LOAD if options.load else ())
-    return (FILES + all_checks() + JUDGE_MODELS + OUTSIDE + load + RESTARTS) if options.envs else all_checks() + load
+    return (
+        (FILES + LAUNCHING + all_checks() + JUDGE_MODELS + OUTSIDE + load + RESTARTS)
+        if options.envs
+        else all_checks() + load
+    )
 
 
 def worker_of(config: pytest.Config) -> dict[str, Any] | None:

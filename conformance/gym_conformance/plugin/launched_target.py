@@ -83,6 +83,7 @@ class launched:  # noqa: N801 - a context manager
             relaunch=Relaunching(self.server, self.options),
             outside=None if launch.network or launch.real else self.mocks,
             made_up=self.server.made_up,
+            refused=self.server.not_accepted,
             left_out=left_out(self.server.launch.interpreter) or (),
             sandboxes=None if launch.local_sandbox or launch.real else self.mocks,
         )

@@ -170,6 +170,7 @@ class Launched:
         outside: what stands for all other hosts; None where the server may reach them.
         sandboxes: what stands for the sandboxes that it asks for.
         made_up: the credentials and other keys of its config that the suite made up.
+        refused: what NeMo Gym says of data sets in its YAML that it does not accept.
         left_out: its requirements that could not be fetched, and are not there.
     """
 
@@ -181,6 +182,7 @@ class Launched:
     relaunch: Relaunch | None = None
     outside: FakeHosts | None = None
     made_up: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     sandboxes: FakeSandboxes | None = None
 
