@@ -174,6 +174,7 @@ def test_a_time_limit_of_the_users_is_no_fault_of_ours(pytester: pytest.Pytester
     run.assert_outcomes(failed=1, passed=1, deselected=len(CHECKS) - 2)
     assert run.ret == pytest.ExitCode.TESTS_FAILED
     assert "it was stopped: Failed: Timeout >1.0s" in pytester.path.joinpath("r.json").read_text()
+    run.stdout.no_fnmatch_line("*pytest_runtest_call*")  # with hundreds of lines of where it was, Python 3.11 may fail
 
 
 @pytest.mark.parametrize("prefix", ["/env/one", "/env/one/"])

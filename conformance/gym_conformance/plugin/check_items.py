@@ -86,8 +86,8 @@ class CheckItem(pytest.Item):
         if isinstance(excinfo.value, Fails):
             stale = [f"stale: {entry}" for entry in self.stale]
             return "\n\n".join([*explain(finding for finding in self.findings if not finding.accepted), *stale])
-        if isinstance(excinfo.value, pytest.fail.Exception):
-            return super().repr_failure(excinfo, style)
+        if isinstance(excinfo.value, pytest.fail.Exception):  # as of pytest-timeout: where we were then says nothing
+            return printable_lines(self.redacted(str(excinfo.value)))
         trace = printable_lines(self.redacted(str(super().repr_failure(excinfo, style))))
         whom = f" to its authors ({self.check.url})" if self.check.url else ""
         return (

@@ -347,6 +347,6 @@ def _stopped(excinfo: pytest.ExceptionInfo[BaseException] | None) -> bool:
 
 
 def _cut_off(item: CheckItem, excinfo: pytest.ExceptionInfo[BaseException] | None) -> Finding:
-    who = "it was stopped" if _stopped(excinfo) else f"{item.itself} itself failed"
+    who = "more time; it was stopped" if _stopped(excinfo) else f"{item.itself} itself failed"
     reason = f"{who}: {excinfo.exconly(tryshort=True) if excinfo else 'it found nothing'}"
     return item.check.finding(Verdict.UNTESTABLE, item.redacted(reason))
