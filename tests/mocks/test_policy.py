@@ -296,6 +296,22 @@ def test_a_conversation_is_put_together_from_the_responses_that_are_kept() -> No
     assert unknown.json()["error"]["message"] == wanted
 
 
+def test_items_may_be_sent_back_by_their_ids() -> None:
+    """As Vercel's `ai` 6.0 sends reasoning and messages back by default: the turn would be lost, and be said again."""
+    policy = FakePolicy(token_fields=True)
+    policy.script("m", [[think("Hm."), say("one")], "two"])
+    with serve(policy) as url, httpx.Client(base_url=url) as client:
+        first = client.post("/v1/responses", json={"input": "a"}).json()["output"]
+        references = [{"type": "item_reference", "id": item["id"]} for item in first]
+        given = [{"role": "user", "content": "a"}, *references, {"role": "user", "content": "b"}]
+        (second,) = client.post("/v1/responses", json={"input": given}).json()["output"]
+        lost = client.post("/v1/responses", json={"input": [{"type": "item_reference", "id": "msg_1"}]})
+    assert second["content"][0]["text"] == "two"
+    seen = first[-1]["prompt_token_ids"] + first[-1]["generation_token_ids"]
+    assert second["prompt_token_ids"][: len(seen)] == seen
+    assert lost.json()["error"]["message"] == "input: no item 'msg_1' is kept; send the item itself"
+
+
 def test_a_thread_that_the_server_would_keep_is_refused_as_anthropics_clients_know(client: httpx.Client) -> None:
     """Their tool runner asks for one by itself, sends the new messages alone, and does without where it is told this."""
     refused = client.post("/v1/messages", json=HELLO | {"max_tokens": 9, "thread": {"type": "create"}})

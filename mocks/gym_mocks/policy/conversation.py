@@ -167,12 +167,14 @@ def _items(items: Any, *, ours: bool) -> Iterator[Segment]:
     answer = ""
     for item in _objects(items):
         said = _said(item, ours=ours)
-        if turn and (isinstance(said, Prompt | ToolResult) or (said and answer and _answer(item) not in {answer, ""})):
+        if turn and (
+            isinstance(said, Prompt | ToolResult) or (said and answer and answer_key(item) not in {answer, ""})
+        ):
             yield tuple(turn)
             turn, answer = [], ""
         if isinstance(said, TurnItem):
             turn.append(said)
-            answer = answer or _answer(item)
+            answer = answer or answer_key(item)
             if (seen := _tokens_seen(item)) is not None:
                 yield tuple(turn)
                 yield seen
@@ -194,13 +196,13 @@ def _said(item: Mapping[str, Any], *, ours: bool) -> ConversationEntry | None:
     if kind != "message":
         return None
     content = item.get("content")
-    if item.get("role") != "assistant" or not (ours or _answer(item)):
+    if item.get("role") != "assistant" or not (ours or answer_key(item)):
         return Prompt(_role(item), _text(content))
     refusals = [part["refusal"] for part in _objects(content) if isinstance(part.get("refusal"), str)]
     return Refuse("".join(refusals)) if refusals else Say(_text(content))
 
 
-def _answer(item: Mapping[str, Any]) -> str:
+def answer_key(item: Mapping[str, Any]) -> str:
     """Which of our answers an item is of: what its ids say; empty where it is of none, or they do not say."""
     for name in ("id", "call_id"):
         parts = str(item.get(name)).split("_")

@@ -1,9 +1,11 @@
-"""Responses that a client goes on from by `previous_response_id`, sending only what is new, as OpenAI keeps them."""
+"""Responses that a client goes on from by `previous_response_id`, or whose items it sends back by id, as OpenAI keeps them."""
 
 import json
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
+from gym_mocks.policy.conversation import MARK, answer_key
 from gym_mocks.wire import HttpRefusal
 from gym_mocks.wire.app import BODY_LIMIT
 
@@ -37,9 +39,12 @@ class StoredResponses:
         """A request with the whole conversation as its input.
 
         Raises:
-            HttpRefusal: 400 where what it goes on from is not kept, 413 where that is too much.
+            HttpRefusal: 400 where what it refers to is not kept, 413 where that is too much.
         """
-        parts, name, size = [_items(body)], body.get("previous_response_id"), 0
+        name, size = body.get("previous_response_id"), 0
+        if not name and not any(_is_reference(item) for item in _items(body)):
+            return body
+        requests, outputs = [_items(body)], list[list[Any]]()
         while name:
             asked, said = self._kept.get(name, (b"", b""))
             size += len(asked) + len(said)
@@ -49,9 +54,21 @@ class StoredResponses:
             if size > BODY_LIMIT:
                 raise HttpRefusal(413, "previous_response_id: the conversation is too large")
             before = json.loads(asked)
-            parts.append([*_items(before), *json.loads(said)["output"]])
+            requests.append(_items(before))
+            outputs.append(json.loads(said)["output"])
             name = before.get("previous_response_id")
-        return body if len(parts) == 1 else {**body, "input": [item for part in reversed(parts) for item in part]}
+        turns: Any = zip_longest(reversed(requests), reversed(outputs), fillvalue=[])  # the last has no output yet
+        return {**body, "input": self._meant([item for turn in turns for part in turn for item in part])}
+
+    def _meant(self, items: list[Any]) -> list[Any]:
+        """The same with the items of responses that are kept in the place of references to them."""
+        wanted = [answer_key(item) for item in items if _is_reference(item)]
+        said = [self._kept.get(f"resp_{MARK}_{key}_0", (b"", b""))[1] for key in dict.fromkeys(wanted)]
+        kept = {item["id"]: item for each in said if each for item in json.loads(each)["output"]}
+        for item in items:
+            if _is_reference(item) and str(item.get("id")) not in kept:
+                raise HttpRefusal(400, f"input: no item {item.get('id')!r:.100} is kept; send the item itself")
+        return [kept[item["id"]] if _is_reference(item) else item for item in items]
 
     def _forget(self, name: str) -> None:
         self._held -= sum(map(len, self._kept.pop(name, ())))
@@ -60,3 +77,8 @@ class StoredResponses:
 def _items(body: Mapping[str, Any]) -> list[Any]:
     given = body["input"]
     return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+
+def _is_reference(item: Mapping[str, Any]) -> bool:
+    """Whether a client sends an item back by its id alone."""
+    return item.get("type") == "item_reference"
