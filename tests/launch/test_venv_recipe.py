@@ -207,7 +207,6 @@ def test_what_a_workspace_shares_is_built_in_copies_and_never_looked_for_in_an_i
 @pytest.mark.parametrize(
     ("files", "why"),
     [
-        ({"requirements.txt": "roman", "pyproject.toml": "x = 1"}, "NeMo Gym takes only one of them"),
         ({"requirements.txt": "./package"}, "'./package' is a file, the env's own folder, or not there"),
         ({"requirements.txt": "-e ."}, "'.' is a file, the env's own folder, or not there"),
         ({"requirements.txt": "a @ file:///srv/a"}, "'a @ file:///srv/a' is a file, the env's own folder, "),
@@ -286,3 +285,30 @@ def test_without_requirements_a_conda_environment_or_a_dockerfile_is_read(
 )
 def test_poetrys_versions(poetrys: object, others: str) -> None:
     assert pep440(poetrys) == others
+
+
+def test_an_env_of_nemo_gyms_layout_lists_its_requirements_once(tmp_path: Path) -> None:
+    """`gym env start` refuses both files; a repository of its own has a pyproject.toml for its tools."""
+    both = {"requirements.txt": "roman", "pyproject.toml": "[project]\nname = 'a'\ndependencies = ['six']"}
+    assert _recipe(tmp_path / "env", both).requirements == ("nemo-gym", "roman", "six")
+    with pytest.raises(BadRequirements, match="NeMo Gym takes only one of them"):
+        _recipe(tmp_path / "resources_servers" / "env", both)
+
+
+@pytest.mark.parametrize(
+    ("tables", "application", "requirements"),
+    [
+        (
+            "[project.optional-dependencies]\nserver = ['nemo-gym>=0.6', 'roman']\ntrain = ['torch']",
+            "",
+            {"six", "nemo-gym>=0.6", "roman"},
+        ),
+        ("[dependency-groups]\nserve = ['uvicorn', 'roman']\ndev = ['pytest']", "a:b", {"six", "uvicorn", "roman"}),
+        ("[project.optional-dependencies]\nall = ['torch']", "", {"nemo-gym", "six"}),
+    ],
+)
+def test_an_extra_that_names_what_serves_it_is_needed(
+    tmp_path: Path, tables: str, application: str, requirements: set[str]
+) -> None:
+    text = f"[project]\nname = 'a'\ndependencies = ['six']\n{tables}\n"
+    assert set(_recipe(tmp_path, {"pyproject.toml": text}, application=application).requirements) == requirements

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gym_conformance.documents import read_text
-from gym_conformance.launch.env import Env
+from gym_conformance.launch.env import ENVIRONMENT, RESOURCES, Env
 from gym_conformance.launch.other_requirements import listed_elsewhere, pep440, pythons_of_a_build
 from gym_conformance.printable import Refusal
 
@@ -147,13 +147,14 @@ def read_recipe(env: Env, python: str, nemo: str) -> VenvRecipe:
     texts = dict(settings)
     both = texts.keys() >= {"requirements.txt", "pyproject.toml"}
     listed = "requirements.txt" in texts
-    if both and not env.application:
+    if both and not env.application and env.project.parent.name in (RESOURCES, ENVIRONMENT):
         raise BadRequirements("requirements.txt and pyproject.toml are both there, and NeMo Gym takes only one of them")
     project = _project(texts.get("pyproject.toml", ""))
     built = "" if both else _known_to_a_build(env.project, project, texts.get("pyproject.toml", ""), listed=listed)
     others, python_of_others = ([], "") if listed or project or built else listed_elsewhere(env.project)
     sources = _sources(texts.get("pyproject.toml", ""))
-    depended = (_Line(_from_source(each, sources, env.project)) for each in _strings(project.get("dependencies")))
+    own = [*_strings(project.get("dependencies")), *_of_the_server(project, texts.get("pyproject.toml", ""), env)]
+    depended = (_Line(_from_source(each, sources, env.project)) for each in own)
     lines = [*_lines_of(env, "requirements.txt"), *depended, *_lines_in("\n".join(others), env.project)]
     wanted = _Wanted(env, nemo)
     requirements = wanted.all(line.text for line in lines if not line.constrains)
@@ -310,6 +311,17 @@ def _known_to_a_build(folder: Path, project: Mapping[str, Any], text: str, *, li
     if not project and (_table(text, "tool", "poetry", "dependencies") or "build-system" in tomllib.loads(text)):
         return "pyproject.toml"
     return "setup.py" if not project and not listed and (folder / "setup.py").is_file() else ""
+
+
+def _of_the_server(project: Mapping[str, Any], text: str, env: Env) -> Iterator[str]:
+    """What the extras and groups require that name what serves an env, which its package need not require: NeMo Gym, or uvicorn."""
+    serving = re.compile(r"(?:uvicorn|fastapi|flask)\b" if env.application else r"nemo[-_.]gym\b", re.IGNORECASE)
+    if any(map(serving.match, _strings(project.get("dependencies")))):
+        return
+    for table in (project.get("optional-dependencies"), _table(text, "dependency-groups")):
+        for named in table.values() if isinstance(table, dict) else ():
+            if any(map(serving.match, lines := _strings(named))):
+                yield from lines
 
 
 def _hash_of_build(folder: Path) -> str:
