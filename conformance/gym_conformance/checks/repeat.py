@@ -54,8 +54,8 @@ _PLAIN = 8
 #: Fresh sessions more, where each is told something else: of 24 worlds at least two are most likely the same.
 _WORLDS = 30
 _RANDOM = (
-    "The environment, or a judge model that it asks, is random in a way that the row does not seed, or it keeps state from "
-    "earlier sessions."
+    "The environment, or a judge model that it asks, is random in a way that the row does not seed, the reward depends on the "
+    "time that has passed, or state is kept from earlier sessions."
 )
 
 
